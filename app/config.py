@@ -154,7 +154,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         name
         for name in environ
         if name.startswith(PREFIX)
-        and name[len(PREFIX) :] not in KNOWN
+        and name[len(PREFIX) :] not in SETTING_NAMES
         and not is_link(name, environ)
     )
     if unknown:
@@ -163,13 +163,13 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
             _(
                 "%(name)s is not a setting of Wakeful. The settings are: %(known)s.",
                 name=unknown[0],
-                known=", ".join(sorted(KNOWN)),
+                known=", ".join(sorted(SETTING_NAMES)),
             )
         )
     for name, value in environ.items():
         # Python puts bytes that are not UTF-8 into a variable as lone surrogates, which nothing can
         # store, send or print.
-        if name.removeprefix(PREFIX) in KNOWN and _SURROGATE.search(value):
+        if name.removeprefix(PREFIX) in SETTING_NAMES and _SURROGATE.search(value):
             raise SettingError(_wrong(name.removeprefix(PREFIX), _(NO_TEXT)))
     instance = Path(_text(environ, "INSTANCE") or "instance").resolve()
     keys = _parsed(environ, "SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
@@ -615,4 +615,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "HEARTBEAT_URL": plain_url,
 }
 _NONE_IF_EMPTY = {"ALLOW_NETWORKS", "CANARIES"}  # set to nothing, which is not their default
-KNOWN = frozenset({*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"})
+SETTING_NAMES = frozenset(
+    {*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"}
+)

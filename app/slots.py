@@ -36,29 +36,29 @@ class SharedSlots:
 
     def __init__(self, most: int, each: int) -> None:
         self.most, self.each = most, each
-        self._held: Counter[int] = Counter()
+        self._taken: Counter[int] = Counter()
         self._lock = threading.Lock()
 
     @property
     def in_use(self) -> int:
-        return self._held.total()
+        return self._taken.total()
 
     def is_free_for(self, id: int) -> bool:
         """Whether the thing with this id holds less than it may."""
-        return self._held[id] < self.each
+        return self._taken[id] < self.each
 
     @contextmanager
     def taken(self, id: int) -> Iterator[bool]:
         """Take a slot for the thing with this id. Yields whether one was free."""
         with self._lock:
-            free = self._held.total() < self.most and self._held[id] < self.each
-            self._held[id] += free
+            free = self._taken.total() < self.most and self._taken[id] < self.each
+            self._taken[id] += free
         try:
             yield free
         finally:
             with self._lock:
-                self._held[id] -= free
-                self._held += Counter()  # drops what is at zero
+                self._taken[id] -= free
+                self._taken += Counter()  # drops what is at zero
 
 
 THREADS = 32  # of the web server

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from app.commands.cli import cli, loaded
-from app.config import KNOWN, PREFIX
+from app.config import PREFIX, SETTING_NAMES
 
 ROOT = Path(__file__).parents[1]
 MANUALS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("tests/*/README.md")])
@@ -73,14 +73,14 @@ def _is_no_command(code: str) -> bool:
 def test_settings_exist(name: str):
     text = (ROOT / name).read_text()
     for setting in re.findall(rf"\b{PREFIX}([A-Z_]*)", text):
-        assert setting in KNOWN | BEGINNINGS, f"{name}: {PREFIX}{setting}"
+        assert setting in SETTING_NAMES | BEGINNINGS, f"{name}: {PREFIX}{setting}"
 
 
 def test_the_manual_lists_each_setting_once():
     table = (ROOT / "docs" / "settings.md").read_text()
     cells = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \|", table, re.MULTILINE)
     listed = [setting for cell in cells for setting in re.findall(r"[A-Z_]+", cell)]
-    assert sorted(listed) == sorted(KNOWN)
+    assert sorted(listed) == sorted(SETTING_NAMES)
 
 
 def test_files_of_deploy_and_targets_of_make_exist():

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from app.commands.cli import cli
-from app.config import KNOWN, PREFIX
+from app.config import PREFIX, SETTING_NAMES
 
 ROOT = Path(__file__).parents[1]
 TREE = ("app", "bench", "deploy", "docs", "requirements", "scripts", "static", "templates", "tests")
@@ -90,4 +90,4 @@ def test_settings_commands_and_targets_of_make_exist():
         named = text(path)
         assert set(COMMAND.findall(named)) <= set(cli.commands), here(path)
         assert set(TARGET.findall(named)) <= targets, here(path)
-        assert set(SETTING.findall(named)) <= KNOWN, here(path)
+        assert set(SETTING.findall(named)) <= SETTING_NAMES, here(path)

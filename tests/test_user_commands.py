@@ -130,7 +130,7 @@ def test_reset_tells_the_person_by_email_or_says_that_it_could_not(people, monke
         monkeypatch.setenv("WAKEFUL_SMTP_URL", f"smtp://127.0.0.1:{sink.port}")
         out = people("user", "reset", "bob@example.org")[1]
         nothing = people("user", "reset", "bob@example.org")[1]
-    assert out.splitlines()[1:] == ["They were told by email."]
+    assert out.splitlines()[1:] == ["They were notified by email."]
     assert nothing == "Bob@example.org has no second factor. Nothing was changed.\n"
     (mail,) = sink.mails
     assert mail["To"] == "Bob@example.org"
@@ -140,7 +140,7 @@ def test_reset_tells_the_person_by_email_or_says_that_it_could_not(people, monke
         here.factors.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
     code, out, err = people("user", "reset", "bob@example.org")
     assert (code, len(out.splitlines())) == (0, 1), "the factor is removed all the same"
-    assert err.startswith("They could not be told by email: ")
+    assert err.startswith("They could not be notified by email: ")
     assert err.endswith(" Tell them yourself.\n")
 
 

@@ -60,7 +60,7 @@ class People:
 
     def get(self, id: int) -> Person:
         """Raises NotFound."""
-        return person_record(_found(db.session, id))
+        return person_record(_person_row(db.session, id))
 
     def called(self, email: str) -> Person | None:
         """The person with this email address, however it is capitalized."""
@@ -86,7 +86,7 @@ class People:
         """
         _check(fields)
         with writing() as session:
-            row = _found(session, id)
+            row = _person_row(session, id)
             loses = fields.get("role", row.role) != Role.ADMIN or fields.get(
                 "disabled", row.disabled
             )
@@ -111,7 +111,7 @@ class People:
         and Conflict for the last admin.
         """
         with writing() as session:
-            row = _found(session, id)
+            row = _person_row(session, id)
             _refuse_last_admin(session, row)
             settle_keys(session, id, heir_id, self.clock())
             session.delete(row)
@@ -123,12 +123,12 @@ class People:
         """
         if current is not None:
             self.confirm(id, current)
-        person = _found(db.session, id)
+        person = _person_row(db.session, id)
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password, trusted=True)
         with writing() as session:
-            row = _found(session, id)
+            row = _person_row(session, id)
             row.password_hash = hash_
             end_sessions(session, id)
             forget_devices(session, id)
@@ -142,7 +142,7 @@ class People:
         after as many wrong ones as a login may have: a browser that was left open must not be the
         place to guess it. Strangers who fail to log in are not counted here.
         """
-        row = _found(db.session, id)
+        row = _person_row(db.session, id)
         person, hash_ = person_record(row), row.password_hash
         limit = Limit(f"confirm:person:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT)
         try:
@@ -220,7 +220,7 @@ class People:
 
     def logged_in(self, id: int) -> Person:
         with acting_as(None), writing() as session:
-            row = _found(session, id)
+            row = _person_row(session, id)
             if not row.second_factor:  # otherwise the login is not complete yet
                 row.last_login_at = self.clock()
             session.flush()
@@ -267,7 +267,7 @@ def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
         session.execute(delete(table).where(table.person_id == id))
 
 
-def _found(session: DbSession, id: int) -> PersonRow:
+def _person_row(session: DbSession, id: int) -> PersonRow:
     return existing(session.get(PersonRow, id), "person", id)
 
 

@@ -78,7 +78,7 @@ class Bound:
         self._clock = clock
         self._lock = threading.Lock()
         self._minute = -1
-        self._seen: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
 
     def take(self, event: str) -> tuple[bool, dict[str, int]]:
         """Whether ``event`` is within the bound, and what the minute before left out."""
@@ -86,10 +86,12 @@ class Bound:
             left_out: dict[str, int] = {}
             minute = int(self._clock() // 60)
             if minute != self._minute:
-                left_out = {key: n - self._most for key, n in self._seen.items() if n > self._most}
-                self._minute, self._seen = minute, {}
-            self._seen[event] = self._seen.get(event, 0) + 1
-            return self._seen[event] <= self._most, left_out
+                left_out = {
+                    key: n - self._most for key, n in self._counted.items() if n > self._most
+                }
+                self._minute, self._counted = minute, {}
+            self._counted[event] = self._counted.get(event, 0) + 1
+            return self._counted[event] <= self._most, left_out
 
 
 BOUND = "wakeful.security_log"  # the application's

@@ -79,9 +79,9 @@ class LoginSessions:
             keep_newest(session, SessionRow.id, theirs, SessionRow.last_used_at, MOST_OF_PERSON)
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
-                _tell(session, SecurityEvent.LOGIN_OK, person_id, client.address)
+                _log_event(session, SecurityEvent.LOGIN_OK, person_id, client.address)
             if password_at is None and is_new:
-                _tell(session, SecurityEvent.LOGIN_NEW_DEVICE, person_id, client.address)
+                _log_event(session, SecurityEvent.LOGIN_NEW_DEVICE, person_id, client.address)
         return SessionTokens(token, device)
 
     def person(self, token: str) -> Person | None:
@@ -145,7 +145,7 @@ class LoginSessions:
         """Doing it twice changes nothing. ``forget``: the browser is a stranger's from now on."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
-                _tell(session, SecurityEvent.LOGOUT, row.person_id)
+                _log_event(session, SecurityEvent.LOGOUT, row.person_id)
                 _end(session, row, forget=forget)
 
     def end_one(self, person_id: int, id: int) -> None:
@@ -157,7 +157,7 @@ class LoginSessions:
             if row is None or row.person_id != person_id:
                 raise NotFound("session", id)
             _end(session, row, forget=True)
-            _tell(session, SecurityEvent.SESSIONS_ENDED, person_id)
+            _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def end_all(self, person_id: int, *, but: int | None = None) -> None:
         """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
@@ -167,7 +167,7 @@ class LoginSessions:
             kept = None if but is None else session.get(SessionRow, but)
             end_sessions(session, person_id, but=but)
             devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
-            _tell(session, SecurityEvent.SESSIONS_ENDED, person_id)
+            _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def forget_old(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
@@ -193,7 +193,7 @@ def _with_token(
     return None
 
 
-def _tell(
+def _log_event(
     session: DbSession, event: SecurityEvent, person_id: int, address: str | None = None
 ) -> None:
     row = session.get_one(PersonRow, person_id)

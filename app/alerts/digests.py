@@ -35,7 +35,7 @@ Incidents = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
 _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
 _HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
-_HELD = (
+_ON_HOLD = (
     DeliveryRow.id, DeliveryRow.lane, DeliveryRow.event, DeliveryRow.incident_id,
     DeliveryRow.created_at, DeliveryRow.monitor_id, DeliveryRow.sources,
 )  # fmt: skip
@@ -102,7 +102,7 @@ def release(session: AnySession, now: datetime) -> int:
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     over = waiting(session, now)
-    on_hold = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
+    on_hold = select(*_ON_HOLD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
     for row in session.execute(on_hold.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in over:
             lanes[row.lane].append(row)
@@ -151,7 +151,7 @@ def _recoveries(
     """The recoveries that wait for an outage among these rows: the digest names them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
     by_hand = func.coalesce(DeliveryRow.reason, "") == Reason.BY_HAND
-    query = select(*_HELD).where(
+    query = select(*_ON_HOLD).where(
         DeliveryRow.lane == lane,
         DeliveryRow.event == Event.INCIDENT_RESOLVED,
         DeliveryRow.status == DeliveryStatus.PENDING,

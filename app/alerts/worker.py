@@ -87,7 +87,7 @@ def _utc_now() -> datetime:
 
 
 class Worker:
-    """Runs until it is told to stop. ``clock`` gives the time in UTC; tests pass a faster one."""
+    """Runs until it is stopped. ``clock`` gives the time in UTC; tests pass a faster one."""
 
     def __init__(
         self,

@@ -35,8 +35,8 @@ class Field:
 
     @property
     def schema(self) -> Schema:
-        told_as_null = self.optional and Mark.PROMISED not in self.marks
-        return nullable(self.kind.schema) if told_as_null else self.kind.schema
+        is_nullable = self.optional and Mark.PROMISED not in self.marks
+        return nullable(self.kind.schema) if is_nullable else self.kind.schema
 
     @property
     def must(self) -> bool:

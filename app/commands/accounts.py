@@ -99,7 +99,7 @@ def enable(email: str) -> None:
     "reset",
     help=N_(
         "Remove the second factor of EMAIL, for somebody who has lost it. The password stays.\n\n"
-        "They are told by email, if it is set up."
+        "They are notified by email, if it is set up."
     ),
 )
 @click.argument("email")
@@ -118,10 +118,10 @@ def reset(email: str) -> None:
                 email=person.email,
             )
         )
-        _tell(person)
+        _notify(person)
 
 
-def _tell(person: Person) -> None:
+def _notify(person: Person) -> None:
     """Mail them: if it was not they who asked, they are the first to notice."""
     from app.stores.mail import Mail
 
@@ -131,10 +131,11 @@ def _tell(person: Person) -> None:
         return
     sent = mail.send_second_factor(person.email, FACTOR_RESET)
     if sent.ok:
-        click.echo(_("They were told by email."))
+        click.echo(_("They were notified by email."))
     else:
+        fault = sent.answer
         click.echo(
-            _("They could not be told by email: %(said)s Tell them yourself.", said=sent.answer),
+            _("They could not be notified by email: %(fault)s Tell them yourself.", fault=fault),
             err=True,
         )
 

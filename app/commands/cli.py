@@ -34,7 +34,7 @@ COMMANDS = {
         N_("Run everything on this machine: dashboard, API, checks and alerts."),
     ),
     "web": ("processes.web", N_("Run the dashboard and the API.")),
-    "checker": ("processes.checker", N_("Run checks until told to stop.")),
+    "checker": ("processes.checker", N_("Run checks until stopped.")),
     "prober": (
         "processes.prober",
         N_("Make the checks that checkers send through the queue. Needs no database."),
@@ -43,7 +43,7 @@ COMMANDS = {
         "processes.agent",
         N_("Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database."),
     ),
-    "worker": ("processes.worker", N_("Send alerts until told to stop.")),
+    "worker": ("processes.worker", N_("Send alerts until stopped.")),
     "db": ("installation.db", N_("Manage the database.")),
     "backup": (
         "installation.backup",

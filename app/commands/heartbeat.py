@@ -81,7 +81,7 @@ class Heartbeat:
         except Exception as fault:
             # The error's text may contain the URL.
             reason = _("A bug in Wakeful: %(fault)s.", fault=frames_of(fault))
-        self._tell(reason)
+        self._report(reason)
         return reason is None
 
     def _withheld(self) -> str | None:
@@ -106,7 +106,7 @@ class Heartbeat:
             return None
         return _("%(host)s answered %(status)s.", host=self._host, status=answer.status)
 
-    def _tell(self, reason: str | None) -> None:
+    def _report(self, reason: str | None) -> None:
         """Log each change once, not each minute."""
         if reason is None:
             self._log.info("Heartbeat: %s accepts it.", self._host)

@@ -1,4 +1,4 @@
-"""The commands that run until they are told to stop: serve, web, checker, prober, worker, agent.
+"""The commands that run until they are stopped: serve, web, checker, prober, worker, agent.
 
 Each imports inside itself what it needs, so that no process loads what only another one needs.
 """

@@ -50,14 +50,14 @@ def watching(name: str) -> Iterator[Callable[[], None]]:
 
 def _end(name: str, loop: int) -> None:
     # On a thread of its own: logging may be what hangs.
-    words = threading.Thread(target=_tell, args=(name, loop), daemon=True)
+    words = threading.Thread(target=_log_stall, args=(name, loop), daemon=True)
     words.start()
     words.join(LAST_WORDS_SECONDS)
     # Not sys.exit: that would wait for the thread that hangs.
     os._exit(EXIT_CODE)
 
 
-def _tell(name: str, loop: int) -> None:
+def _log_stall(name: str, loop: int) -> None:
     frame = sys._current_frames().get(loop)
     log.critical(
         "The %s has been stuck for %g s and ends, to be restarted. It was at:\n%s",

@@ -57,7 +57,7 @@ _GOOD = (Verdict.UP, Verdict.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NewestCheck:
     """A place of a monitor and its newest result; all of that is None without one.
     ``last_at``: when it was checked last, however long ago that was.
     """
@@ -80,7 +80,7 @@ class Seen:
         return self.label or self.name
 
 
-def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
+def newest(session: AnySession, monitor_id: int, since: datetime) -> list[NewestCheck]:
     """The places of a monitor, in the order of their creation, each with its newest result from
     ``since`` on, unless the monitor has started over since.
     """
@@ -89,20 +89,20 @@ def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
 
 def newest_of(
     session: AnySession, monitor_ids: Sequence[int], since: datetime
-) -> dict[int, list[Seen]]:
+) -> dict[int, list[NewestCheck]]:
     """The newest check of each place, as ``newest`` reads it, by monitor id."""
-    by_monitor: dict[int, list[Seen]] = {id: [] for id in monitor_ids}
+    by_monitor: dict[int, list[NewestCheck]] = {id: [] for id in monitor_ids}
     rows = session.execute(_NEWEST, {"ids": list(monitor_ids), "since": to_ms(since)})
     for monitor_id, *columns in rows:
-        by_monitor[monitor_id].append(_seen(columns))
+        by_monitor[monitor_id].append(_newest_check(columns))
     return by_monitor
 
 
-def _seen(row: Any) -> Seen:
+def _newest_check(row: Any) -> NewestCheck:
     place, name, label, at, verdict, status_code, response_time, code, cause, quiet, last_at = row
     seen_at = None if at is None else from_ms(at)
-    seen = (seen_at, verdict, status_code, response_time, code, cause, bool(quiet))
-    return Seen(place, name, label, *seen, seen_at or last_at)
+    check = (seen_at, verdict, status_code, response_time, code, cause, bool(quiet))
+    return NewestCheck(place, name, label, *check, seen_at or last_at)
 
 
 @dataclass(frozen=True, slots=True)

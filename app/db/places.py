@@ -33,7 +33,7 @@ LONGEST_VERSION = 32
 MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
 
 
-def seen(
+def keep_heartbeat(
     location: str,
     now: datetime,
     *,
@@ -93,9 +93,9 @@ def forget_trouble(session: AnySession, place: int) -> None:
 class PlaceSigns:
     """When a place was heard, and what it reported. ``seen_at``: when one of those who make its
     checks was last heard. ``alive_at``: the same, or the checker that sends the checks of a queue.
-    ``result_at``: when a check from it was last recorded. ``silent_at``: when people were told that
-    it is silent, unless they were told of its return; ``silent_since``: when a check from it was
-    last recorded before.
+    ``result_at``: when a check from it was last recorded. ``silent_at``: when people were notified
+    that it is silent, unless they were notified of its return; ``silent_since``: when a check from
+    it was last recorded before.
     """
 
     seen_at: datetime | None = None

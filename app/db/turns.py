@@ -68,7 +68,7 @@ class Pauses:
         self._inside = 0  # threads that hold the database's lock, or wait for it
         self._pausing = False  # a thread pauses, or waits for the others to leave
         self._since = self._ended = float("-inf")
-        self._held = 0.0  # seconds since ``_since``
+        self._held_seconds = 0.0  # seconds since ``_since``
 
     @contextmanager
     def around(self, take: Callable[[], object]) -> Iterator[None]:
@@ -88,9 +88,9 @@ class Pauses:
             now = self._clock()
             was_free = self._inside == 0 and now - self._ended >= PAUSE_SECONDS
             if was_free or now - self._since >= RUN_SECONDS:
-                if not was_free and self._held > MOST_HELD * (now - self._since):
+                if not was_free and self._held_seconds > MOST_HELD * (now - self._since):
                     self._pause()
-                self._since, self._held = self._clock(), 0.0
+                self._since, self._held_seconds = self._clock(), 0.0
             self._inside += 1
 
     def _pause(self) -> None:
@@ -107,5 +107,5 @@ class Pauses:
             self._inside -= 1
             if held_since is not None:
                 self._ended = self._clock()
-                self._held += self._ended - held_since
+                self._held_seconds += self._ended - held_since
             self._changed.notify_all()

@@ -109,7 +109,7 @@ def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
 
 
 class Checker:
-    """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark).
+    """Runs until it is stopped. ``paced`` False starts all that is due at once (benchmark).
 
     ``carrier`` makes what takes the checks; ``remote`` is the network of those who make them, if
     that is not ours.
@@ -260,7 +260,7 @@ class Checker:
         moved = self._shards.look(_now(), now, self._returns.last_check_at, rate)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
-            self._returns.keep_shards(self._shards.held)
+            self._returns.keep_shards(self._shards.tokens)
         self._unread.add(moved.gained)
         self._shards_at = now + LOOK_SECONDS
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
@@ -270,7 +270,7 @@ class Checker:
         """Read a piece of what is assigned in the shards that are not read yet. If the database
         fails here, the next turn does it.
         """
-        self._unread.keep(self._shards.held)
+        self._unread.keep(self._shards.tokens)
         piece = self._unread.next()
         if piece is None:
             return
@@ -289,7 +289,7 @@ class Checker:
         at = _now()
         with writing():
             for report in reports:
-                places.seen(
+                places.keep_heartbeat(
                     self.settings.location,
                     at,
                     process=report.process,
@@ -304,7 +304,7 @@ class Checker:
         if now < self._feed_at:
             return
         self._outdated |= self._feed.news()
-        ours = {id for id in self._outdated if shards.of(id) in self._shards.held}
+        ours = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
         waiting: set[int] = set()
         if ours:
             self._returns.before_reading()
@@ -323,7 +323,7 @@ class Checker:
             monitor_id = assignment.spec.monitor_id or 0
             shard = shards.of(monitor_id)
             standing = _standing(assignment)
-            token = self._shards.held[shard]
+            token = self._shards.tokens[shard]
             job = Job(monitor_id, assignment.spec, assignment.interval, shard, token, standing)
             self._plan.put(job, now)
             self._returns.remember(job.claim(), standing, assignment)

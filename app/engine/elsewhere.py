@@ -143,8 +143,8 @@ class _Signs:
 
     def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
-        self._seen = {place.id: place for place in request.places}
-        self._since = dict.fromkeys(self._seen, request.began)
+        self._heard = {place.id: place for place in request.places}
+        self._since = dict.fromkeys(self._heard, request.began)
         self._look_at = request.began + SIGN_SECONDS
 
     def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
@@ -153,10 +153,12 @@ class _Signs:
             self._look(clock)
             self._look_at = clock + SIGNS_SECONDS
         return {
-            id: self._seen[id] for id, since in self._since.items() if clock - since >= SIGN_SECONDS
+            id: self._heard[id]
+            for id, since in self._since.items()
+            if clock - since >= SIGN_SECONDS
         }
 
     def _look(self, clock: float) -> None:
         for place in places_of(self._monitor_id, datetime.now(UTC)):
-            if place.id in self._seen and place.seen_at != self._seen[place.id].seen_at:
-                self._seen[place.id], self._since[place.id] = place, clock
+            if place.id in self._heard and place.seen_at != self._heard[place.id].seen_at:
+                self._heard[place.id], self._since[place.id] = place, clock

@@ -71,7 +71,7 @@ class OwnNetwork:
     def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
         self._works = works
         self._wake = wake
-        self._held: list[tuple[float, Finished]] = []
+        self._on_hold: list[tuple[float, Finished]] = []
         self._waiting: list[Finished] = []  # for the canaries
         self._confirmed: Counter[Claim] = Counter()
         self._asking = False
@@ -85,7 +85,7 @@ class OwnNetwork:
         ready: list[Finished] = []
         for check in finished:
             if may_be_ours(check[1]):
-                ready += self._doubt(check, now)
+                ready += self._hold_back(check, now)
             else:
                 ready += self._answered(check)
         return ready
@@ -95,8 +95,8 @@ class OwnNetwork:
         ready = self._judged(now) if self._answer is not None else []
         if self._asking:
             return ready
-        late = [check for since, check in self._held if now - since >= HOLD_SECONDS]
-        self._held = [waiting for waiting in self._held if now - waiting[0] < HOLD_SECONDS]
+        late = [check for since, check in self._on_hold if now - since >= HOLD_SECONDS]
+        self._on_hold = [waiting for waiting in self._on_hold if now - waiting[0] < HOLD_SECONDS]
         if self._known_dead(now):
             return ready + self._final(late)
         self._waiting += late
@@ -104,7 +104,7 @@ class OwnNetwork:
             self._ask()  # while down also without waiting checks, so that its return is noticed
         return ready
 
-    def _doubt(self, check: Finished, now: float) -> list[Finished]:
+    def _hold_back(self, check: Finished, now: float) -> list[Finished]:
         claim, outcome = check
         if self._works is None:
             return [check]  # without canaries, no failure counts as ours
@@ -118,21 +118,21 @@ class OwnNetwork:
         elif self._confirmed[claim] >= CONFIRMED_OFTEN:
             return [check]
         else:
-            self._held.append((now, check))
+            self._on_hold.append((now, check))
         return []
 
     def _answered(self, check: Finished) -> list[Finished]:
         """An answer, preceded by the failures that it shows to be the targets' own."""
         claim, outcome = check
         self._confirmed.pop(claim, None)
-        doubtful = [*self._waiting, *(waiting for _since, waiting in self._held)]
+        unconfirmed = [*self._waiting, *(waiting for _since, waiting in self._on_hold)]
         # While our network is down, an answer may mean that it is just coming back.
-        if not doubtful or self.down or not _is_fresh_answer(outcome):
+        if not unconfirmed or self.down or not _is_fresh_answer(outcome):
             return [check]
         far = distance(outcome)
-        shown = [other for other in doubtful if distance(other[1]) <= far]
+        shown = [other for other in unconfirmed if distance(other[1]) <= far]
         self._waiting = [other for other in self._waiting if distance(other[1]) > far]
-        self._held = [waiting for waiting in self._held if distance(waiting[1][1]) > far]
+        self._on_hold = [waiting for waiting in self._on_hold if distance(waiting[1][1]) > far]
         return [*shown, check]
 
     def _judged(self, now: float) -> list[Finished]:
@@ -159,11 +159,11 @@ class OwnNetwork:
     def _known_dead(self, now: float) -> bool:
         return self.down and now - self._answered_at < DEAD_SECONDS
 
-    def _final(self, doubtful: list[Finished]) -> list[Finished]:
+    def _final(self, unconfirmed: list[Finished]) -> list[Finished]:
         if not self.down:
-            self._confirmed.update(claim for claim, _outcome in doubtful)
-            return doubtful
-        return [(claim, unknown(outcome)) for claim, outcome in doubtful]
+            self._confirmed.update(claim for claim, _outcome in unconfirmed)
+            return unconfirmed
+        return [(claim, unknown(outcome)) for claim, outcome in unconfirmed]
 
     def _ask(self) -> None:
         if self._asking:

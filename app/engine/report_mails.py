@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 # The last checks of a month come in after its end.
 SETTLED = timedelta(minutes=15)
 # In the message: monitors, the worst first, and incidents. The page behind its link has all.
-NAMED, TOLD = 50, 20
+NAMED, INCIDENTS_NAMED = 50, 20
 
 
 def send(now: datetime) -> int:
@@ -106,10 +106,10 @@ def _facts(
         "title": report_title(subject, month_name(start)),
         "month": f"{start:%Y-%m}",
         "tag": row.tag,
-        "all": _said(total),
+        "all": _figures_of(total),
         "count": len(figures),
         "incidents": _incidents(session, monitors, start, end),
-        "monitors": [{"name": monitors[id], **_said(figures[id])} for id in worst[:NAMED]],
+        "monitors": [{"name": monitors[id], **_figures_of(figures[id])} for id in worst[:NAMED]],
     }
 
 
@@ -126,7 +126,7 @@ def _incidents(
             IncidentRow.classification.is_(None),
         )
         .order_by(IncidentRow.started_at, IncidentRow.id)
-        .limit(TOLD)
+        .limit(INCIDENTS_NAMED)
     )
     return [
         {
@@ -147,6 +147,6 @@ def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:
     return {row.id: row.name for row in session.execute(query.limit(MAX_REPORT_MONITORS))}
 
 
-def _said(figures: Mapping[str, Any]) -> dict[str, Any]:
+def _figures_of(figures: Mapping[str, Any]) -> dict[str, Any]:
     names = "uptime", "watched", "downtime", "incidents", "mttr", "avg", "p95"
     return {name: figures[name] for name in names}

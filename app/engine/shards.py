@@ -59,7 +59,7 @@ class Shards:
     def __init__(self, name: str, location: str) -> None:
         self.name = name
         self.location = location
-        self.held: dict[int, int] = {}  # token by number
+        self.tokens: dict[int, int] = {}  # token by number
         self._renewed = float("-inf")
         self._alone = False  # whether no other checker of the place was alive at the last look
 
@@ -88,7 +88,7 @@ class Shards:
         A shard that nobody took while the lease had lapsed is kept with its token: checks made
         meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
         """
-        place, before, lapsed = self.place, dict(self.held), self.lapsed(clock)
+        place, before, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
             heartbeats.write(
                 self.name,
@@ -115,10 +115,10 @@ class Shards:
             free = [shard for shard in stored if self._is_free(shard, now)]
             free = [shard for shard in free if shard.number not in kept | beyond]
             taken = self._take(session, place, free[: part - len(kept)], now)
-        lost = frozenset(self.held) - kept
-        self.held = {number: before[number] for number in kept} | taken
+        lost = frozenset(self.tokens) - kept
+        self.tokens = {number: before[number] for number in kept} | taken
         self._renewed, self._alone = clock, len(alive) == 1
-        return Moved(dict(self.held) if lapsed else taken, lost)
+        return Moved(dict(self.tokens) if lapsed else taken, lost)
 
     def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
         """Release all shards, and store that this checker has ended."""
@@ -133,7 +133,7 @@ class Shards:
                 location=self.location,
                 version=__version__,
             )
-        self.held = {}
+        self.tokens = {}
 
     def _take(
         self, session: DbSession, place: int, free: Sequence[Shard], now: datetime

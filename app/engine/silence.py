@@ -111,9 +111,9 @@ def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> No
     db.session.rollback()
     for place in all_places:
         if place.id in to_report and place.signs.silent_at is None:
-            _tell(place, Event.LOCATION_SILENT, unheard, now)
+            _notify(place, Event.LOCATION_SILENT, unheard, now)
         elif place.id in heard and place.signs.silent_at is not None:
-            _tell(place, Event.LOCATION_ONLINE, unheard, now)
+            _notify(place, Event.LOCATION_ONLINE, unheard, now)
     _notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
     seen_since = partial(_seen_since, now=now, without=set(without), unheard=unheard)
@@ -215,7 +215,7 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     )
 
 
-def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) -> None:
+def _notify(place: _Place, event: Event, unheard: Collection[int], now: datetime) -> None:
     """``unheard``: the places of which nothing is heard. Monitors that no other one checks are
     unknown because of them.
     """

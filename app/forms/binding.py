@@ -87,7 +87,7 @@ def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
     """Names that the form does not have, that were sent twice, or both bare and with an index."""
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
-    names = {raw: _known(parse(raw), fields) for raw in sent}
+    names = {raw: _field_name(parse(raw), fields) for raw in sent}
     with_index = {name.field for name in names.values() if name and name.index is not None}
     for raw, values in sent.items():
         name = names[raw]
@@ -108,7 +108,7 @@ def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
     return errors
 
 
-def _known(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
+def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
     """``name``; None where it has more brackets than its field reads."""
     if name is None or name.entry is None:
         return name

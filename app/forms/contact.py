@@ -60,8 +60,8 @@ class ContactForm(SchemaForm):
         N_("Add to new monitors"),
         default=False,
         description=N_(
-            "Monitors that are created on the dashboard start with this contact. It is also told"
-            " when a place that checks run from falls silent."
+            "Monitors that are created on the dashboard start with this contact. It is also"
+            " notified when a place that checks run from falls silent."
         ),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()

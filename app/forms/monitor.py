@@ -396,7 +396,7 @@ class MonitorForm(SchemaForm):
         labels=RULE_LABELS.__getitem__,
         default=LocationRule.MAJORITY,
         description=N_(
-            "Of the places that have a vote; a silent place has none. What fewer places see is"
+            "The places that have a vote count; a silent place has none. What fewer places see is"
             " shown as degraded and opens no incident."
         ),
     )

@@ -128,9 +128,9 @@ def parsed_json(text: str) -> Any:
 
 
 _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables], Reading]]] = {
-    "kuma": (kuma.knows, lambda data, _known: kuma.read(data)),
-    "uptimerobot": (uptimerobot.knows, lambda data, _known: uptimerobot.read(data)),
-    "betterstack": (betterstack.knows, lambda data, _known: betterstack.read(data)),
+    "kuma": (kuma.knows, lambda data, _variables: kuma.read(data)),
+    "uptimerobot": (uptimerobot.knows, lambda data, _variables: uptimerobot.read(data)),
+    "betterstack": (betterstack.knows, lambda data, _variables: betterstack.read(data)),
     "upptime": (other_tools.knows_upptime, other_tools.read_upptime),
     "kuvasz": (other_tools.knows_kuvasz, other_tools.read_kuvasz),
     "checkmate": (other_tools.knows_checkmate, other_tools.read_checkmate),

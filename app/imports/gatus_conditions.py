@@ -33,7 +33,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
             draft.refuse(_("Wakeful cannot check that a connection is refused."))
         elif left == "[STATUS]" and http and (accepted := _accepted(operator, right)) is not None:
             codes &= accepted
-        elif not _one(draft, left, operator, right):
+        elif not _condition(draft, left, operator, right):
             dropped = True
             draft.remark(
                 _("Condition on %(left)s dropped: Wakeful cannot check it.", left=shown(left))
@@ -83,7 +83,7 @@ def _accepted(operator: str, right: str) -> set[int] | None:
     return {code for code in _CODES if _COMPARED[operator](code, limit)}
 
 
-def _one(draft: Draft, left: str, operator: str, right: str) -> bool:
+def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
     """Whether a condition that is not on the status has become a field."""
     if left == "[CONNECTED]":
         return right in ("true", "false")  # what every check asks first

@@ -32,7 +32,7 @@ from app.imports.values import (
 )
 from app.imports.variables import lacks
 
-Known = Mapping[str, str]
+Variables = Mapping[str, str]
 
 
 # --- Upptime --------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def knows_upptime(data: object) -> bool:
     return any("url" in mapping(site) for site in listed(mapping(data).get("sites")))
 
 
-def read_upptime(data: object, values: Known) -> Reading:
+def read_upptime(data: object, values: Variables) -> Reading:
     used: set[str] = set()
     whole = mapping(variables.fill(data, values, used))
     minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
@@ -103,7 +103,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
     down = entry.text("__dangerous__body_down")
     missing = entry.text("__dangerous__body_down_if_text_missing")
     if down and missing:
-        draft.remark(_("Of two texts to look for, one is dropped: Wakeful looks for one."))
+        draft.remark(_("Wakeful looks for one text: of two, one is dropped."))
     if down or missing:
         draft.text(NO_TEXT_FOUND if missing else TEXT_FOUND, missing or down)
 
@@ -139,7 +139,7 @@ def _kuvasz(data: object) -> list[Mapping[str, Any]]:
     ]
 
 
-def read_kuvasz(data: object, _known: Known) -> Reading:
+def read_kuvasz(data: object, _variables: Variables) -> Reading:
     notifications, for_all = _integrations(data)
 
     def read(draft: Draft, entry: ImportEntry) -> None:
@@ -232,7 +232,7 @@ def knows_checkmate(data: object) -> bool:
     return any("isActive" in row and "url" in row and "type" in row for row in rows)
 
 
-def read_checkmate(data: object, _known: Known) -> Reading:
+def read_checkmate(data: object, _variables: Variables) -> Reading:
     rows = [row for row in records(data, *CHECKMATE_LISTS) if "url" in row]
     return CHECKMATE.reading(CHECKMATE.drafts(rows, _checkmate))
 
@@ -305,7 +305,7 @@ def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[st
                 yield {**usual, **job}, group
 
 
-def read_targets(data: object, _known: Known) -> Reading:
+def read_targets(data: object, _variables: Variables) -> Reading:
     targets = [
         {"job": job, "labels": mapping(group.get("labels")), "target": target}
         for job, group in _target_groups(data)

@@ -68,7 +68,7 @@ AS_IT_IS = (
 )  # fmt: skip
 CHECKMATE = "matchmethod"  # a column of its CSV alone, whose interval is in milliseconds
 SWITCHES = ("follow_redirects", "verify_tls")
-_KNOWN = {name: column for column, names in COLUMNS.items() for name in names.split(", ")}
+_COLUMN_OF = {name: column for column, names in COLUMNS.items() for name in names.split(", ")}
 _KINDS = {
     "": "http", "http": "http", "https": "http", "http(s)": "http", "status": "http",
     "expected_status_code": "http", "1": "http", "keyword": "keyword", "2": "keyword",
@@ -126,7 +126,7 @@ def _header(text: str) -> tuple[bool, str]:
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max("\t,;", key=first.count)
     names = [_normal(cell) for cell in _row(first, delimiter)]
-    columns = [_KNOWN.get(name) for name in names]
+    columns = [_COLUMN_OF.get(name) for name in names]
     return "url" in columns and not _URL.search(first), delimiter
 
 
@@ -147,7 +147,7 @@ def _row(line: str, delimiter: str) -> list[str]:
 def _with_header(text: str, delimiter: str) -> Reading:
     rows = _rows(text, delimiter)
     _line_number, names = next(rows)
-    columns = [_KNOWN.get(_normal(name)) for name in names]
+    columns = [_COLUMN_OF.get(_normal(name)) for name in names]
     milliseconds = CHECKMATE in map(_normal, names)
     candidates: list[Candidate] = []
     for line_number, row in rows:

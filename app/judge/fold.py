@@ -250,7 +250,7 @@ def in_turn(
         after=Situation(new, as_newest.after.votes),
         step=done,
         moment=moment,
-        counted=changed or fold.decision.doubted,
+        counted=changed or fold.decision.unconfirmed,
         shown=True,
         recheck=changed and confirms and not check.maintenance,
         waits=not changed and new.stands is Stands.CONFIRMING and new.verdict is Verdict.DOWN,
@@ -286,7 +286,7 @@ def _difference(state: State, new: State, outages: Sequence[Span]) -> tuple[Step
     if is_open(state) and not is_open(new):
         return Step.END, outages[0][1] if outages else state.started_at
     if new.stands is Stands.CONFIRMING and _progress(new) != _progress(state):
-        return Step.SUSPECT, None
+        return Step.CONFIRM, None
     if state.stands is Stands.CONFIRMING and new.stands is Stands.CLEAR:
         return Step.CANCEL, None
     return Step.NONE, None

@@ -53,7 +53,7 @@ Maintenance: checks continue, but no incident opens and no alert is sent.
 Closing an incident by hand resets to CLEAR: if checks still fail, they are confirmed again and a
 new incident opens. Pausing resets to CLEAR too; a check on request while paused changes nothing.
 
-A result older than the newest one judged (a slow check overtaken by "check now") changes nothing.
+A result older than the newest one judged (of a slow check, after "check now") changes nothing.
 If it is older by more than a check can last, the clock was set back, and the result counts:
 otherwise no failure would be noticed until the clock catches up.
 
@@ -75,7 +75,7 @@ from app.rules.clocks import believable
 TOGETHER = timedelta(seconds=2)
 MOST_FAILURES = 1_000  # counted in a row; more make no difference
 _GOOD = (Verdict.UP, Verdict.DEGRADED)
-OVERTAKEN_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
+LATE_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
 
 
 MOMENT_S = 1  # what a result covers that says nothing of the time after it
@@ -116,7 +116,7 @@ class Step(StrEnum):
     """What the recorder has to do besides storing the new state."""
 
     NONE = "none"
-    SUSPECT = "suspect"  # keep the check's evidence: it failed and is being confirmed
+    CONFIRM = "confirm"  # keep the check's evidence: it failed and is being confirmed
     CANCEL = "cancel"  # drop the evidence that was kept
     OPEN = "open"  # open an incident that started at ``Transition.moment``
     END = "end"  # end the open incident at ``Transition.moment``
@@ -161,7 +161,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot. ``overtaken``:
+    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot. ``late``:
     a newer check was judged before, so this one changed nothing.
     """
 
@@ -169,13 +169,13 @@ class Transition:
     step: Step = Step.NONE
     recheck: bool = False
     moment: datetime | None = None
-    overtaken: bool = False
+    late: bool = False
 
 
 def advance(state: State, observation: Observation, confirmations: int) -> Transition:
     """The transition from ``state`` that an observation leads to."""
-    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= OVERTAKEN_AT_MOST:
-        return Transition(state, overtaken=True)
+    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= LATE_AT_MOST:
+        return Transition(state, late=True)
     changed = state.verdict != observation.verdict
     state = replace(
         state,
@@ -219,7 +219,7 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
         opened = replace(cleared(state), started_at=since, status_since=down_since)
         return Transition(opened, Step.OPEN, moment=since)
     confirming = replace(state, failing_since=since, failures=failures)
-    return Transition(confirming, Step.SUSPECT, recheck=True)
+    return Transition(confirming, Step.CONFIRM, recheck=True)
 
 
 def _good(state: State, observation: Observation) -> Transition:
@@ -368,7 +368,7 @@ class Decision:
 
     ``counted``: the state machine has counted it. ``shown``: the monitor's verdict and its cause
     are those of ``votes`` now. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
-    next slot. ``doubted``: so it does, as too few places see a failure. ``waits``: places still
+    next slot. ``unconfirmed``: so it does, as too few places see a failure. ``waits``: places still
     have to repeat a failure that enough of them see.
     """
 
@@ -382,7 +382,7 @@ class Decision:
     counted: bool = False
     shown: bool = False
     recheck: bool = False
-    doubted: bool = False
+    unconfirmed: bool = False
     waits: bool = False
 
 
@@ -401,15 +401,15 @@ def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situa
     return Situation(state, votes)
 
 
-def is_overtaken(before: Situation, check: PlaceCheck) -> bool:
+def is_late(before: Situation, check: PlaceCheck) -> bool:
     """Whether a newer result of the same place was judged before."""
     newest = before.votes.get(check.place)
-    return newest is not None and timedelta(0) < newest.at - check.at <= OVERTAKEN_AT_MOST
+    return newest is not None and timedelta(0) < newest.at - check.at <= LATE_AT_MOST
 
 
 def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
     """What a result leads to, which is later than those before it."""
-    if is_overtaken(before, check):
+    if is_late(before, check):
         return Decision(before, check.verdict, check.at)
     state, previous = before.state, before.votes.get(check.place)
     failures = failures_after(
@@ -453,7 +453,7 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     return Decision(
         Situation(after.state, before.votes), verdict, now, voting, awaited,
         after.step, after.moment, counted=True, shown=True, recheck=after.recheck,
-        doubted=is_doubted(voting, verdict, maintenance=maintenance),
+        unconfirmed=is_unconfirmed(voting, verdict, maintenance=maintenance),
     )  # fmt: skip
 
 
@@ -465,7 +465,7 @@ def _moment(before: Situation, check: PlaceCheck) -> datetime:
     if before.state.checked_at is not None:
         times.append(before.state.checked_at)
     newest = max(times, default=check.at)
-    return max(newest, check.at) if newest - check.at <= OVERTAKEN_AT_MOST else check.at
+    return max(newest, check.at) if newest - check.at <= LATE_AT_MOST else check.at
 
 
 def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenance: bool) -> int:
@@ -483,7 +483,7 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
     """The decision with what the state machine makes of it."""
     observation = Observation(decision.at, decision.verdict, check.maintenance)
     after = advance(state, observation, rules.confirmations)
-    if after.overtaken:
+    if after.late:
         return decision
     new = after.state
     waits = state.stands is Stands.OPEN and _waits_for_others(new, decision, check)
@@ -497,11 +497,11 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
         counted=True,
         shown=not waits,
         recheck=after.recheck,
-        doubted=is_doubted(decision.votes, decision.verdict, maintenance=check.maintenance),
+        unconfirmed=is_unconfirmed(decision.votes, decision.verdict, maintenance=check.maintenance),
     )
 
 
-def is_doubted(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
+def is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
     """Whether a failure that too few places see is still to be confirmed."""
     if verdict is Verdict.DOWN or maintenance:
         return False

@@ -66,8 +66,8 @@ class Response:
     @property
     def words(self) -> str:
         """The readable text of the body: proxies and gateways answer with HTML pages."""
-        said_so = self.headers.get("Content-Type", "").lower().startswith("text/html")
-        return page_text(self.text) if said_so or _PAGE.match(self.text) else self.text
+        declared_html = self.headers.get("Content-Type", "").lower().startswith("text/html")
+        return page_text(self.text) if declared_html or _PAGE.match(self.text) else self.text
 
     @property
     def body(self) -> Any:

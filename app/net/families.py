@@ -70,7 +70,7 @@ class Families:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._known: LRUCache[_Key, tuple[bool, float]] = LRUCache(_REMEMBERED)
+        self._remembered: LRUCache[_Key, tuple[bool, float]] = LRUCache(_REMEMBERED)
         self._races: set[Race] = set()
 
     def judge(
@@ -92,7 +92,7 @@ class Families:
             return
         warning = Warn.IPV6_UNREACHABLE if is_six(unused[0]) else Warn.IPV4_UNREACHABLE
         key = (unused, port)
-        alive, since = self._known.get(key, (None, 0.0))
+        alive, since = self._remembered.get(key, (None, 0.0))
         now = time.monotonic()
         # IPv6 is tried first: if IPv4 was used all the same, IPv6 may have failed since its test.
         if alive and now - since < ALIVE_SECONDS and not is_six(unused[0]):
@@ -117,7 +117,7 @@ class Families:
         race.start(finished)
 
     def _remember(self, key: _Key, alive: bool) -> None:
-        self._known[key] = (alive, time.monotonic())
+        self._remembered[key] = (alive, time.monotonic())
 
     def close(self) -> None:
         for race in self._races:

@@ -43,7 +43,7 @@ def sign_up(visit: Visit) -> Response:
         answer = _form(visit, channel, target, {"target": [str(fault)]}, 429)
         answer.headers["Retry-After"] = str(fault.retry_after)
         return answer
-    return _said(visit, _("Almost done"), _(SENT[Channel(channel)]))
+    return _message(visit, _("Almost done"), _(SENT[Channel(channel)]))
 
 
 def confirm(visit: Visit) -> Response:
@@ -69,7 +69,9 @@ def unsubscribe(visit: Visit) -> Response:
 
 
 def void(visit: Visit) -> Response:
-    return _said(visit, _("This link is not valid"), _("It was used already, or has expired."), 404)
+    return _message(
+        visit, _("This link is not valid"), _("It was used already, or has expired."), 404
+    )
 
 
 def _by_token(
@@ -86,7 +88,7 @@ def _by_token(
         act(visit.token or "")
     except NotFound:
         return void(visit)
-    return _said(visit, done, meaning)
+    return _message(visit, done, meaning)
 
 
 def _form(
@@ -107,5 +109,5 @@ def _form(
     )
 
 
-def _said(visit: Visit, title: str, text: str, status: int = 200) -> Response:
+def _message(visit: Visit, title: str, text: str, status: int = 200) -> Response:
     return visit.html("status/said.html", status, title=title, text=text)

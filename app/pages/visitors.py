@@ -44,9 +44,9 @@ class Visitors:
         wanted = [address.id, address.password_turn]
         request = Request(environ)
         name = cookie_name(self._app, request, COOKIE)
-        return any(self._said(cookie) == wanted for cookie in request.cookies.getlist(name))
+        return any(self._signed(cookie) == wanted for cookie in request.cookies.getlist(name))
 
-    def _said(self, cookie: str) -> Any:
+    def _signed(self, cookie: str) -> Any:
         try:
             return self._signer.loads(cookie, COOKIE_SECONDS)
         except BadData:

@@ -18,7 +18,7 @@ SLUG = N_(
 )
 NAMELESS = "status"
 _RANDOM_BYTES = 10  # 80 bits
-_KNOWN = frozenset(ascii_lowercase + digits)
+_ALLOWED = frozenset(ascii_lowercase + digits)
 # Letters that Unicode does not take apart.
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th"}
@@ -27,7 +27,7 @@ _LETTERS = str.maketrans(
 
 def is_slug(value: str) -> bool:
     parts = value.split("-")
-    return len(value) <= MAX_SLUG and all(part and _KNOWN.issuperset(part) for part in parts)
+    return len(value) <= MAX_SLUG and all(part and _ALLOWED.issuperset(part) for part in parts)
 
 
 def check(value: str) -> str:
@@ -42,7 +42,7 @@ def of_name(name: str) -> str:
     # Normalizing a long run of combining marks takes quadratic time.
     short = name[:MAX_NAME].lower().translate(_LETTERS)
     plain = unicodedata.normalize("NFKD", short).lower()
-    kept = "".join(c if c in _KNOWN else " " for c in plain if unicodedata.category(c) != "Mn")
+    kept = "".join(c if c in _ALLOWED else " " for c in plain if unicodedata.category(c) != "Mn")
     return _cut("-".join(kept.split()), MAX_SLUG) or NAMELESS
 
 

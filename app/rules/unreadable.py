@@ -9,7 +9,7 @@ from app.i18n import N_, _
 ENTER_ALERTS_AGAIN = N_("Edit the monitor and enter its alerts again.")
 
 # In the comment of an incident that opens meanwhile: it stays true when alerts are entered again.
-NOBODY_TOLD = N_(
+NOBODY_NOTIFIED = N_(
     "Nobody was alerted when this began: the stored alerts of the monitor could not be read then."
 )
 

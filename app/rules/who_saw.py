@@ -104,7 +104,7 @@ def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str
     """What the places see that do not see the failure, grouped by what they see."""
     same: dict[object, list[str]] = {}
     for place in places:
-        same.setdefault(_seen(place), []).append(title_of(place))
+        same.setdefault(_answer_of(place), []).append(title_of(place))
     for status, titles in same.items():
         yield _others_see(status, titles, still)
 
@@ -112,7 +112,7 @@ def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str
 _EARLIER, _NOTHING = "earlier", "nothing"  # beside a status code, and None: it was reached
 
 
-def _seen(place: Mapping[str, Any]) -> object:
+def _answer_of(place: Mapping[str, Any]) -> object:
     if place.get("earlier"):
         return _EARLIER
     return _NOTHING if place.get("verdict") == "unknown" else place.get("status_code")

@@ -17,7 +17,7 @@ WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 # A failure that one place of several sees: not confirmed, and through all confirmations.
 _FAILING, _LASTING = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
-_SEEN = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
+_CONCLUSIVE = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
 Cover = tuple[int, int, int]  # kind, begin and end
 EVER: Sequence[Span] = ((-(2**62), 2**62),)
 
@@ -68,7 +68,7 @@ def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
     return [
         MAINTENANCE
         if maintenance and not _is_within(planned, at)
-        else (WATCHED if verdict in _SEEN else _KINDS[verdict])
+        else (WATCHED if verdict in _CONCLUSIVE else _KINDS[verdict])
         for at, verdict, maintenance, _, _, _, _ in checks
     ]
 

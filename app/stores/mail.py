@@ -143,7 +143,7 @@ class Mail:
             log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
 
     def send_second_factor(self, to: str, what: str) -> MailAnswer:
-        """Send it as ``notify_of_second_factor`` does, for a command, which waits for the answer."""
+        """``notify_of_second_factor`` for a command, which waits for the answer."""
         message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
         return self._send(to, message)
 

@@ -282,7 +282,7 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     at, hour = datetime.now(UTC).replace(microsecond=0), timedelta(hours=1)
     with app.app_context():
         oslo = journal.location_id("oslo")
-        places.seen("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
+        places.keep_heartbeat("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
     make_monitor(app, places=[1], assignment={"slot": at})
     for slot in (at - timedelta(minutes=5), at - hour):
         make_monitor(app, places=[oslo], assignment={"slot": slot})
@@ -298,7 +298,9 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     assert float(found['wakeful_place_silent{place="oslo"}']) == 1
     assert float(found['wakeful_place_silent{place="default"}']) == 0, "it was never there"
     with app.app_context():
-        places.seen("oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at)
+        places.keep_heartbeat(
+            "oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at
+        )
         with writing() as session:
             for age, event in ((90, "test"), (30, "test")):
                 session.add(outbox.new_row(event, "email", "a@b", {}, at - timedelta(seconds=age)))

@@ -95,7 +95,7 @@ def test_a_place_shows_what_its_processes_report(api, core):
     moment = now()
     with core.app_context():
         for number, offset in ((1, 250), (2, None)):
-            places.seen(
+            places.keep_heartbeat(
                 "oslo",
                 moment - timedelta(seconds=number),
                 process=f"prober:host:{number}",
@@ -121,7 +121,7 @@ def test_a_place_is_silent_after_two_intervals_without_a_result(
     make_monitor(core, places=[id], interval=interval, updated_at=long_ago)
     with core.app_context():
         last = now() - timedelta(minutes=minutes)
-        places.seen("oslo", now(), process="agent:oslo", last_check_at=last)
+        places.keep_heartbeat("oslo", now(), process="agent:oslo", last_check_at=last)
     assert api.get(f"/locations/{id}")["data"]["state"] == state
 
 
@@ -129,7 +129,7 @@ def test_a_place_that_has_just_got_its_first_monitor_is_not_silent_yet(api, core
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
     with core.app_context():
         last = now() - timedelta(hours=5)
-        places.seen("oslo", now(), process="agent:oslo", last_check_at=last)
+        places.keep_heartbeat("oslo", now(), process="agent:oslo", last_check_at=last)
     assert api.get(f"/locations/{id}")["data"]["state"] == "online", "it has nothing to check"
     make_monitor(core, places=[id])
     assert api.get(f"/locations/{id}")["data"]["state"] == "online"
@@ -142,7 +142,7 @@ def test_a_queue_is_seen_when_its_probers_are_and_not_when_its_checker_is(api, c
 
     def seen(process, at, result_at):
         with core.app_context():
-            places.seen("eu", at, process=process, version="1", last_check_at=result_at)
+            places.keep_heartbeat("eu", at, process=process, version="1", last_check_at=result_at)
         found = api.get(path)["data"]
         return found["state"], found["last_seen_at"]
 
@@ -195,7 +195,7 @@ def test_the_trouble_of_a_place_ends_when_others_make_its_checks(admin, core, ch
 def test_an_agent_that_lost_its_token_tells_nothing_more(admin, core):
     place = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
     with core.app_context():
-        places.seen("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
+        places.keep_heartbeat("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
     path = f"/locations/{place['id']}"
     assert admin.get(path)["data"]["version"] == "1"
     changed = admin.data("PATCH", path, json={"carrier": "local"})
@@ -207,7 +207,7 @@ def test_what_a_place_was_outlasts_its_processes(api, core):
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
     before = now() - timedelta(days=3)
     with core.app_context():
-        places.seen("oslo", before, process="agent:oslo", last_check_at=before)
+        places.keep_heartbeat("oslo", before, process="agent:oslo", last_check_at=before)
         places.remember(now())
         with writing() as session:
             assert session.get(LocationRow, id).result_at == before

@@ -14,7 +14,7 @@ import yaml
 
 from app.commands.cli import cli
 from app.commands.serve import STOP_SECONDS
-from app.config import KNOWN, PREFIX, read
+from app.config import PREFIX, SETTING_NAMES, read
 from app.paths import TRANSLATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +112,9 @@ def test_it_runs_without_rights_and_writes_to_its_volume_alone():
     environ = dict(pair.split("=", 1) for pair in values("ENV")[0].split())
     assert environ["WAKEFUL_INSTANCE"] == volume
     assert environ["PYTHONDONTWRITEBYTECODE"] == "1"
-    assert {name.removeprefix(PREFIX) for name in environ if name.startswith(PREFIX)} <= KNOWN
+    assert {
+        name.removeprefix(PREFIX) for name in environ if name.startswith(PREFIX)
+    } <= SETTING_NAMES
     [port] = values("EXPOSE")
     assert environ["WAKEFUL_BIND"] == f"0.0.0.0:{port}"
 
@@ -176,7 +178,7 @@ def test_compose_waits_for_a_database_that_the_settings_reach(compose, tmp_path)
     lines = re.findall(r"^(WAKEFUL_\w+)=(.+)$", text, re.MULTILINE)
     read(dict(lines) | {"WAKEFUL_DATABASE_URL": url, "WAKEFUL_INSTANCE": str(tmp_path)})
     examples = re.findall(r"^# (WAKEFUL_\w+)=", text, re.MULTILINE)
-    assert {name.removeprefix(PREFIX) for name in examples} <= KNOWN
+    assert {name.removeprefix(PREFIX) for name in examples} <= SETTING_NAMES
 
 
 def test_pg_dump_of_the_image_is_not_older_than_the_server_of_compose(compose):

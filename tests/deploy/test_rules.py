@@ -30,7 +30,9 @@ def printed(app: Flask, client: FlaskClient) -> dict[str, set[str]]:
     now = datetime.now(UTC)
     make_monitor(app)
     with app.app_context():
-        places.seen("default", now, process="checker:a:1", checks_per_minute=1, last_check_at=now)
+        places.keep_heartbeat(
+            "default", now, process="checker:a:1", checks_per_minute=1, last_check_at=now
+        )
         with writing() as session:
             session.merge(HeartbeatRow(name="worker:a:1", at=now))
     text = client.get("/metrics").text

@@ -14,7 +14,7 @@ import pytest
 
 from app.commands.cli import cli
 from app.commands.serve import STOP_SECONDS
-from app.config import KNOWN, PREFIX, read
+from app.config import PREFIX, SETTING_NAMES, read
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 COMMON = UNITS / "wakeful-.service.d" / "common.conf"
@@ -115,7 +115,7 @@ def test_the_settings_of_the_services_are_read(tmp_path: Path):
     """Those of the units, and those of the example with its examples switched on."""
     text = (UNITS / "wakeful.env.example").read_text()
     named = re.findall(r"^#?(WAKEFUL_\w+)='.*'$", text, re.MULTILINE)
-    assert {name.removeprefix(PREFIX) for name in named} <= KNOWN
+    assert {name.removeprefix(PREFIX) for name in named} <= SETTING_NAMES
     assert Unit(COMMON).all("Environment") == [f"{PREFIX}INSTANCE=/var/lib/wakeful"]
     written = [line for line in text.splitlines() if line and not line.startswith("#")]
     active = dict(re.findall(r"^(\w+)='(.*)'$", "\n".join(written), re.MULTILINE))

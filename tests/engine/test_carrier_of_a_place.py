@@ -67,7 +67,7 @@ def test_a_checker_ends_when_its_place_gets_another_carrier(core, settings):
     checker = make_checker(core, settings, queued=False)
 
     def change() -> None:
-        if checker._shards.held:
+        if checker._shards.tokens:
             with core.app_context(), writing() as session:
                 session.execute(update(LocationRow).values(carrier="queue"))
             checker._shards_at = float("-inf")

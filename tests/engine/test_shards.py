@@ -48,9 +48,9 @@ class House:
     def owned(self):
         """How many shards each live checker owns; each shard has one owner."""
         living = [self.checkers[name] for name in sorted(self.checkers.keys() - self.gone)]
-        held = [number for one in living for number in one.held]
+        held = [number for one in living for number in one.tokens]
         assert len(held) == len(set(held)), "nothing is owned twice"
-        return [len(one.held) for one in living]
+        return [len(one.tokens) for one in living]
 
 
 @pytest.fixture
@@ -85,16 +85,16 @@ def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_se
 def test_no_shard_moves_without_need(house):
     house.join("a", "b", "c")
     house.go_on(20)
-    before = {name: dict(one.held) for name, one in house.checkers.items()}
+    before = {name: dict(one.tokens) for name, one in house.checkers.items()}
     house.go_on(60)
-    assert {name: one.held for name, one in house.checkers.items()} == before
+    assert {name: one.tokens for name, one in house.checkers.items()} == before
 
 
 @pytest.mark.both_databases
 def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
     house.join("a", "b")
     house.go_on(20)
-    house.die("b" if house.checkers["b"].held else "a")
+    house.die("b" if house.checkers["b"].tokens else "a")
     house.go_on(28)
     assert house.owned() == [shards.count()]
 
@@ -126,13 +126,13 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
     house.join("a")
     house.look("a")
     assert not is_gone(name)
-    assert house.checkers["a"].held == {}, "it lives"
+    assert house.checkers["a"].tokens == {}, "it lives"
     house.die("killed")
     running.kill()
     running.communicate()
     house.look("a")
-    assert len(house.checkers["a"].held) == shards.count()
-    assert house.checkers["a"].held[0] == killed.held[0] + 1
+    assert len(house.checkers["a"].tokens) == shards.count()
+    assert house.checkers["a"].tokens[0] == killed.tokens[0] + 1
 
 
 @pytest.mark.both_databases
@@ -157,7 +157,7 @@ def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_agai
     house.seconds += 30
     moved = house.look("a")
     assert moved.lost == frozenset()
-    assert moved.gained == house.checkers["a"].held == first
+    assert moved.gained == house.checkers["a"].tokens == first
 
 
 @pytest.mark.both_databases
@@ -201,7 +201,7 @@ def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
                 shards.take(session, 1, [one], "checker:elsewhere:gone", START + lead)
     house.join("a")
     house.look("a")
-    assert set(house.checkers["a"].held) == set(range(1, shards.count()))
+    assert set(house.checkers["a"].tokens) == set(range(1, shards.count()))
 
 
 @pytest.mark.both_databases
@@ -209,7 +209,7 @@ def test_each_place_has_its_own_shards(house):
     house.join("a")
     house.join("b", location="oslo")
     house.go_on(10)
-    assert [len(one.held) for one in house.checkers.values()] == [shards.count()] * 2
+    assert [len(one.tokens) for one in house.checkers.values()] == [shards.count()] * 2
     assert journal.location_id("oslo") != 1
     signs = db.session.query(HeartbeatRow).all()
     assert {sign.location for sign in signs} == {"default", "oslo"}

@@ -71,7 +71,7 @@ class House:
         recorder.record([(id, make_outcome(verdict, self.now))], self.now, location=name)
 
     def hear(self, name):
-        places.seen(name, self.now, process=f"agent:{name}", last_check_at=self.now)
+        places.keep_heartbeat(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
     def pass_minutes(self, minutes, *heard, every=timedelta(seconds=30)):
         """Look so often, and at the end, while results come from the places ``heard``."""
@@ -364,7 +364,9 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
         events = [event for event, _value in house.told()]
         assert (shown() == "silent") == (events == [SILENT])
         if events == [SILENT]:
-            places.seen("oslo", house.now, process="agent:oslo")  # it lives, and brings nothing
+            places.keep_heartbeat(
+                "oslo", house.now, process="agent:oslo"
+            )  # it lives, and brings nothing
             with writing() as session:
                 session.get(MonitorRow, monitor).updated_at = house.now
     assert shown() == "silent"

@@ -105,7 +105,7 @@ def test_a_checker_may_still_record_after_the_clock_was_set_back(core, settings)
     with core.app_context():
         ahead, mine = now() + HOURS, Shards("checker:elsewhere:mine", "default")
         mine.look(ahead, 0)
-        claim = Claim(id, shards.of(id), mine.held[shards.of(id)], 0)
+        claim = Claim(id, shards.of(id), mine.tokens[shards.of(id)], 0)
         assert mine.look(now(), 2).lost == frozenset()
         [stands] = recorder.record_claimed([(claim, make_outcome(at=now()))], now())
         assert stands is not None

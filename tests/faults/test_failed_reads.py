@@ -27,7 +27,7 @@ def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, set
             patch.setattr(assignments, "piece", fails)
             with pytest.raises(sa.exc.OperationalError):
                 checker._own(time.monotonic())
-        assert checker._shards.held
+        assert checker._shards.tokens
         assert len(checker._plan) == 0
         checker._own(time.monotonic())
         assert len(checker._plan) == 1

@@ -86,7 +86,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         )
         try:
             assert len(killed.look(now(), 0).gained) == shards.count()
-            mine = assignments.of_shards(1, killed.held)
+            mine = assignments.of_shards(1, killed.tokens)
             assert {one.spec.monitor_id for one in mine} == ids
             checker._own(time.monotonic())
             assert checker._plan.next() is None, "the other one still runs"
@@ -99,7 +99,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         # Outcomes of the killed checker would be dropped: no slot is recorded twice.
         late = Outcome(Result(checked_at=now(), verdict=Verdict.UP))
         claim = taken[0].claim()
-        of_killed = replace(claim, token=killed.held[claim.shard])
+        of_killed = replace(claim, token=killed.tokens[claim.shard])
         assert recorder.record_claimed([(of_killed, late)], now()) == [None]
         assert recorder.record_claimed([(claim, late)], now()) != [None]
         assert recorder.record_claimed([(claim, late)], now()) == [None]

@@ -12,7 +12,7 @@ from app.db import db, writing
 from app.db.tables import DeliveryRow, DomainRow, IncidentRow, MonitorEvidenceRow, MonitorRow
 from app.engine import domains, recorder
 from app.records import SECRET_FIELDS, Event
-from app.rules.unreadable import NOBODY_TOLD
+from app.rules.unreadable import NOBODY_NOTIFIED
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, make_outcome, make_person, now
 from tests.faults.broken import corrupt, raw_value
@@ -186,15 +186,15 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, monkeyp
     assert "Nobody would be alerted about Shop" in visitor.open("/").text
     assert "Edit the monitor and enter its alerts again." in visitor.text
     reopened = api.data("PATCH", f"/incidents/{ended.id}", data={"ended_at": ""})
-    assert reopened["comment"].endswith(NOBODY_TOLD)
+    assert reopened["comment"].endswith(NOBODY_NOTIFIED)
     assert api("DELETE", f"/incidents/{ended.id}").status_code == 200
     by_hand = {"monitor_id": str(shop.id), "started_at": "2026-01-01T08:00:00"}
     by_hand = api.data("POST", "/incidents", data=by_hand)
-    assert (by_hand["ended_at"], by_hand["comment"]) == (None, NOBODY_TOLD)
+    assert (by_hand["ended_at"], by_hand["comment"]) == (None, NOBODY_NOTIFIED)
     assert api("DELETE", f"/incidents/{by_hand['id']}").status_code == 200
     id = open_incident(app, shop)
     found = api.data("GET", f"/incidents/{id}")
-    assert found["comment"] == NOBODY_TOLD
+    assert found["comment"] == NOBODY_NOTIFIED
     assert found["evidence"]["failing"]["verdict"] == "down"
     with app.app_context():
         assert not db.session.scalars(select(DeliveryRow)).all()

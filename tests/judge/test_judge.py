@@ -32,11 +32,11 @@ BY_HAND = State(started_at=START, by_hand=True)
     [
         (CLEAR, "u", Stands.CLEAR, Step.NONE, False),
         (CLEAR, "s", Stands.CLEAR, Step.NONE, False),
-        (CLEAR, "d", Stands.CONFIRMING, Step.SUSPECT, True),
+        (CLEAR, "d", Stands.CONFIRMING, Step.CONFIRM, True),
         (CLEAR, "?", Stands.CLEAR, Step.NONE, False),
         (CONFIRMING, "u", Stands.CLEAR, Step.CANCEL, False),
         (CONFIRMING, "s", Stands.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "d", Stands.CONFIRMING, Step.SUSPECT, True),
+        (CONFIRMING, "d", Stands.CONFIRMING, Step.CONFIRM, True),
         (CONFIRMING, "?", Stands.CONFIRMING, Step.NONE, False),
         (LAST, "u", Stands.CLEAR, Step.CANCEL, False),
         (LAST, "s", Stands.CLEAR, Step.CANCEL, False),

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.judge.verdict import (
-    OVERTAKEN_AT_MOST,
+    LATE_AT_MOST,
     Observation,
     Stands,
     State,
@@ -28,7 +28,7 @@ from app.records import Verdict
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GOOD = (Verdict.UP, Verdict.DEGRADED)
 
-# Seconds since the event before: mostly forward, at times a result that was overtaken, at times a
+# Seconds since the event before: mostly forward, at times a late result, at times a
 # clock that was set back by an hour.
 STEPS = st.one_of(st.integers(0, 3600), st.integers(-120, -1), st.just(-3600))
 # Down is drawn as often as the rest together: long runs of it are what opens incidents.
@@ -89,10 +89,8 @@ class Watch:
         before, seen = self.state, Observation(self.now, verdict, maintenance)
         transition = advance(before, seen, self.confirmations)
         self.state = transition.state
-        if before.checked_at and timedelta(0) < before.checked_at - seen.at <= OVERTAKEN_AT_MOST:
-            assert transition == Transition(before, overtaken=True), (
-                "an overtaken result changes nothing"
-            )
+        if before.checked_at and timedelta(0) < before.checked_at - seen.at <= LATE_AT_MOST:
+            assert transition == Transition(before, late=True), "a late result changes nothing"
             return
         self._remember(seen)
         self._record(transition, seen)

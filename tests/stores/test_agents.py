@@ -386,7 +386,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
-    """Otherwise nobody is told that it says nothing of its monitors any more."""
+    """Otherwise nobody is notified that it says nothing of its monitors any more."""
     one.take(REFUSED[kind](at, watched(), make_monitor(app)))
     assert last_result_at(app) is None
     one.take(result(watched(), Verdict.UP, at))

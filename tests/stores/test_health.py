@@ -109,10 +109,10 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
     for one in checkers:
         one.look(NOW, 0)
-    places.seen("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
+    places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
     assert health.health(NOW).warnings == ()
     before = NOW - timedelta(minutes=4)
-    places.seen("oslo", before, process=f"{carrier}:oslo", last_check_at=before)
+    places.keep_heartbeat("oslo", before, process=f"{carrier}:oslo", last_check_at=before)
     with writing() as session:
         session.execute(update(MonitorRow).values(updated_at=before))
     checker.look(NOW, 0, NOW)  # others are checked
@@ -139,7 +139,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
     for one in checkers:
         one.look(NOW, 0)
-    places.seen("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
+    places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
 
     def last_checks(*verdicts):
         with writing() as session:
@@ -160,7 +160,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     now = datetime.now(UTC)  # the doctor has a clock of its own
     for one in checkers:
         one.look(now, 0)
-    places.seen("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
+    places.keep_heartbeat("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
 
 
@@ -173,7 +173,7 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
         id = place.id
     make_monitor(core, places=[1, id], updated_at=before)
     Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
-    places.seen("oslo", NOW, process="checker:elsewhere:two")
+    places.keep_heartbeat("oslo", NOW, process="checker:elsewhere:two")
     told = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
     assert health.health(NOW).warnings == (told,)
 

@@ -13,7 +13,7 @@ from app.judge.verdict import (
     State,
     Step,
     after_gap,
-    is_overtaken,
+    is_late,
     revote,
     step,
 )
@@ -46,7 +46,7 @@ class Live:
         self.newest = max(self.newest or check.at, check.at)
         since = max(self.since, check.at - margin(self.rules, COVERS))
         insort(self.stored, result)
-        assert not is_overtaken(before, check)
+        assert not is_late(before, check)
         decision = step(self.rules, before, check)
         if is_out_of_turn(before, check, decision):
             decision = in_turn(self.rules, COVERS, before, check, decision, self.stored, since)

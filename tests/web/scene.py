@@ -421,7 +421,7 @@ def add_places(ids: dict[str, int]) -> None:
         ("agent", "sydney", 5_000, -3_250),
     ):
         seen = at - timedelta(seconds=ago)
-        places.seen(
+        places.keep_heartbeat(
             name, seen, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
             checks_per_minute=None if ago > 60 else 1_240, last_check_at=seen,
         )  # fmt: skip

@@ -208,7 +208,7 @@ def test_a_place_in_use_is_not_deleted_and_its_monitors_are_named(app, editor):
 def test_the_list_shows_what_places_report(app, editor):
     make_place(app, label="Oslo")
     with app.app_context():
-        places.seen(
+        places.keep_heartbeat(
             "oslo",
             now(),
             process="agent:oslo",
@@ -229,7 +229,7 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
     make_place(app)
     with app.app_context():
         ago = now() - timedelta(minutes=10)
-        places.seen("oslo", ago, process="agent:oslo", last_check_at=ago)
+        places.keep_heartbeat("oslo", ago, process="agent:oslo", last_check_at=ago)
         keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
     told = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
     text = editor.open(PAGE).text
@@ -244,7 +244,7 @@ def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app
     place = make_place(app, carrier="agent")
     make_monitor(app, locations=["default", "oslo"])
     with app.app_context():
-        places.seen("oslo", now(), process="agent:oslo", last_check_at=now())
+        places.keep_heartbeat("oslo", now(), process="agent:oslo", last_check_at=now())
         with writing() as session:
             of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
             session.execute(of_oslo.values(verdict=Verdict.UNKNOWN))
@@ -258,16 +258,16 @@ def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app
 
 
 def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_place(app, editor):
-    assert "nobody is told" not in editor.open(PAGE).text, "there is no other place"
+    assert "nobody is notified" not in editor.open(PAGE).text, "there is no other place"
     make_place(app)
     make_monitor(app, name="Seen from Oslo", locations=["oslo"])
     make_monitor(app, name="Seen from here")
-    assert "If a place falls silent, nobody is told." in editor.open(PAGE).text
+    assert "If a place falls silent, nobody is notified." in editor.open(PAGE).text
     channels = [{"key": "webhook", "value": "https://ops.test/"}]
     fields = {"name": "Ops", "channels": [Pair(**one) for one in channels], "default": True}
     store_of(app).contacts.create(fields)
     editor.open(PAGE)
-    assert "nobody is told" not in editor.text
+    assert "nobody is notified" not in editor.text
     assert "these contacts are notified: Ops" in editor.text
     monitors = "/monitors?location=oslo"
     assert f'{monitors}">1</a>' in editor.page.text

@@ -72,5 +72,5 @@ _COMPOSERS: dict[str, Callable[[Facts, MessageContext], Message]] = {
     SubscriberEvent.POST_PUBLISHED: post.post,
     SubscriberEvent.POST_UPDATED: post.post,
     SubscriberEvent.CONFIRM: post.confirm,
-    SubscriberEvent.KNOWN: post.known,
+    SubscriberEvent.KNOWN: post.already_subscribed,
 }

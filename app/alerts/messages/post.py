@@ -47,7 +47,7 @@ def post(facts: Facts, context: MessageContext) -> Message:
     )
 
 
-def known(facts: Facts, context: MessageContext) -> Message:
+def already_subscribed(facts: Facts, context: MessageContext) -> Message:
     """The answer to somebody who subscribes again."""
     return _to_subscriber(
         facts,

@@ -66,11 +66,11 @@ class HttpCheck:
             self._policy,
             self._deadline,
             self._spec.timeout,
-            partial(self._guarded, self._found),
+            partial(self._guarded, self._resolved),
             self._on_error,
         ).start()
 
-    def _found(self, resolution: Resolution) -> None:
+    def _resolved(self, resolution: Resolution) -> None:
         hop = self.trace.hops[-1]
         hop.resolved, hop.addresses = resolution.resolved, resolution.addresses
         hop.refusals, hop.dns = resolution.refusals, resolution.dns
@@ -109,9 +109,9 @@ class HttpCheck:
             asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
             refusal=self._policy.refusal,
         )
-        self._curls.start(request, partial(self._guarded, self._seen), self._on_error)
+        self._curls.start(request, partial(self._guarded, self._exchanged), self._on_error)
 
-    def _seen(self, exchange: Exchange) -> None:
+    def _exchanged(self, exchange: Exchange) -> None:
         self.trace.hops[-1].exchange = exchange
         if exchange.redirect and exchange.fault is None and not is_untrusted(exchange):
             self._follow(exchange)

@@ -52,7 +52,7 @@ class TcpCheck:
     def start(self) -> None:
         spec, target = self.trace.spec, self.trace.target
         self._deadline = time.monotonic() + spec.timeout
-        done = self._step(self._found)
+        done = self._step(self._resolved)
         LookUp(
             self._tools, target, self._policy, self._deadline, spec.timeout, done, self._on_error
         ).start()
@@ -66,7 +66,7 @@ class TcpCheck:
     def _step(self, step: Callable[..., None]) -> Callable[..., None]:
         return partial(guarded, self._on_error, step)
 
-    def _found(self, resolution: Resolution) -> None:
+    def _resolved(self, resolution: Resolution) -> None:
         self.trace.resolution = resolution
         if resolution.failure is not None:
             self._done(self.trace)

@@ -59,7 +59,7 @@ class ClientConnection:
         self.asked = False
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """The bytes in memory for this connection."""
         body = len(self._body.content) if self._body else 0
         return len(self.received) + body + self.sock.size

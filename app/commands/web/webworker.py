@@ -80,7 +80,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._limits: Limits = self.app.limits
         # Connections that the event loop handles, the one that has waited longest first.
         self._parked: dict[ClientConnection, None] = {}
-        self._held = 0
+        self._buffered = 0
         self._expiry_due = 0.0
         self.log.error_log.addFilter(Few())
 
@@ -120,13 +120,13 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _unpark(self, conn: ClientConnection) -> None:
         if conn in self._parked:
             del self._parked[conn]
-            self._held -= conn.counted
+            self._buffered -= conn.counted
             conn.counted = 0
             self.poller.unregister(conn.socket)
 
     def _count(self, conn: ClientConnection) -> None:
-        self._held += conn.held - conn.counted
-        conn.counted = conn.held
+        self._buffered += conn.buffered - conn.counted
+        conn.counted = conn.buffered
 
     def _ready(self, conn: ClientConnection, _socket: object) -> None:
         if conn in self._parked:  # not closed by an event that came together with this one
@@ -194,7 +194,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             page = _Page()
             super().handle_error(None, page, conn.client, fault)
             status = bytes(page.written).partition(b"\r\n")[0].decode().partition(" ")[2]
-            conn.sock.sendall(_said(conn, status, _(REFUSED.get(status[:3], UNREADABLE))))
+            conn.sock.sendall(_refusal(conn, status, _(REFUSED.get(status[:3], UNREADABLE))))
         else:
             self.handle_error(None, conn.sock, conn.client, fault)
         self._unpark(conn)
@@ -336,7 +336,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                 self._ask(conn)
 
     def _is_full(self) -> bool:
-        return self.nr_conns >= self.worker_connections or self._held > self._limits.held_bytes
+        return self.nr_conns >= self.worker_connections or self._buffered > self._limits.held_bytes
 
     def _expire(self, conn: ClientConnection) -> None:
         arriving = conn.step == self._read_body or (
@@ -350,7 +350,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._take(conn, self._refuse_late)
 
     def _refuse_late(self, conn: ClientConnection) -> None:
-        conn.sock.sendall(_said(conn, "408 Request Timeout", _(_LATE)))
+        conn.sock.sendall(_refusal(conn, "408 Request Timeout", _(_LATE)))
         self._send(conn)
 
     def _cap_keepalive(self, deadline: float) -> None:
@@ -402,7 +402,7 @@ def _is_of_api(conn: ClientConnection) -> bool:
     return conn.path.partition("?")[0].startswith("/api/")
 
 
-def _said(conn: ClientConnection, status: str, sentence: str) -> bytes:
+def _refusal(conn: ClientConnection, status: str, sentence: str) -> bytes:
     """An answer that is not the application's; JSON if the path is known to be the API's.
     ``status``: with its reason.
     """

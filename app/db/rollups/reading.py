@@ -274,8 +274,8 @@ def tails(
             checks = checks_and_before(limits, start, now, phases=phases)
             for monitor in some:
                 id = monitor.monitor_id
-                these = checks[id], trouble[id], limits[id], HOUR_MS, start, now
-                hours[id] = tally(*these, monitor.confirmations)
+                inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
+                hours[id] = tally(*inputs, monitor.confirmations)
     return hours
 
 

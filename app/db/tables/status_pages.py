@@ -180,7 +180,7 @@ class SubscriberRow(Model):
 
 
 class CancelledEventRow(Model):
-    """A calendar entry of a page whose window or post was deleted: calendars have to be told."""
+    """A calendar entry of a page whose window or post was deleted: calendars have to know it."""
 
     __tablename__ = "cancelled_events"
 

@@ -50,7 +50,7 @@ EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class Agent:
-    """Runs until it is told to stop. Raises SettingError."""
+    """Runs until it is stopped. Raises SettingError."""
 
     def __init__(self, settings: Settings) -> None:
         for name, value in (("SERVER", settings.server), ("AGENT_TOKEN", settings.agent_token)):

@@ -245,7 +245,7 @@ class ServerLink:
             sentence,
             # Each answer 429 has another number of seconds.
             cause=LATER if isinstance(fault, Later) else sentence,
-            exc_info=None if isinstance(fault, trouble.KNOWN) else fault,
+            exc_info=None if isinstance(fault, trouble.DESCRIBED) else fault,
         )
 
     def _works(self, more: bool) -> None:
@@ -267,7 +267,7 @@ class ServerLink:
         if not location or location != one_line(location, MAX_LOCATION):
             raise MalformedData("location")
         self._location = location
-        self._tell(Greeted(self._location, timedelta(seconds=confirm)))
+        self._pass_on(Greeted(self._location, timedelta(seconds=confirm)))
 
     def _post(self) -> tuple[int, bool]:
         """Send the newest results. Returns the number of the newest change, and whether more
@@ -285,7 +285,7 @@ class ServerLink:
         if refused:
             log.warning("The server refused %s results.", refused)
         if standings:
-            self._tell(StandingsNews(standings))
+            self._pass_on(StandingsNews(standings))
         return change, batch.more
 
     def _ask(self) -> None:
@@ -295,7 +295,7 @@ class ServerLink:
         sealed = must(text(data.get("sealed")), "sealed")
         news = self._opened(self._location, sealed)
         self._change, self._granted = _change(data), wish
-        self._tell(news)
+        self._pass_on(news)
         if news.whole or news.assigned or news.gone:
             self._file.add(self._location, sealed, whole=news.whole)
         if self._file.is_full:
@@ -338,7 +338,7 @@ class ServerLink:
         gone = [must(own_id(id), "gone") for id in _list(data, "gone")]
         return AssignedNews(data.get("whole") is True, assigned, gone)
 
-    def _tell(self, news: News) -> None:
+    def _pass_on(self, news: News) -> None:
         self.news.put(news)
         self._wake()
 
@@ -347,7 +347,7 @@ class ServerLink:
         try:
             location, kept = self._file.read()
             for sealed in kept:
-                self._tell(self._opened(location, sealed))
+                self._pass_on(self._opened(location, sealed))
         except (OSError, ValueError):
             return  # the server says it again
 

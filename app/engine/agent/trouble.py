@@ -44,7 +44,7 @@ class Foreign(Exception):
 
 # The faults that ``sentence_of`` has words for: all others are faults of the agent, or of its
 # machine.
-KNOWN = (
+DESCRIBED = (
     AgentRefused,
     ServerFault,
     Later,

@@ -25,7 +25,7 @@ from app.i18n import _
 from app.records import Event, Outcome, Verdict
 from app.rules.clocks import believable
 from app.rules.time import days_left, warns
-from app.rules.unreadable import NOBODY_TOLD
+from app.rules.unreadable import NOBODY_NOTIFIED
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def notify_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> N
     }
     for id in alerting_nobody(session, [alert.monitor for alert in unsent.values()]):
         if (incident := unsent[id].incident) is not None:
-            remark(incident, _(NOBODY_TOLD))
+            remark(incident, _(NOBODY_NOTIFIED))
 
 
 def notify_again(

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db import AnySession
-from app.db.by_place import Seen, newest, newest_of
+from app.db.by_place import NewestCheck, newest, newest_of
 from app.i18n import _n
 from app.judge.verdict import Vote, vote_lasts
 from app.records import Verdict
@@ -18,26 +18,26 @@ from app.rules.time import iso
 _WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
 
 
-def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
+def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[NewestCheck]:
     """The newest result of each place that still counts."""
     return newest(session, monitor.id, now - vote_lasts(monitor))
 
 
 def of_monitors(
     session: AnySession, monitors: Iterable[Any], now: datetime
-) -> dict[int, list[Seen]]:
+) -> dict[int, list[NewestCheck]]:
     """What ``of_monitor`` reads, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
         by_since[now - vote_lasts(monitor)].append(monitor.id)
-    by_monitor: dict[int, list[Seen]] = {}
+    by_monitor: dict[int, list[NewestCheck]] = {}
     for since, ids in by_since.items():
         by_monitor |= newest_of(session, ids, since)
     return by_monitor
 
 
 def cause_by_some(
-    places: Sequence[Seen], votes: Sequence[Vote], together: Verdict
+    places: Sequence[NewestCheck], votes: Sequence[Vote], together: Verdict
 ) -> tuple[str | None, str | None]:
     """The code and the sentence of a monitor that is ``together`` because of what some places see:
     down, or degraded.
@@ -60,7 +60,7 @@ def cause_by_some(
     return who[0].cause_code, " ".join(sentences)
 
 
-def _silent(places: Sequence[Seen]) -> Iterator[str]:
+def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:
     """Which places are not among those that are counted: they were checked once, and have no result
     that still counts. People miss them otherwise.
     """
@@ -75,7 +75,7 @@ def _silent(places: Sequence[Seen]) -> Iterator[str]:
 
 
 def evidence_of(
-    places: Sequence[Seen], aside: Mapping[str, Any], since: datetime
+    places: Sequence[NewestCheck], aside: Mapping[str, Any], since: datetime
 ) -> list[dict[str, Any]]:
     """``evidence.places`` of an incident that began at ``since``. ``aside``: the failing checks of
     places by name, of those that have none among the checks that opened it.
@@ -83,7 +83,7 @@ def evidence_of(
     return [place_of(place, since, aside.get(place.name)) for place in places]
 
 
-def place_of(place: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
+def place_of(place: NewestCheck, since: datetime, check: Any = None) -> dict[str, Any]:
     """A place in ``evidence.places``; a place without a vote is unknown. ``earlier``: its newest
     check is from before ``since``, so it says nothing of the failure. A failure in a maintenance
     before it opens no incident, and counts as none.

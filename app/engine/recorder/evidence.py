@@ -23,7 +23,7 @@ from flask import current_app
 from sqlalchemy import BindParameter, bindparam, or_, select, update
 
 from app.db import AnySession, journal
-from app.db.by_place import Seen
+from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
@@ -114,7 +114,7 @@ class Failing:
 
     def __init__(self, session: AnySession, monitor_ids: Collection[int]) -> None:
         self._session, self._ids = session, monitor_ids
-        self._known: dict[int, Any] | None = None
+        self._stored: dict[int, Any] | None = None
         self._changed: set[int] = set()
 
     def keep(self, outcome: Outcome, *, first: bool) -> None:
@@ -158,10 +158,10 @@ class Failing:
 
     @property
     def _all(self) -> dict[int, Any]:
-        if self._known is None:
+        if self._stored is None:
             rows = self._session.execute(_FAILING, {"ids": list(self._ids)})
-            self._known = {row.monitor_id: row.failing for row in rows}
-        return self._known
+            self._stored = {row.monitor_id: row.failing for row in rows}
+        return self._stored
 
     def _of(self, monitor_id: int) -> list[Any]:
         return readable(self._all.get(monitor_id)) or []
@@ -212,7 +212,7 @@ class NewIncident:
 
     monitor: Any  # has ``id``, ``interval`` and ``updated_at``
     since: datetime
-    places: Sequence[Seen]
+    places: Sequence[NewestCheck]
 
 
 def of_incidents(
@@ -266,7 +266,7 @@ def _good_before(checks: Sequence[Any], kept: Any) -> Any:
     )
 
 
-def _first_place(places: Sequence[Seen], checks: Sequence[Any]) -> int | None:
+def _first_place(places: Sequence[NewestCheck], checks: Sequence[Any]) -> int | None:
     """Another place may reach another address, or take ten times as long."""
     name = checks[0].get("location") if checks else None
     return next((place.place for place in places if checks and place.name == name), None)

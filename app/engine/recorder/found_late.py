@@ -233,13 +233,17 @@ def _replayed(
             begun.append((look, replay, without))
         else:
             replaced = [incident for incident in look.stored if incident.started_at < look.settled]
-            yield look, replaced, _found(over, without.ended(), replaced)
+            yield look, replaced, _not_judged_in_time(over, without.ended(), replaced)
     both = {look.monitor.id: (replay, without) for look, replay, without in begun}
     for look, checks in _read((look, look.settled, None) for look, _replay, _without in begun):
         replay, without = both[look.monitor.id]
         replay.see(checks)
         without.see(checks)
-        yield look, list(look.stored), _found(replay.ended(), without.ended(), look.stored)
+        yield (
+            look,
+            list(look.stored),
+            _not_judged_in_time(replay.ended(), without.ended(), look.stored),
+        )
 
 
 def _fold(look: JudgedSpan, incidents: Sequence[IncidentSpan]) -> Fold:
@@ -254,7 +258,7 @@ def _others(look: JudgedSpan, checks: Iterable[Check]) -> Iterator[Check]:
     return (check for check in checks if check.place != look.place or check.at not in look.times)
 
 
-def _found(
+def _not_judged_in_time(
     spans: Iterable[Span], without: Iterable[Span], stored: Iterable[IncidentRow]
 ) -> Sequence[Span]:
     """These outages without the time that was down before the new results came and is not stored:

@@ -91,7 +91,7 @@ def change_incident(
         _only_open_one(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)
     session.flush()
-    _tell(session, incident, state, was_open, was_acknowledged, now, by)
+    _notify(session, incident, state, was_open, was_acknowledged, now, by)
     return incident
 
 
@@ -104,7 +104,7 @@ def delete_incident(session: AnySession, incident_id: int) -> None:
     session.flush()
 
 
-def _tell(
+def _notify(
     session: AnySession,
     incident: IncidentRow,
     state: MonitorStateRow,

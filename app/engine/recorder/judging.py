@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, update
 
 from app.config import Settings
 from app.db import AnySession, changes, journal, rollups
-from app.db.by_place import Seen
+from app.db.by_place import NewestCheck
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import Quiet
@@ -36,8 +36,8 @@ from app.judge.verdict import (
     after_gap,
     ends_by_silence,
     good_places,
+    is_late,
     is_open,
-    is_overtaken,
     silent_failures,
     step,
     without_future,
@@ -114,7 +114,7 @@ def judge(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None
     check = PlaceCheck(batch.place_id, result.checked_at, result.verdict, result.maintenance)
     _note_gap(batch, judged, check.at)
     before = judged.situation = without_future(judged.situation, check, batch.now)
-    if is_overtaken(before, check):
+    if is_late(before, check):
         return
     decision = _decision(batch, judged, check)
     judged.situation = decision.after
@@ -129,7 +129,7 @@ def judge(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None
         _keep_evidence(batch, before.state, decision.step, outcome)
         _incident(batch, judged, before.state, decision, result)
         _notify_again(batch, judged, result)
-    if decision.step not in (Step.SUSPECT, Step.OPEN) or not decision.counted:
+    if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
         _keep_aside(batch, judged, before.votes.get(check.place), outcome)
     _plan(batch, judged, decision, result)
 
@@ -180,18 +180,20 @@ def set_cause(
     verdict, code, cause = judged.state.verdict, None, None
     failing = verdict in (Verdict.DOWN, Verdict.DEGRADED)
     if failing and verdict and any(vote.verdict is not verdict for vote in votes):
-        code, cause = by_place.cause_by_some(_seen(batch, judged), votes, verdict)
+        code, cause = by_place.cause_by_some(_newest_checks(batch, judged), votes, verdict)
     if cause is None and result is not None and result.verdict is verdict:
         code, cause = result.cause_code, result.cause
     if cause is None and result is None and verdict is not Verdict.UP:
-        same = (place for place in _seen(batch, judged) if failing and place.verdict is verdict)
+        same = (
+            place for place in _newest_checks(batch, judged) if failing and place.verdict is verdict
+        )
         if (first := next(same, None)) is None or first.cause is None:
             return
         code, cause = first.cause_code, first.cause
     judged.columns |= {"cause_code": code, "cause": cause}
 
 
-def _seen(batch: RecordedBatch, judged: JudgedMonitor) -> Sequence[Seen]:
+def _newest_checks(batch: RecordedBatch, judged: JudgedMonitor) -> Sequence[NewestCheck]:
     """What the monitor's places saw last, with this batch."""
     _write_rows(batch)
     assigned.write(batch.session, [judged.assigned])
@@ -208,9 +210,9 @@ def _plan(batch: RecordedBatch, judged: JudgedMonitor, decision: Decision, resul
     """
     was, columns = judged.columns["unconfirmed_at"], judged.columns
     if decision.counted:
-        goes_on = decision.doubted and was is not None and result.verdict is not Verdict.DOWN
+        goes_on = decision.unconfirmed and was is not None and result.verdict is not Verdict.DOWN
         if not goes_on:
-            soon = decision.recheck or decision.doubted
+            soon = decision.recheck or decision.unconfirmed
             columns["unconfirmed_at"] = batch.now if soon else None
     elif decision.waits and was is not None and _all_repeat(decision.votes, was):
         columns["unconfirmed_at"] = batch.now
@@ -242,7 +244,7 @@ def _certificate(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) 
 def _keep_evidence(batch: RecordedBatch, before: State, done: Step, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
-    if done in (Step.SUSPECT, Step.OPEN):
+    if done in (Step.CONFIRM, Step.OPEN):
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
         batch.failing.keep(outcome, first=before.failing_since is None)
@@ -294,7 +296,9 @@ def _incident(
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, before.started_at, batch.now)
         silent = (
-            [place for place in _seen(batch, judged) if place.place in places] if places else ()
+            [place for place in _newest_checks(batch, judged) if place.place in places]
+            if places
+            else ()
         )
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)

@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select
 
 from app.alerts.outbox import MONITOR_COLUMNS, Alert
 from app.db import AnySession, rollups
-from app.db.by_place import Seen
+from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, LocationRow, MonitorRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps
@@ -58,7 +58,7 @@ class Closing:
     at: datetime
     summed_until: datetime | None
     good: Collection[int]
-    silent: Sequence[Seen] = ()
+    silent: Sequence[NewestCheck] = ()
     by_silence: bool = False
     changed: bool = False
 

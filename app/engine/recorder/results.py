@@ -125,7 +125,9 @@ def _record(
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
-            recorded.append(_one(batch, claim.monitor_id, outcome, fenced=fenced) if may else None)
+            recorded.append(
+                _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced) if may else None
+            )
             if standings is not None:
                 done = recorded[-1] is not None
                 standings.append(_standing(monitors[claim.monitor_id]) if done else None)
@@ -238,7 +240,9 @@ class _Columns:
             setattr(self, name, getattr(row, f"m_{name}"))
 
 
-def _one(batch: RecordedBatch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> Result | None:
+def _record_outcome(
+    batch: RecordedBatch, monitor_id: int, outcome: Outcome, *, fenced: bool
+) -> Result | None:
     judged = batch.monitors.get(monitor_id)
     if judged is None:
         return None
@@ -325,7 +329,7 @@ def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
         return  # a place that saw the failure is silent: the next check says so as it ends it
     judged.set_state(decision.after.state)
     unconfirmed_at = judged.columns["unconfirmed_at"]
-    if decision.recheck or decision.doubted:
+    if decision.recheck or decision.unconfirmed:
         judged.columns["unconfirmed_at"] = unconfirmed_at or now
     elif judged.state.stands not in (Stands.CONFIRMING, Stands.RECOVERING):
         judged.columns["unconfirmed_at"] = None

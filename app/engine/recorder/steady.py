@@ -8,7 +8,7 @@ a shard or a monitor has changed, and from those that ``results`` has read and w
 
 What is kept is valid as long as the shard's token is, and nobody has changed the monitor: everybody
 who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
-that a change has overtaken is given back, to be recorded with the rows as they are now.
+that began before a change is given back, to be recorded with the rows as they are now.
 
 States and assignments are brought up to date every ``SAVED_SECONDS``, and when the checker ends.
 Whoever needs the newest check meanwhile asks ``app/db/latest.py``.
@@ -139,7 +139,7 @@ class Steady:
         self._monitors: dict[int, SteadyMonitor] = {}
         self._waiting: list[Finished] = []
         self._good: dict[int, Any] = {}  # evidence of results that are written
-        self._seen: int | None = None  # the number of the newest change that was followed
+        self._newest_change: int | None = None  # the number of the newest change that was followed
         self._write_at = float("-inf")
         self._save_at = time.monotonic() + SAVED_SECONDS
         self._to_save: list[int] = []
@@ -150,8 +150,8 @@ class Steady:
         """Call this before the rows are read that ``remember`` is given: what has changed until now
         is in them, and need not be followed later.
         """
-        if self._seen is None:
-            self._seen = changes.newest()
+        if self._newest_change is None:
+            self._newest_change = changes.newest()
         else:
             self._follow(db.session)
             db.session.rollback()
@@ -280,13 +280,13 @@ class Steady:
         """Forget the monitors that have changed; all of them, if changes are missing, as
         after the restore of a backup.
         """
-        changed = changes.following(session, self._seen or 0)
+        changed = changes.following(session, self._newest_change or 0)
         if changed is None:
             self._monitors.clear()
-            self._seen = changes.newest_of(session)
+            self._newest_change = changes.newest_of(session)
             return
         for number, monitor_id in changed:
-            self._seen = number
+            self._newest_change = number
             self._monitors.pop(monitor_id, None)
 
     def _insert(

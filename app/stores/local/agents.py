@@ -153,7 +153,7 @@ class LocalAgents:
             return
         self._signs[place.id] = clock
         with writing():
-            places.seen(
+            places.keep_heartbeat(
                 place.name,
                 now,
                 process=f"agent:{place.name}"[:96],

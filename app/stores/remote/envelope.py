@@ -93,8 +93,8 @@ def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPar
         raise MalformedData("list")
     items = [record(entry, kind) for entry in listed]
     about = [inner for scope in scopes for inner in _about(scope)]
-    link, is_told = _next(about, headers)
-    total = _total(about, headers, len(items), is_told)
+    link, says_next = _next(about, headers)
+    total = _total(about, headers, len(items), says_next)
     number = _first_whole(about, CURRENT)
     last = _first_whole(about, LAST)
     flags = [
@@ -102,7 +102,7 @@ def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPar
     ]
     if link is not None or any(flags):
         more: bool | None = True
-    elif is_told or flags:
+    elif says_next or flags:
         more = False
     elif number is not None and last is not None and number >= 1:
         more = number < last
@@ -201,10 +201,10 @@ def _about(scope: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, An
 
 
 def _total(
-    about: Sequence[Mapping[str, Any]], headers: Mapping[str, str], here: int, is_told: bool
+    about: Sequence[Mapping[str, Any]], headers: Mapping[str, str], here: int, says_next: bool
 ) -> int | None:
     total = _first_whole(about, TOTALS)
-    if total is None and is_told:  # without a next page, it may be the number on this one
+    if total is None and says_next:  # without a next page, it may be the number on this one
         total = _first_whole(about, ("count",))
     for name in ("X-Total-Count", "X-Total", "X-WP-Total", "Content-Range"):
         if total is None and name in headers:
@@ -216,12 +216,12 @@ def _next(
     about: Sequence[Mapping[str, Any]], headers: Mapping[str, str]
 ) -> tuple[Pairs | None, bool]:
     """The query of the next page, and whether the answer says if there is one."""
-    is_told = False
+    says_next = False
     for scope in about:
         for name in NEXT:
             if name not in scope:
                 continue
-            is_told = True
+            says_next = True
             value = scope[name]
             if isinstance(value, Mapping):
                 value = value.get("href", value.get("url"))
@@ -231,14 +231,14 @@ def _next(
                 return [("page" if whole(value) is not None else "cursor", str(value))], True
         for name, parameter in CURSORS.items():
             if name in scope:
-                is_told = True
+                says_next = True
                 if scope[name]:
                     return [(parameter, str(scope[name]))], True
     for link in headers.get("Link", "").split(","):
         address, _semicolon, rest = link.partition(";")
         if "next" in rest.replace('"', " ").replace("=", " ").split():
             return parse_qsl(urlsplit(address.strip(" <>")).query, keep_blank_values=True), True
-    return None, is_told or "Link" in headers
+    return None, says_next or "Link" in headers
 
 
 def _first_whole(about: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int | None:

@@ -37,9 +37,9 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
         return self._content(answer, _all_seen)
 
 
-_seen = reader(PlaceSeen, "place")
+_place_seen = reader(PlaceSeen, "place")
 
 
 def _all_seen(data: Any) -> Sequence[PlaceSeen]:
     listed = object_(data, "locations").get("locations")
-    return [_seen(entry) for entry in listed] if isinstance(listed, list) else []
+    return [_place_seen(entry) for entry in listed] if isinstance(listed, list) else []

@@ -113,7 +113,7 @@ def _ours(fault: WakefulError) -> Answer | Response:
     status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
-        details["errors"] = _not_said(str(fault), fault.errors)
+        details["errors"] = _other_errors(str(fault), fault.errors)
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
@@ -136,7 +136,7 @@ def _ours(fault: WakefulError) -> Answer | Response:
     return _page(status, str(fault), title, **details), status, headers
 
 
-def _not_said(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _other_errors(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """``errors`` without what ``sentence`` says already."""
     rest = {name: [line for line in lines if line != sentence] for name, lines in errors.items()}
     return {name: lines for name, lines in rest.items() if lines}

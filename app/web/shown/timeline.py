@@ -27,7 +27,7 @@ RESULT_FIELDS = "cause", "checked_at", "location", "response_time"
 SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
-DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
+DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, NOTIFIED = range(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _delivery(delivery: Delivery) -> TimelineStep | None:
         note += f": {delivery.attempts[-1].get('answer')}"
     return TimelineStep(
         at=at,
-        kind=TOLD,
+        kind=NOTIFIED,
         title=f"{channel_label(delivery.channel)}: {event}",
         sign="deliveries" if delivery.status == DeliveryStatus.DELIVERED else look.shape,
         tone="paused" if delivery.status == DeliveryStatus.DELIVERED else look.tone,

@@ -57,7 +57,7 @@ ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # on the page that asks first
-TOLD = 3  # of those that could not be changed
+REASONS_SHOWN = 3  # of those that could not be changed
 
 
 @blueprint.post("/bulk")
@@ -77,7 +77,7 @@ def act() -> Answer:
     done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
     done, failed = done + progress.count_in("done"), progress.count_in("failed")
     # A session remembers little: of many such sentences only the first are shown.
-    for sentence in list(refused.values())[: max(0, TOLD - failed)]:
+    for sentence in list(refused.values())[: max(0, REASONS_SHOWN - failed)]:
         flash(sentence, "error")
     failed += len(refused)
     if left:
@@ -89,8 +89,8 @@ def act() -> Answer:
         return progress.page(_(DOING[action]), done + failed, len(left), fields, trouble, back)
     if refused:
         _keep(form, list(refused))
-    if failed > TOLD:
-        more = failed - TOLD
+    if failed > REASONS_SHOWN:
+        more = failed - REASONS_SHOWN
         flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
     if done:
         flash(DONE.get(action, _changed_sentence)(done), "success")

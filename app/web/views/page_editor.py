@@ -45,8 +45,8 @@ from app.web.views import status_pages
 
 blueprint = guarded("page_editor", __name__, "/status-pages")
 
-FOUND = 30  # monitors that a search shows
-MORE_THAN_FOUND = FOUND + 1
+MATCHES_SHOWN = 30  # monitors that a search shows
+MORE_THAN_SHOWN = MATCHES_SHOWN + 1
 AT_MOST = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
@@ -200,8 +200,8 @@ def _nothing(_form: StatusPageEditorForm) -> Done:
 
 def _find(_form: StatusPageEditorForm) -> Done:
     wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
-    matches = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_FOUND)
-    return Done(matches[:FOUND], len(matches) > FOUND, focus="found")
+    matches = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_SHOWN)
+    return Done(matches[:MATCHES_SHOWN], len(matches) > MATCHES_SHOWN, focus="found")
 
 
 def _add_ticked(form: StatusPageEditorForm) -> Done:

@@ -233,7 +233,7 @@ def _tile(monitor: Monitor, incident: Incident | None) -> Tile:
 wall_links_blueprint = guarded("wall_links", __name__, "/settings/wall-links", Role.ADMIN)
 public = Blueprint("screen", __name__)
 
-# The address holds a secret: no index keeps it, no other site is told it, no cache keeps the page.
+# The address holds a secret: no index keeps it, no other site gets it, no cache keeps the page.
 HEADERS = {
     "X-Robots-Tag": "noindex, nofollow",
     "Referrer-Policy": "no-referrer",
