@@ -76,6 +76,12 @@ def incidents(app):
         return db.session.scalars(select(IncidentRow).where(~IncidentRow.found_late)).all()
 
 
+def of_yesterday(app, place, **fields):
+    """A monitor of the place that is a day old."""
+    times = dict.fromkeys(("created_at", "updated_at"), datetime.now(UTC) - timedelta(days=1))
+    return make_monitor(app, places=[place[0]], **times, **fields)
+
+
 # --- What the server answers
 
 
@@ -218,10 +224,7 @@ def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, 
 
 
 def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, ask):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
-    )
+    monitor = of_yesterday(app, place, confirmations=0)
     now = datetime.now(UTC)
     minutes = [now - timedelta(minutes=number) for number in range(60, 0, -1)]
     # An outage of ten minutes, half an hour ago, in an order that a network may make of it.
@@ -279,14 +282,7 @@ def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_t
 def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     app, place, ask, confirmations
 ):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app,
-        places=[place[0]],
-        confirmations=confirmations,
-        created_at=created,
-        updated_at=created,
-    )
+    monitor = of_yesterday(app, place, confirmations=confirmations)
     now = datetime.now(UTC).replace(microsecond=0)
     first = now - timedelta(seconds=90)
     made = [result(monitor, Verdict.DOWN, at) for at in (now, now - timedelta(seconds=30), first)]
@@ -307,10 +303,7 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
 
 
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
-    )
+    monitor = of_yesterday(app, place, confirmations=0)
     now = datetime.now(UTC)
     ask("results", results=[result(monitor, Verdict.DOWN, now)])
     ask("results", results=[result(monitor, Verdict.UP, now - timedelta(minutes=30))])
@@ -327,24 +320,12 @@ def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one
     assert stored(app, monitor.id) == []
 
 
-EDITS = {
-    "a name": {"name": "Till"},
-    "tags": {"tags": ["billing"]},
-    "the interval": {"interval": 30},
-    "the rule": {"location_rule": "any"},
-    "confirmations": {"confirmations": 1},
-}
-
-
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("edit", [{"name": "Till"}, {"interval": 30}, {"location_rule": "any"}])
 def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place, ask, edit):
     """A cut-off agent goes on with the check that it knows, and the edit has not changed that."""
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
-    )
+    monitor = of_yesterday(app, place, confirmations=0)
     edited = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
-    update(app, monitor, EDITS[edit], at=edited)
+    update(app, monitor, edit, at=edited)
     seen_down = [edited + timedelta(minutes=minute) for minute in (10, 11, 12)]
     made = [result(monitor, Verdict.DOWN, at) for at in seen_down]
     made.append(result(monitor, Verdict.UP, edited + timedelta(minutes=13)))
@@ -360,8 +341,7 @@ def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place,
 
 
 def test_a_pause_that_an_agent_did_not_know_leaves_its_results_of_before_and_after(app, place, ask):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    monitor = of_yesterday(app, place)
     paused = datetime.now(UTC) - timedelta(minutes=2)
     resumed = paused + timedelta(minutes=1)
     update(app, monitor, {"pause": True}, at=paused)
@@ -374,8 +354,7 @@ def test_a_pause_that_an_agent_did_not_know_leaves_its_results_of_before_and_aft
 
 
 def test_what_an_agent_saw_of_an_earlier_url_is_left_out_and_logged(app, place, ask, caplog):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    monitor = of_yesterday(app, place)
     changed = datetime.now(UTC) - timedelta(minutes=1)
     update(app, monitor, {"url": "http://127.0.0.1:9/other"}, at=changed)
     before = result(monitor, Verdict.DOWN, changed - timedelta(seconds=1))
@@ -585,8 +564,7 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     for name, value in (("WINDOW_SECONDS", 1), ("LEAST_RESULTS", 3), ("ROOM", 0)):
         monkeypatch.setattr(agent_budget, name, value)
     monkeypatch.setattr(links, "AT_ONCE", 3)
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    monitor = of_yesterday(app, place)
     version, now = to_ms(monitor.updated_at), datetime.now(UTC)
     times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]
     tries = []
@@ -725,23 +703,21 @@ def test_the_log_says_that_a_name_is_not_found_or_a_certificate_not_trusted(tmp_
     assert said.startswith("its certificate is not trusted (self")
 
 
-def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch):
-    with closing(ClosedPort()) as nowhere:
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{nowhere.port}")
+def refuse(connection):
+    connection.read_until(b"\r\n\r\n")
+    connection.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    connection.finish()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "why"),
+    [(ClosedPort, "connection refused."), (lambda: Listener(refuse), "it answers 407.")],
+)
+def test_the_log_says_that_a_proxy_does_not_serve(proxy, why, tmp_path, caplog, monkeypatch):
+    with closing(proxy()) as there:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{there.port}")
         said = said_of("https://wakeful.invalid", tmp_path, caplog)
-    assert said == "the proxy of HTTPS_PROXY: connection refused."
-
-
-def test_the_log_says_that_a_proxy_refuses(tmp_path, caplog, monkeypatch):
-    def refuse(connection):
-        connection.read_until(b"\r\n\r\n")
-        connection.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-        connection.finish()
-
-    with closing(Listener(refuse)) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-        said = said_of("https://wakeful.invalid", tmp_path, caplog)
-    assert said == "the proxy of HTTPS_PROXY: it answers 407."
+    assert said == f"the proxy of HTTPS_PROXY: {why}"
 
 
 API, PAGE = b'{"status": 429, "message": "Send the rest in 7 s."}', b"<h1>Slow down</h1>"
@@ -936,11 +912,15 @@ class Liar:
         return told
 
 
-def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
-    liar = Liar(app, LIES)
+def with_our_key(tmp_path, place):
     settings = agent_settings(tmp_path, "", place[1])
     settings.instance.mkdir()
     (settings.instance / "agent_key").write_text(base64.b64encode(KEY).decode())
+    return settings
+
+
+def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
+    liar, settings = Liar(app, LIES), with_our_key(tmp_path, place)
     with closing(Listener(serve)) as site, serving(liar) as url:
         monitor = make_monitor(app, url=page(site), places=[place[0]], interval=1)
         liar.spec = {"url": page(site), "monitor_id": monitor.id}
@@ -969,10 +949,7 @@ def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, 
 
     smuggled = "\r\nSET smuggled yes\r\n"
     lies = [{"request_method": f"SET{smuggled}"}, {"request_headers": [["X", f"a{smuggled}"]]}]
-    liar = Liar(app, lies)
-    settings = agent_settings(tmp_path, "", place[1])
-    settings.instance.mkdir()
-    (settings.instance / "agent_key").write_text(base64.b64encode(KEY).decode())
+    liar, settings = Liar(app, lies), with_our_key(tmp_path, place)
     with closing(Listener(listen)) as site, serving(liar) as url:
         monitor = make_monitor(app, url=page(site), places=[place[0]])
         liar.spec = {"url": page(site), "monitor_id": monitor.id}

@@ -18,13 +18,12 @@ def add_template(store: Store, **fields: Any) -> PostTemplate:
 
 
 class PostTemplatesContract:
-    @pytest.mark.parametrize("taken", ["Straße", "STRASSE", " strasse "])
-    def test_no_two_post_templates_have_the_same_name(self, store: Store, taken: str) -> None:
+    def test_no_two_post_templates_have_the_same_name(self, store: Store) -> None:
         add_template(store, name="Straße")
         other = add_template(store)
         for attempt in (
-            lambda: add_template(store, name=taken),
-            lambda: store.post_templates.update(other.id, {"name": taken}),
+            lambda: add_template(store, name="STRASSE"),
+            lambda: store.post_templates.update(other.id, {"name": " strasse "}),
         ):
             with pytest.raises(Invalid) as caught:
                 attempt()
