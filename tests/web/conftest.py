@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,11 +14,17 @@ import pytest
 from flask import Flask
 
 from app import create_app
+from app.alerts.worker import Worker
 from app.config import Settings
 from app.db import db
+from app.records import Person
 from app.web.frame import progress
-from tests.factories import PASSWORD, make_key, make_person
+from app.web.views import channel_tests
+from tests.alerts.sinks import HttpSink
+from tests.factories import PASSWORD, make_key, make_person, now
 from tests.support.browser import opened
+from tests.support.clock import Clock
+from tests.support.logins import EMAIL
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
@@ -61,6 +68,20 @@ def viewer(app: Flask) -> Visitor:
     return _logged_in(app, "viewer")
 
 
+@pytest.fixture
+def access(app: Flask) -> Any:
+    """The access of this application, with a clock that a test sets."""
+    access = app.extensions["wakeful.access"]
+    access.clock = Clock(now())
+    return access
+
+
+@pytest.fixture
+def ada(app: Flask) -> Person:
+    """Somebody who has, or gets, a second factor."""
+    return make_person(app, "editor", EMAIL)
+
+
 def _logged_in(app: Flask, role: str) -> Visitor:
     return Visitor(app).let_in(make_person(app, role))
 
@@ -94,6 +115,27 @@ def _close(app: Flask) -> None:
 def remote(app: Flask, over: Callable[..., Visitor]) -> Visitor:
     """An editor's browser on a dashboard whose records live behind ``app``'s API."""
     return over((app, make_key(app)))
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    """A service that takes alerts."""
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def worker(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The part of Wakeful that sends. However slow this machine is, its answer is waited for."""
+    monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 60)
+    stop, running = threading.Event(), Worker(app, app.extensions["wakeful.settings"])
+    thread = threading.Thread(target=running.run, args=(stop,))
+    thread.start()
+    yield
+    stop.set()
+    running.wake()
+    thread.join()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Flask
+from flask import Flask, current_app
 from sqlalchemy import select
 
 from app.db import db, journal, places, rollups, writing
@@ -23,11 +23,17 @@ from app.db.tables import (
     IncidentRow,
     MonitorEvidenceRow,
     MonitorStateRow,
-    SubscriberRow,
 )
 from app.records import ComponentName, Group, Location, Pair, Result, Timings, Verdict
 from app.stores import current_store
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import (
+    keep_results,
+    make_delivery,
+    make_incident,
+    make_monitor,
+    make_subscriber,
+    now,
+)
 
 HOURS, DAYS = 3600, 86400
 
@@ -98,25 +104,15 @@ def fill(app: Flask, parts: list[Part] = PARTS) -> dict[str, int]:
 def _make(app: Flask, part: Part) -> int:
     at = now()
     born = at - timedelta(days=max(part.days, 0.01))
+    alerts = [["email", "ops@example.com"], ["slack", "https://hooks.slack.com/services/T0/B0/x1"]]
     row = make_monitor(
-        app,
-        name=part.name,
-        url=part.url,
-        tags=part.tags,
-        interval=part.interval,
-        created_at=born,
-        updated_at=born,
-        alerts=[
-            ["email", "ops@example.com"],
-            ["slack", "https://hooks.slack.com/services/T0/B0/x1"],
-        ],
-        **part.fields,
-    )
+        app, name=part.name, url=part.url, tags=part.tags, interval=part.interval,
+        created_at=born, updated_at=born, alerts=alerts, **part.fields,
+    )  # fmt: skip
     results = list(_history(row.id, part, at)) if part.days else []
+    keep_results(app, results)
     with app.app_context():
         with writing() as session:
-            journal.known_numbers(results)
-            journal.keep([journal.row_of(result, Location.DEFAULT) for result in results])
             state = session.get(MonitorStateRow, row.id)
             for name, value in _state(part, results).items():
                 setattr(state, name, value)
@@ -129,21 +125,18 @@ def _make(app: Flask, part: Part) -> int:
     return row.id
 
 
+SHARED = ("checked_at", "verdict", "cause_code", "cause", "response_time")  # by result and state
+
+
 def _state(part: Part, results: list[Result]) -> dict[str, Any]:
     if not results:
         return part.state
     last = results[-1]
-    known = {
-        "checked_at": last.checked_at,
-        "verdict": last.verdict,
-        "cause_code": last.cause_code,
-        "cause": last.cause,
-        "response_time": last.response_time,
-        "status_since": results[0].checked_at,
+    known = {name: getattr(last, name) for name in SHARED} | {
+        "status_since": results[0].checked_at, "domain": "example.com",
         "ssl_expires_at": last.checked_at + timedelta(days=62),
         "ssl_fingerprint": SEEN["tls"][0]["sha256"],
-        "domain": "example.com",
-    }
+    }  # fmt: skip
     if part.outages:
         ago, length = min(part.outages)
         known["status_since"] = now() - timedelta(seconds=ago - (length or 0))
@@ -253,26 +246,29 @@ def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: 
     ended = None if length is None else started + timedelta(seconds=length)
     code, cause = part.cause
     seen = started + timedelta(minutes=4)
+    over = {
+        "acknowledged_at": seen, "acknowledged_by": "grace@example.com",
+        "comment": f"[{seen:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the database "
+                   "was full. Cleaned up; a bigger one is ordered.",
+    }  # fmt: skip
     incident = make_incident(
-        app, row,
-        started_at=started,
-        ended_at=ended,
-        cause=cause,
-        cause_code=code,
-        evidence=_evidence(started),
-        acknowledged_at=seen if ended else None,
-        acknowledged_by="grace@example.com" if ended else None,
-        comment=(f"[{seen:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the database "
-                 "was full. Cleaned up; a bigger one is ordered.") if ended else None,
-        created_at=started + timedelta(seconds=24),
-        updated_at=ended or started,
+        app, row, started_at=started, ended_at=ended, cause=cause, cause_code=code,
+        evidence=_evidence(started), created_at=started + timedelta(seconds=24),
+        updated_at=ended or started, **(over if ended else {}),
     )  # fmt: skip
-    told = [("incident.opened", started)] + ([("incident.resolved", ended)] if ended else [])
-    with app.app_context(), writing() as session:
-        for event, moment in told:
-            for number, channel in enumerate(("email", "slack")):
-                late = channel == "slack" and ended is None
-                session.add(_delivery(row.id, incident.id, event, channel, moment, number, late))
+    targets = {"email": "ops@example.com", "slack": "https://hooks.slack.com/services/x1"}
+    for event, moment in [("opened", started)] + ([("resolved", ended)] if ended else []):
+        for number, (channel, value) in enumerate(targets.items()):
+            late, done = number and ended is None, moment + timedelta(seconds=26 + number)
+            attempt = {"at": done.isoformat(), "ok": not late,
+                       "answer": "HTTP 503" if late else "250 OK"}  # fmt: skip
+            make_delivery(
+                app, event=f"incident.{event}", monitor_id=row.id, incident_id=incident.id,
+                channel=channel, value=value, lane=f"{channel}-1", attempts=[attempt],
+                at=moment + timedelta(seconds=25), status="pending" if late else "delivered",
+                next_attempt_at=done + timedelta(hours=1) if late else None,
+                delivered_at=None if late else done,
+            )  # fmt: skip
 
 
 def add_found_late(app: Flask) -> None:
@@ -284,37 +280,12 @@ def add_found_late(app: Flask) -> None:
         db.session.expunge_all()
     for incident in incidents:
         started = incident.started_at - timedelta(minutes=30)
+        ended = started + timedelta(minutes=12)
         make_incident(
-            app, SimpleNamespace(id=incident.monitor_id),
-            started_at=started,
-            ended_at=started + timedelta(minutes=12),
-            cause=incident.cause,
-            cause_code=incident.cause_code,
-            found_late=True,
+            app, SimpleNamespace(id=incident.monitor_id), started_at=started, ended_at=ended,
+            cause=incident.cause, cause_code=incident.cause_code, found_late=True,
             seen_by=["Oslo", "Sydney"],
         )  # fmt: skip
-
-
-def _delivery(
-    monitor: int, incident: int, event: str, channel: str, at: datetime, number: int, late: bool
-) -> DeliveryRow:
-    done = at + timedelta(seconds=26 + number)
-    attempt = {"at": done.isoformat(), "ok": not late, "answer": "HTTP 503" if late else "250 OK"}
-    return DeliveryRow(
-        message_id=f"msg_{incident}_{event}_{channel}",
-        event=event,
-        monitor_id=monitor,
-        incident_id=incident,
-        channel=channel,
-        value="ops@example.com" if channel == "email" else "https://hooks.slack.com/services/x1",
-        lane=f"{channel}-1",
-        facts={},
-        status="pending" if late else "delivered",
-        attempts=[attempt],
-        created_at=at + timedelta(seconds=25),
-        next_attempt_at=done + timedelta(hours=1) if late else None,
-        delivered_at=None if late else done,
-    )
 
 
 def add_status_pages(ids: dict[str, int]) -> None:
@@ -354,17 +325,13 @@ def add_status_pages(ids: dict[str, int]) -> None:
     store.posts.correct_update(page.id, post.id, post.updates[0].id, {
         "body": "Some payments take longer than a minute. Nobody pays twice.\nWe look into it.",
     })  # fmt: skip
-    with writing() as session:
-        session.add_all(
-            SubscriberRow(
-                status_page_id=page.id, channel=channel, value=value, digest=value,
-                created_at=now() - timedelta(days=days), confirmed_at=now() - timedelta(days=days),
-            )
-            for days, (channel, value) in enumerate((
-                ("email", "ada.lovelace@example.com"), ("email", "grace@example.org"),
-                ("webhook", "https://hooks.example.com/status/abcdef123456"),
-            ))
-        )  # fmt: skip
+    for days, (channel, value) in enumerate((
+        ("email", "ada.lovelace@example.com"), ("email", "grace@example.org"),
+        ("webhook", "https://hooks.example.com/status/abcdef123456"),
+    )):  # fmt: skip
+        at = now() - timedelta(days=days)
+        times = {"created_at": at, "confirmed_at": at}
+        make_subscriber(current_app, page.id, channel=channel, value=value, digest=value, **times)
 
 
 def add_markers(ids: dict[str, int]) -> None:
@@ -435,14 +402,10 @@ def add_places(ids: dict[str, int]) -> None:
         journal.known_numbers([slow])
         journal.keep([journal.row_of(slow, journal.location_id("oslo"))])
         for name, ms in (("oslo", 190), ("sydney", 310)):
-            earlier = [
-                replace(
-                    slow,
-                    checked_at=at - timedelta(seconds=1800 * step + 25),
-                    response_time=ms + 40 * (step % 5),
-                )
-                for step in range(1, 48)
-            ]
+            times = {at - timedelta(seconds=1800 * step + 25): ms + 40 * (step % 5)
+                     for step in range(1, 48)}  # fmt: skip
+            earlier = [replace(slow, checked_at=when, response_time=time)
+                       for when, time in times.items()]  # fmt: skip
             number = journal.location_id(name)
             journal.keep([journal.row_of(one, number) for one in earlier])
         incident = session.get_one(IncidentRow, 2)

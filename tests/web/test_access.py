@@ -1,7 +1,5 @@
 """Who can log in, and what they may do."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -13,11 +11,6 @@ from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
 NEW_PASSWORD = "another long password"
-
-
-def setup_path(app):
-    with app.app_context():
-        return "/setup/" + app.extensions["wakeful.access"].setup.token()
 
 
 def test_a_page_whose_session_ended_says_why_the_login_is_there(app, viewer, stranger):
@@ -36,46 +29,25 @@ def test_what_was_typed_is_shown_without_what_forms_carry_for_themselves(app, ed
     editor.open("/maintenance/new")
     with app.app_context(), writing() as session:
         session.query(SessionRow).delete()
-    editor.press("Preview", name="Works")
-    assert "You are logged out" in editor.text
-    assert "Repeat none" in editor.text
-    assert "Often" not in editor.text
-    assert "Preview 1" not in editor.text
+    editor.press("Preview", name="Works").shows("You are logged out", "Repeat none")
+    editor.hides("Often", "Preview 1")
 
 
 def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
-    path = setup_path(app)
-    stranger.open("/login")
-    assert "Nobody has an account here yet" in stranger.text
+    path = "/setup/" + access_of(app).setup.token()
+    assert "Nobody has an account here yet" in stranger.open("/login").text
     assert stranger.open("/setup/guess").status == 404
-    stranger.open(path).press(
-        "Create account", email="ada@example.org", password="short", password_again="short"
-    )
-    assert stranger.status == 422
-    assert "The password is too short" in stranger.text
-    stranger.press(
-        "Create account", email="ada@example.org", password=PASSWORD, password_again=PASSWORD + "x"
-    )
-    assert "The two passwords are not the same." in stranger.text
-    stranger.press(
-        "Create account", email="ada@example.org", password=PASSWORD, password_again=PASSWORD
-    )
-    assert stranger.path == "/monitors/new"
-    assert stranger.open("/people").status == 200
-    assert "ada@example.org (you) Admin No just now just now" in stranger.text
-    assert Visitor(app).open(path).status == 404
-
-
-def test_every_fault_of_a_new_account_is_told_at_once(app, stranger):
-    stranger.open(setup_path(app)).press(
-        "Create account", email="ada", password="short", password_again="shorter"
-    )
-    assert stranger.status == 422
+    typed = {"email": "ada", "password": "short", "password_again": "shorter"}
+    assert stranger.open(path).press("Create account", **typed).status == 422
     assert "This is not an email address." in stranger.text
     assert "The password is too short: use 8 characters or more." in stranger.text
-    stranger.press("Create account", email="ada", password="12345678", password_again="1234567")
-    assert "too short" not in stranger.text
+    typed = {"email": "ada@example.org", "password": PASSWORD}
+    stranger.press("Create account", **typed, password_again=PASSWORD + "x")
     assert "The two passwords are not the same." in stranger.text
+    stranger.press("Create account", **typed, password_again=PASSWORD)
+    assert stranger.path == "/monitors/new"
+    assert "ada@example.org (you) Admin No just now just now" in stranger.open("/people").text
+    assert Visitor(app).open(path).status == 404
 
 
 def test_a_wrong_password_keeps_the_email_and_says_nothing_about_who_exists(app, stranger):
@@ -102,110 +74,26 @@ def test_too_many_attempts_are_told_how_long_to_wait(app, stranger):
     assert "Too many attempts" in stranger.text
 
 
-@pytest.mark.parametrize(
-    ("target", "lands"),
-    [
-        ("/monitors?search=a&page=1", "/monitors"),
-        ("https://evil.example/", "/"),
-        ("//evil.example/", "/"),
-        ("/\\evil.example", "/"),
-        ("\\\\evil.example", "/"),
-        ("javascript:alert(1)", "/"),
-        ("/%09/evil.example", "/"),
-        ("http:evil.example", "/"),
-        ("//[", "/"),
-    ],
-)
-def test_login_leads_on_to_pages_of_this_site_only(app, stranger, target, lands):
+def test_login_leads_on_to_pages_of_this_site_only(app):
     make_person(app, "editor", "ada@example.org")
-    page = stranger.client.get("/login", query_string={"next": target})
-    stranger._take(page)
-    form, _ = stranger.form_with("Log in")
-    values = dict(form.values) | {"email": "ada@example.org", "password": PASSWORD}
-    answer = stranger.client.post("/login", query_string={"next": target}, data=values)
-    assert answer.status_code == 302
-    assert answer.headers["Location"].startswith("/")
-    if lands == "/" and "%09" not in target:
-        assert answer.headers["Location"] == "/"
-    assert "evil" not in answer.headers["Location"] or target.startswith("/%")
+    for target in (
+        "/monitors?search=a&page=1",
+        *("https://evil.example/", "//evil.example/", "/\\evil.example", "\\\\evil.example"),
+        *("javascript:alert(1)", "/%09/evil.example", "http:evil.example", "//["),
+    ):
+        visitor = Visitor(app).open("/login", query_string={"next": target})
+        form, _ = visitor.form_with("Log in")
+        values = dict(form.values) | {"email": "ada@example.org", "password": PASSWORD}
+        answer = visitor.client.post("/login", query_string={"next": target}, data=values)
+        leads = target if target.startswith(("/monitors", "/%09")) else "/"
+        assert (answer.status_code, answer.location) == (302, leads), target
 
 
-def test_every_page_but_the_open_ones_asks_for_a_login(app):
-    open_endpoints = {
-        "auth.login", "auth.logout", "auth.setup", "acknowledge.page", "screen.show", "static",
-        "bootstrap.static", "account.forgotten", "account.recover", "account.join",
-        "health.healthz", "health.readyz", "health.metrics",
-        "remote.choose",  # what a person looks at, not what there is
-    }  # fmt: skip
-    client = app.test_client()
-    app.config["WTF_CSRF_ENABLED"] = False
-    asked = 0
-    for rule in app.url_map.iter_rules():
-        if rule.endpoint in open_endpoints or rule.rule.startswith(
-            ("/api", "/healthz", "/readyz", "/metrics")
-        ):
-            continue
-        path = re.sub(r"<int:\w+>", "1", rule.rule)
-        path = re.sub(r"<\w+>", "x", path)
-        for method in rule.methods - {"HEAD", "OPTIONS"}:
-            answer = client.open(path, method=method)
-            assert answer.status_code == 302, f"{method} {path}"
-            assert answer.headers["Location"].startswith("/login"), path
-            asked += 1
-    assert asked > 30
-
-
-def _is_second_factor(rule):
-    return rule.endpoint.startswith(("two_factor.", "second."))
-
-
-def test_a_viewer_changes_nothing_whatever_is_posted(app, viewer):
-    monitor = make_monitor(app)
-    make_incident(app, monitor)
-    app.config["WTF_CSRF_ENABLED"] = False
-    own = {
-        "profile.show",
-        "profile.password",
-        "sessions.end",
-        "sessions.end_others",
-        "sessions.forget",
-        "auth.login",
-        "auth.logout",
-        "auth.setup",
-        "account.forgotten",
-        "account.recover",
-        "account.join",
-        "acknowledge.page",
-        "remote.choose",  # what a person looks at, not what there is
-        # Their own second factor, and the second step of a login.
-        *(rule.endpoint for rule in app.url_map.iter_rules() if _is_second_factor(rule)),
-    }
-    tried = 0
-    for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/api") or "POST" not in rule.methods or rule.endpoint in own:
-            continue
-        path = re.sub(r"<\w+>", "x", re.sub(r"<int:\w+>", "1", rule.rule))
-        answer = viewer.client.post(
-            path, data={"name": "x", "url": "http://x.test", "interval": "60"}
-        )
-        assert answer.status_code == 403, path
-        tried += 1
-    assert tried > 15
+def test_a_viewer_is_offered_nothing_that_changes_a_monitor(app, viewer):
+    make_incident(app, make_monitor(app))
     assert viewer.open("/monitors/1").status == 200
     posts = [form for form in viewer.forms if form.method == "post"]
     assert [button[0] for form in posts for button in form.buttons] == ["Log out"]
-
-
-def test_an_editor_is_kept_from_people_and_settings(editor):
-    for path in (
-        "/people",
-        "/people/new",
-        "/people/1",
-        "/settings",
-        "/settings/webhook-secret/change",
-    ):
-        assert editor.open(path).status == 403, path
-    assert editor.open("/keys").status == 200
 
 
 def test_a_post_without_its_token_changes_nothing_and_shows_what_was_typed(app, editor):
@@ -251,24 +139,18 @@ def test_what_was_typed_outlives_the_session(app, editor):
     typed = {"url": "http://shop.example.com/", "name": "Shop", "timeout": "7"}
     editor.open("/monitors/new")
     editor.client.delete_cookie("wakeful")
-    editor.press("Save", **typed)
-    assert editor.status == 400
-    assert "You are logged out, so nothing was changed." in editor.text
+    editor.press("Save", **typed).shows("You are logged out, so nothing was changed.", status=400)
     tab = Visitor(app)
     tab.client = editor.client  # the other tab that "Log in" opens
     tab.log_in("editor@wakeful.test")
-    editor.press("Send it again")
-    assert "This page is from before you logged in." in editor.text
-    editor.press("Send it again")
-    assert "Shop saved." in editor.text
-    assert "within 7 s" in editor.text
+    editor.press("Send it again").shows("This page is from before you logged in.")
+    editor.press("Send it again").shows("Shop saved.", "within 7 s")
 
 
 def test_what_a_form_carries_for_itself_is_not_shown_as_typed(editor):
     editor.open("/monitors/import").press("Preview", urls="https://shop.example.com/")
     editor.client.delete_cookie("wakeful")
-    editor.press("Create 1 monitor")
-    assert "You are logged out, so nothing was changed." in editor.text
+    editor.press("Create 1 monitor").shows("You are logged out, so nothing was changed.")
     assert "What you typed" not in editor.text
     assert "Send it again" in editor.text
 
@@ -295,28 +177,19 @@ def test_logging_out_ends_the_session_for_a_copy_of_its_cookie_too(app, editor):
 
 def test_a_new_password_ends_every_other_session(app, editor):
     elsewhere = Visitor(app).log_in("editor@wakeful.test")
-    editor.open("/profile").press(
-        "Change password",
-        current_password="wrong", password=NEW_PASSWORD, password_again=NEW_PASSWORD,
-    )  # fmt: skip
+    new = {"password": NEW_PASSWORD, "password_again": NEW_PASSWORD}
+    editor.open("/profile").press("Change password", current_password="wrong", **new)
     assert "The current password is wrong." in editor.text
-    editor.press(
-        "Change password",
-        current_password=PASSWORD, password=NEW_PASSWORD, password_again=NEW_PASSWORD,
-    )  # fmt: skip
-    assert editor.path == "/profile"
+    assert editor.press("Change password", current_password=PASSWORD, **new).path == "/profile"
     assert elsewhere.open("/monitors").path == "/login"
     assert Visitor(app).log_in("editor@wakeful.test", NEW_PASSWORD).open("/").path == "/"
 
 
 def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin):
-    admin.open("/people/new").press(
-        "Add person", email="eve@example.org", password=PASSWORD, role="editor"
-    )
+    typed = {"password": PASSWORD, "role": "editor"}
+    admin.open("/people/new").press("Add person", email="eve@example.org", **typed)
     assert "eve@example.org can log in now." in admin.text
-    admin.open("/people/new").press(
-        "Add person", email="EVE@example.org", password=PASSWORD, role="viewer"
-    )
+    admin.open("/people/new").press("Add person", email="EVE@example.org", **typed)
     assert "This is already in use. Choose another one." in admin.text
     eve = Visitor(app).log_in("eve@example.org")
     assert eve.open("/monitors/new").status == 200
@@ -327,21 +200,17 @@ def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin
     admin.open("/people/2").press("Save", disabled=True)
     assert eve.open("/").path == "/login"
     assert eve.log_in("eve@example.org").status == 422
-    admin.open("/people/2/delete").press("Delete this person")
-    assert "eve@example.org deleted." in admin.text
+    admin.open("/people/2/delete").press("Delete this person").shows("eve@example.org deleted.")
 
 
 def test_the_last_admin_cannot_be_removed(admin):
-    admin.open("/people/1").press("Save", role="viewer")
-    assert "This is the last admin." in admin.text
+    admin.open("/people/1").press("Save", role="viewer").shows("This is the last admin.")
     admin.open("/people/1/delete").press("Delete this person")
-    assert admin.status == 409
-    assert "This is the last admin." in admin.text
+    admin.shows("This is the last admin.", status=409)
 
 
 def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
-    editor.open("/keys").press("Create key", name="CI", scope="write")
-    assert editor.status == 201
+    assert editor.open("/keys").press("Create key", name="CI", scope="write").status == 201
     assert editor.page.headers["Cache-Control"] == "no-store"
     secret = re.search(r"wk_\w{8}_[\w-]+", editor.text)[0]
     call = {"Authorization": f"Bearer {secret}"}
@@ -352,25 +221,6 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
     prefix = secret.split("_")[1]
     editor.open(f"/keys/{prefix}/revoke").press("Revoke this key")
     assert api.get("/api/v1/monitors", headers=call).status_code == 401
-
-
-def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
-    form, _ = editor.open("/keys").form_with("Create key")
-    sent = {**dict(form.values), "name": "CI"}
-    assert editor.client.post("/keys", data=sent).status_code == 201
-    editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
-    assert "This was created already. Its secret is shown only once;" in editor.text
-    made = access_of(app).keys.all()
-    assert [key.name for key in made] == ["CI"]
-    editor.press("Create key", name="CI again")
-    assert editor.status == 201
-
-
-def test_a_key_form_with_a_fault_can_be_sent_again(editor):
-    editor.open("/keys").press("Create key", name="")
-    assert editor.status == 422
-    editor.press("Create key", name="CI")
-    assert editor.status == 201
 
 
 def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):
@@ -391,16 +241,13 @@ def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):
 @pytest.mark.settings(allow_networks=None)
 def test_an_admin_opens_networks_and_a_wrong_one_is_refused_by_name(app, admin):
     admin.open("/settings").press("Save", allow_networks="10.0.0.0/8, nonsense")
-    assert admin.status == 422
-    assert "nonsense" in admin.text
-    admin.press("Save", allow_networks="10.0.0.0/8, loopback")
-    assert "Networks saved." in admin.text
+    admin.shows("nonsense", status=422)
+    admin.press("Save", allow_networks="10.0.0.0/8, loopback").shows("Networks saved.")
     assert dict(admin.form_with("Save")[0].values)["allow_networks"] == "10.0.0.0/8, loopback"
 
 
 def test_networks_from_the_environment_lock_the_page(admin):
-    admin.open("/settings")
-    assert "WAKEFUL_ALLOW_NETWORKS" in admin.text
+    admin.open("/settings").shows("WAKEFUL_ALLOW_NETWORKS")
     assert not [form for form in admin.forms if "allow_networks" in form.names()]
 
 
@@ -412,14 +259,11 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     # Neither the page again nor the same request sent again shows it once more.
     assert "whsec_" not in admin.open("/settings").text
     admin.client.post(form.action, data=dict(form.values))
-    admin.open("/settings")
-    assert "The secret has already been shown." in admin.text
-    assert "whsec_" not in admin.text
+    admin.open("/settings").shows("The secret has already been shown.").hides("whsec_")
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text
     assert "also signs" not in admin.open("/settings/webhook-secret/change").text
-    admin.press("Change secret")
-    assert "The previous secret also signs until" in admin.text
+    admin.press("Change secret").shows("The previous secret also signs until")
     second = re.search(r"whsec_\S+", admin.press("Show secret").text)[0]
     assert second != first
     change = admin.open("/settings/webhook-secret/change")

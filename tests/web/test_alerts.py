@@ -2,17 +2,11 @@
 notice about a channel that does not work.
 """
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from flask import Flask
 from playwright.sync_api import expect
 
-from app.alerts.worker import Worker
 from app.db import writing
 from app.db.tables import IncidentRow
 from app.engine import recorder
@@ -20,32 +14,14 @@ from app.web.views import channel_tests
 from tests.alerts.sinks import HttpSink, Reply
 from tests.factories import make_monitor
 from tests.web.conftest import PHONE
-from tests.web.visitor import Visitor
 
 SECRET = "T0SECRETSECRET"
 
 
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    made = HttpSink()
-    made.replies[f"/{SECRET}/gone"] = [Reply(404, f"no_service at /{SECRET}/gone")]
-    made.replies[f"/{SECRET}/busy"] = [Reply(503, "busy")]
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def worker(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The part of Wakeful that sends. However slow this machine is, its answer is waited for."""
-    monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 60)
-    stop = threading.Event()
-    running = Worker(app, app.extensions["wakeful.settings"])
-    thread = threading.Thread(target=running.run, args=(stop,))
-    thread.start()
-    yield
-    stop.set()
-    running.wake()
-    thread.join()
+@pytest.fixture(autouse=True)
+def replies(sink: HttpSink) -> None:
+    sink.replies[f"/{SECRET}/gone"] = [Reply(404, f"no_service at /{SECRET}/gone")]
+    sink.replies[f"/{SECRET}/busy"] = [Reply(503, "busy")]
 
 
 def typed(*alerts: tuple[str, str]) -> dict[str, str]:
@@ -55,9 +31,7 @@ def typed(*alerts: tuple[str, str]) -> dict[str, str]:
     return fields
 
 
-def test_what_is_typed_is_tested_before_it_is_saved(
-    sink: HttpSink, worker: None, editor: Visitor
-) -> None:
+def test_what_is_typed_is_tested_before_it_is_saved(sink, worker, editor):
     editor.open("/monitors/new").press("Add a channel").press("Add a channel")
     alerts = typed(
         ("slack", f"{sink.url}/{SECRET}/fine"),
@@ -65,8 +39,7 @@ def test_what_is_typed_is_tested_before_it_is_saved(
         ("email", "no address"),
     )
     editor.press("Send test alert", "alerts[0]", name="Half typed", **alerts)
-    assert editor.status == 200
-    assert "Delivered. HTTP 200: ok" in editor.text
+    editor.shows("Delivered. HTTP 200: ok", status=200)
     assert "not an email address" not in editor.text, "it was not asked for"
     assert sink.requests[0].json["text"].startswith("*\N{LARGE BLUE CIRCLE} Test")
     assert 'value="Half typed"' in editor.page.text
@@ -74,23 +47,17 @@ def test_what_is_typed_is_tested_before_it_is_saved(
     editor.press("Send test alert", "alerts[1]")
     assert "Not delivered. HTTP 404: no_service at ••••" in editor.text
     assert "retry" not in editor.text
-    editor.press("Send test alert", "alerts[2]")
-    assert editor.status == 422
-    assert "not an email address" in editor.text
+    editor.press("Send test alert", "alerts[2]").shows("not an email address", status=422)
     editor.press("Send test alert to all")
     assert editor.status == 422, "the address is still no address"
-    assert "Delivered. HTTP 200: ok" in editor.text
-    assert "Not delivered. HTTP 404" in editor.text
+    editor.shows("Delivered. HTTP 200: ok", "Not delivered. HTTP 404")
     assert [request.path for request in sink.requests].count(f"/{SECRET}/fine") == 2
 
-    editor.open("/deliveries")
-    assert "Test" in editor.text
+    editor.open("/deliveries").shows("Test")
     assert SECRET not in editor.page.text
 
 
-def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(
-    app: Flask, sink: HttpSink, worker: None, editor: Visitor
-) -> None:
+def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(app, sink, worker, editor):
     shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/{SECRET}/busy"]])
     editor.open(f"/monitors/{shop.id}/edit").press("Send test alert", name="Other")
     assert "Not delivered. HTTP 503: busy" in editor.text
@@ -104,62 +71,49 @@ def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(
 
 
 def test_each_alert_of_a_monitors_page_is_tested_and_its_answer_stands_beside_it(
-    app: Flask, sink: HttpSink, worker: None, editor: Visitor
-) -> None:
+    app, sink, worker, editor
+):
     fine, gone = f"{sink.url}/{SECRET}/fine", f"{sink.url}/{SECRET}/gone"
     shop = make_monitor(app, alerts=[["slack", fine], ["webhook", gone]])
     button = "Send test alert to Webhook ••••gone"
-    editor.open(f"/monitors/{shop.id}").press(button)
-    assert editor.path == f"/monitors/{shop.id}"
+    assert editor.open(f"/monitors/{shop.id}").press(button).path == f"/monitors/{shop.id}"
     assert "Not delivered. HTTP 404" in editor.text
     assert [request.path for request in sink.requests] == [f"/{SECRET}/gone"]
     editor.press("Send test alert to all")
-    assert "Delivered. HTTP 200: ok" in editor.text
-    assert "Not delivered. HTTP 404" in editor.text
+    editor.shows("Delivered. HTTP 200: ok", "Not delivered. HTTP 404")
     assert SECRET not in editor.page.text
     other = make_monitor(app, name="Blog")
     for tried in ("1,2", "999,x,-1,٣", "1" * 5000):
-        editor.open(f"/monitors/{other.id}?tried={tried}")
-        assert editor.status == 200
+        assert editor.open(f"/monitors/{other.id}?tried={tried}").status == 200
         assert "Not delivered" not in editor.text, "these were tests of another monitor"
 
 
-def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
-    app: Flask, editor: Visitor, viewer: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(app, editor, viewer, monkeypatch):
     monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 0.1)
     shop = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
     editor.open(f"/monitors/{shop.id}").press("Send test alert to Webhook ••••1:9/")
     assert "No answer yet. The delivery log will show it." in editor.text
     assert "Send test alert" not in viewer.open(f"/monitors/{shop.id}").text
-    editor.open("/monitors/new").press("Send test alert")
-    assert "Add a channel first" in editor.text
+    editor.open("/monitors/new").press("Send test alert").shows("Add a channel first")
 
 
 def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
-    app: Flask, sink: HttpSink, worker: None, editor: Visitor
-) -> None:
+    app, sink, worker, editor
+):
     present = datetime.now(UTC)
     around = [f"{present + timedelta(hours=hours):%H:%M}" for hours in (-2, 2)]
+    quiet = {"quiet_start": around[0], "quiet_end": around[1], "quiet_zone": "UTC"}
+    hook = typed(("webhook", f"{sink.url}/hook"))
     editor.open("/monitors/new").press(
-        "Save",
-        url="http://127.0.0.1:9/",
-        name="Shop",
-        remind_after="10",
-        quiet_start=around[0],
-        quiet_end=around[1],
-        quiet_zone="UTC",
-        **typed(("webhook", f"{sink.url}/hook")),
+        "Save", url="http://127.0.0.1:9/", name="Shop", remind_after="10", **quiet, **hook
     )
-    assert f"{around[0]} to {around[1]}, UTC" in editor.text
-    assert "every 10 min while it is down" in editor.text
+    editor.shows(f"{around[0]} to {around[1]}, UTC", "every 10 min while it is down")
     editor.open("/incidents/new?monitor_id=1").press("Report an incident", cause="It burns")
     assert "It was due in quiet hours. One message at their end covers it." in editor.text
     assert "Held" in editor.open("/deliveries").text
     assert not sink.requests
 
-    editor.open("/monitors/1/edit").press("Save", quiet_start="", quiet_end="")
-    assert "Quiet hours" not in editor.text
+    editor.open("/monitors/1/edit").press("Save", quiet_start="", quiet_end="").hides("Quiet hours")
     sink.wait_for(lambda: len(sink.requests) == 1, 60)
     with app.app_context():
         with writing() as session:  # eleven minutes go by
@@ -175,9 +129,7 @@ def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
     assert "It burns" in str(sink.requests[1].json)
 
 
-def test_the_notice_of_a_channel_goes_when_a_test_arrives_there(
-    app: Flask, sink: HttpSink, worker: None, editor: Visitor
-) -> None:
+def test_the_notice_of_a_channel_goes_when_a_test_arrives_there(app, sink, worker, editor):
     sink.replies["/hook"] = [Reply(410, "gone"), Reply()]
     shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/hook"]])
     button = "Send test alert to Webhook ••••hook"

@@ -2,8 +2,6 @@
 why not. A new one without a decision fails here.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -168,30 +166,15 @@ SILENT_ROUTES = {
 # Routes that end in the method of the store which this operation has called above.
 AS_THE_API = {
     "acknowledge.page": "PATCH /incidents/{id}",
-    "contacts.delete": "DELETE /contacts/{id}",
-    "contacts.edit": "PATCH /contacts/{id}",
-    "contacts.new": "POST /contacts",
     "deliveries.give_up": "POST /deliveries/{id}/give-up",
     "deliveries.retry": "POST /deliveries/{id}/retry",
     "imports.create": "POST /monitors",
-    "incidents.acknowledge": "PATCH /incidents/{id}",
-    "incidents.classify": "PATCH /incidents/{id}",
-    "incidents.comment": "PATCH /incidents/{id}",
-    "incidents.delete": "DELETE /incidents/{id}",
-    "incidents.edit": "PATCH /incidents/{id}",
-    "incidents.new": "POST /incidents",
-    "incidents.reopen": "PATCH /incidents/{id}",
-    "incidents.resolve": "PATCH /incidents/{id}",
-    "locations.delete": "DELETE /locations/{id}",
-    "locations.edit": "PATCH /locations/{id}",
-    "locations.new": "POST /locations",
+    **{f"incidents.{act}": "PATCH /incidents/{id}"
+       for act in ("acknowledge", "classify", "comment", "reopen", "resolve")},
     "locations.token": "POST /locations/{id}/token",
     "markers.add": "POST /markers",
     "markers.delete": "DELETE /markers/{id}",
     "monitors.clone": "POST /monitors",
-    "monitors.delete": "DELETE /monitors/{id}",
-    "monitors.edit": "PATCH /monitors/{id}",
-    "monitors.new": "POST /monitors",
     "monitors.pause": "PATCH /monitors/{id}",
     "monitors.resume": "PATCH /monitors/{id}",
     "page_editor.edit": "PATCH /status-pages/{id}",
@@ -206,11 +189,8 @@ AS_THE_API = {
     "shared_channels.make": "POST /contacts/from-channel",
     "status_pages.clear": "DELETE /status-pages/{id}/subscribers",
     "status_pages.delete": "DELETE /status-pages/{id}",
-    "windows.delete": "DELETE /maintenance-windows/{id}",
-    "windows.edit": "PATCH /maintenance-windows/{id}",
-    "windows.new": "POST /maintenance-windows",
-}
-for _name in samples.PAGES:
+}  # fmt: skip
+for _name in ("contacts", "incidents", "locations", "monitors", "windows", *samples.PAGES):
     _path = samples.PATHS[_name]
     AS_THE_API |= {
         f"{_name}.new": f"POST {_path}",

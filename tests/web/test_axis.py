@@ -1,7 +1,5 @@
 """The time axis has ticks at round times in the person's zone."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """What scripts and the keyboard add, in a real browser."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,8 +56,7 @@ def tab_to(page: Page, name: str) -> None:
 
 @DESKTOP
 def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
-    with app.app_context():
-        token = app.extensions["wakeful.access"].setup.token()
+    token = access_of(app).setup.token()
     page.goto(f"/setup/{token}")
     expect(page.get_by_label("Email")).to_be_focused()
     page.keyboard.type("ada@example.org")
@@ -88,13 +85,6 @@ def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     expect(page.get_by_text("Resolved. If checks still fail")).to_be_visible()
 
 
-@DESKTOP
-def test_the_first_tab_skips_to_the_content(visit):
-    page = visit("/")
-    press(page, "Tab", "Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
-
-
 @PHONE
 def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit):
     for number in range(25):
@@ -120,35 +110,24 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
 
 
 @DESKTOP
-def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
+def test_ticks_and_what_is_chosen_outlive_a_refresh_and_the_count_is_told_afresh(app, visit):
     for number in range(26):
         make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
     page = visit("/monitors?per_page=25")
-    page.get_by_label("Select Shop 1", exact=True).check()
-    page.get_by_label("Action").select_option("interval")
+    action, ticked = page.get_by_label("Action"), page.get_by_label("Select Shop 1", exact=True)
+    ticked.check()
+    action.select_option("interval")
+    page.get_by_role("button", name="Apply").click()
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    expect(summary).to_contain_text("Nothing was changed")
     page.get_by_label("All 26 that match").check()
     make_monitor(app, name="Newcomer")
     page.evaluate(REFRESHED)
     expect(page.get_by_label("All 27 that match")).to_be_checked()
-    expect(page.get_by_label("Action")).to_have_value("interval")
-    expect(page.get_by_label("Interval", exact=True)).to_be_visible()
+    expect(ticked).to_be_checked()
+    expect(action).to_have_value("interval")
     expect(page.get_by_label("Tag", exact=True)).to_be_hidden()
-
-
-@DESKTOP
-def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
-    make_monitor(app, name="Shop", state={"verdict": "up"})
-    page = visit("/monitors")
-    page.get_by_label("Select Shop").check()
-    page.get_by_label("Action").select_option("interval")
-    page.get_by_role("button", name="Apply").click()
-    summary = page.get_by_role("alert")
-    expect(summary).to_be_focused()
-    expect(summary).to_contain_text("Nothing was changed.")
-    make_monitor(app, name="Newcomer")
-    page.evaluate(REFRESHED)
-    expect(page.get_by_label("Select Shop")).to_be_checked()
-    expect(page.get_by_label("Action")).to_have_value("interval")
     summary.get_by_role("link", name="This field is required.").click()
     expect(page.get_by_label("Interval", exact=True)).to_be_focused()
 
@@ -173,9 +152,8 @@ def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
 def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone(app, visit):
     names = ("Alpha", "Beta")
     ids = {name: make_incident(app, make_monitor(app, name=name)).id for name in names}
-    page = visit("/")
+    page, store = visit("/"), store_of(app)
     page.get_by_role("button", name="Acknowledge Alpha").focus()
-    store = store_of(app)
     store.incidents.update(ids["Alpha"], {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("link", name="Alpha").first).to_be_focused()
@@ -186,20 +164,14 @@ def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone
     resolve(app, ids["Alpha"])
     page.evaluate(REFRESHED)
     expect(page.get_by_role("heading", level=1)).to_be_focused()
-
-
-@PHONE
-def test_no_button_turns_into_another_under_the_finger(app, visit):
     incident = make_incident(app, make_monitor(app))
     page = visit(f"/incidents/{incident.id}")
-    resolve_button = page.get_by_role("button", name="Resolve")
-    resolve_button.focus()
-    page.evaluate("document.activeElement.dataset.mine = 'yes'; 0")
-    store = store_of(app)
+    button = page.get_by_role("button", name="Resolve")
+    button.focus()
     store.incidents.update(incident.id, {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
-    expect(resolve_button).to_be_focused()
+    expect(button).to_be_focused()  # no button turns into another under the finger
 
 
 @DESKTOP
@@ -226,19 +198,9 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
 
 
 @DESKTOP
-def test_the_jump_list_says_when_the_session_has_ended(app, visit):
-    page = visit("/monitors")
-    access_of(app).people.change_password(1, PASSWORD)
-    press(page, "Control+k")
-    expect(page.get_by_text("You are logged out")).to_be_visible()
-    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
-
-
-@DESKTOP
-@pytest.mark.parametrize("path", ["/monitors", "/wall"])
-def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path):
+def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
-    page = visit(path)
+    page = visit("/monitors")
     access_of(app).people.change_password(1, PASSWORD)
     page.evaluate(REFRESH)
     notice = page.get_by_role("status").filter(has_text="You are logged out")
@@ -249,11 +211,15 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     expect(page.get_by_text("The server does not answer.").first).to_be_hidden()
     expect(notice).to_have_count(1)
     assert asked == []
+    press(page, "Control+k")
+    expect(page.get_by_role("dialog").get_by_text("You are logged out")).to_be_visible()
+    expect(page.get_by_text("The server does not answer.").first).to_be_hidden()
+    press(page, "Escape")
     notice.get_by_role("link", name="Log in").click()
     page.get_by_label("Email").fill("editor@wakeful.test")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    page.wait_for_url(f"**{path}")
+    page.wait_for_url("**/monitors")
 
 
 @DESKTOP
@@ -261,13 +227,13 @@ def test_the_first_check_of_a_new_monitor_is_looked_for_at_once(app, page, visit
     monitor = make_monitor(app, name="Shop")
     page.clock.install()
     page = visit(f"/monitors/{monitor.id}")
-    expect(page.get_by_text("Not checked yet.")).to_be_visible()
+    expect(page.locator("[data-soon]")).to_have_text("Not checked yet.")
     with app.app_context():
         recorder.record([(monitor.id, make_outcome("up", now()))], now())
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.clock.run_for(2_500)  # long before the parts refresh anyway
-    expect(page.get_by_text("Not checked yet.")).to_be_hidden()
+    expect(page.locator("[data-soon]")).to_be_hidden()
     expect(page.locator(".now-bar")).to_contain_text("Up")
     page.clock.run_for(5_000)
     assert len(asked) == 1, "then it is left in peace"
@@ -310,19 +276,19 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
 
 
 @DESKTOP
-def test_an_unchanged_page_costs_a_304(app, visit, site):
-    make_incident(app, make_monitor(app))
-    page = visit("/")
-    page.evaluate(REFRESHED)
-    with page.expect_response(f"{site}/") as answer:
-        page.evaluate(REFRESH)
-    assert answer.value.status == 304
-
-
-@DESKTOP
-def test_the_wall_says_when_what_it_shows_is_old(app, visit):
+def test_the_wall_takes_in_what_changed_and_says_when_what_it_shows_is_old(app, visit, site):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
+    page.evaluate("document.body.dataset.sameDocument = 'yes'")
+    expect(page.get_by_role("heading", name="Everything is up")).to_be_visible()
+    make_monitor(app, name="Beta", state={"verdict": "down", "cause": "It refused."})
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("heading", name="1 down")).to_be_visible()
+    expect(page.get_by_text("It refused.")).to_be_visible()
+    with page.expect_response(f"{site}/wall") as answer:
+        page.evaluate(REFRESH)
+    assert answer.value.status == 304, "nothing has changed since"
+    assert page.evaluate("document.body.dataset.sameDocument") == "yes"
     note = page.get_by_text("The server does not answer.")
     expect(note).to_be_hidden()
     # Not by stopping the server: Chromium itself complains to the console about that.
@@ -330,15 +296,17 @@ def test_the_wall_says_when_what_it_shows_is_old(app, visit):
     page.evaluate(REFRESH)
     expect(note).to_be_visible()
     page.evaluate("() => { window.fetch = window.asked }")
-    page.evaluate(REFRESHED)
+    page.evaluate(REFRESH)
     expect(note).to_be_hidden()
 
 
 @DESKTOP
-def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
+def test_ctrl_k_jumps_to_a_monitor_or_acts_on_one_and_slash_goes_to_the_search(app, visit):
     make_monitor(app, name="Shop")
     make_monitor(app, name="Warehouse")
     page = visit("/monitors")
+    press(page, "Tab", "Enter")
+    assert page.evaluate("document.activeElement.id") == "main", "the first tab skips to it"
     press(page, "/")
     expect(page.get_by_label("Search")).to_be_focused()
     press(page, "Control+k")
@@ -352,19 +320,11 @@ def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     press(page, "Control+k")
     press(page, "Escape")
     expect(dialog).to_be_hidden()
-
-
-@DESKTOP
-def test_ctrl_k_marks_what_enter_takes_and_takes_it(app, visit):
-    make_monitor(app, name="Shop")
-    page = visit("/monitors")
     press(page, "Control+k")
-    dialog = page.get_by_role("dialog")
     page.keyboard.type("pause shop")
     action = dialog.get_by_role("button", name="Pause Shop")
-    marks = dialog.locator(".enter:visible")
     expect(action).to_be_visible()
-    expect(marks).to_have_count(1)
+    expect(dialog.locator(".enter:visible")).to_have_count(1)
     expect(action.locator(".enter")).to_be_visible()
     press(page, "ArrowDown")
     expect(action).to_be_focused()
@@ -390,19 +350,6 @@ def test_the_theme_follows_the_person_against_the_system(visit):
         expect(page.get_by_text("Profile saved.")).to_be_visible()
         page.emulate_media(color_scheme=against)
         assert page.evaluate(ground) == grounds[choice]
-
-
-@DESKTOP
-def test_the_wall_takes_in_what_changed_without_a_reload(app, visit):
-    make_monitor(app, name="Alpha", state={"verdict": "up"})
-    page = visit("/wall")
-    page.evaluate("document.body.dataset.sameDocument = 'yes'")
-    expect(page.get_by_role("heading", name="Everything is up")).to_be_visible()
-    make_monitor(app, name="Beta", state={"verdict": "down", "cause": "It refused."})
-    page.evaluate(REFRESHED)
-    expect(page.get_by_role("heading", name="1 down")).to_be_visible()
-    expect(page.get_by_text("It refused.")).to_be_visible()
-    assert page.evaluate("document.body.dataset.sameDocument") == "yes"
 
 
 @DESKTOP

@@ -1,7 +1,5 @@
 """Charts: nothing is drawn without a measurement, and nothing outside of the frame."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -55,14 +53,10 @@ def test_a_chart_without_data_says_so() -> None:
 
 
 def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
+    hour_later, day = START + timedelta(hours=1), timedelta(days=1)
     incidents = [
-        (
-            START + timedelta(hours=1),
-            START + timedelta(hours=2),
-            "Down for an hour",
-            "/incidents/1",
-        ),
-        (START - timedelta(days=9), START - timedelta(days=8), "Long ago", "/incidents/2"),
+        (hour_later, START + timedelta(hours=2), "Down for an hour", "/incidents/1"),
+        (START - 9 * day, START - 8 * day, "Long ago", "/incidents/2"),
         (START + timedelta(hours=3), None, "Still down", "/incidents/3"),
     ]
     chart = charts.response_chart(answer(10, 10, 10, 10), hour, incidents=incidents)

@@ -1,7 +1,5 @@
 """The response-time chart is read by mouse, finger and keyboard, and a part of it shown larger."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -10,9 +8,8 @@ import pytest
 from flask import Flask
 from playwright.sync_api import Page, expect
 
-from app.db import journal, writing
-from app.records import Location, Result, Timings, Verdict
-from tests.factories import make_monitor, now
+from app.records import Result, Timings, Verdict
+from tests.factories import keep_results, make_monitor, now
 from tests.web.conftest import DESKTOP, let_in
 
 pytestmark = pytest.mark.browser
@@ -34,9 +31,7 @@ def path(app: Flask) -> str:
         )
         for place in range(1, 288)
     ]
-    with app.app_context(), writing():
-        journal.known_numbers(results)
-        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    keep_results(app, results)
     return f"/monitors/{monitor.id}"
 
 
@@ -47,24 +42,6 @@ def reading(page: Page) -> str:
 def span(page: Page) -> list[str]:
     query = parse_qs(urlsplit(page.url).query)
     return [query["from"][0], query["to"][0]]
-
-
-@DESKTOP
-def test_arrow_keys_read_the_chart_from_one_tab_stop(visit, path):
-    page = visit(path)
-    chart = page.locator(".chart-scroll")
-    assert page.locator("figure.chart [tabindex='0']").count() == 1
-    chart.focus()
-    page.keyboard.press("End")
-    newest = reading(page)
-    assert re.match(STARTS, newest)
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    assert reading(page) != newest
-    page.keyboard.press("End")
-    assert reading(page) == newest
-    page.keyboard.press("Escape")
-    expect(page.locator(".cross")).to_have_attribute("visibility", "hidden")
 
 
 @DESKTOP
@@ -112,9 +89,19 @@ def test_the_pointer_reads_and_a_dragged_part_is_shown_larger(visit, path):
 
 
 @DESKTOP
-def test_a_refresh_keeps_what_is_read(visit, path):
+def test_arrow_keys_read_the_chart_from_one_tab_stop_and_a_refresh_keeps_the_reading(
+    app, visit, path
+):
     page = visit(path)
-    page.locator(".chart-scroll").focus()
+    chart = page.locator(".chart-scroll")
+    assert page.locator("figure.chart [tabindex='0']").count() == 1
+    chart.focus()
+    page.keyboard.press("End")
+    newest = reading(page)
+    assert re.match(STARTS, newest)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert reading(page) != newest
     page.keyboard.press("Home")
     before = reading(page)
     page.evaluate(
@@ -125,6 +112,12 @@ def test_a_refresh_keeps_what_is_read(visit, path):
     )
     expect(page.locator(".cross")).to_have_attribute("visibility", "visible")
     assert reading(page) == before
+    page.keyboard.press("Escape")
+    expect(page.locator(".cross")).to_have_attribute("visibility", "hidden")
+    page = visit(f"/monitors/{make_monitor(app).id}")
+    expect(page.locator("html.reads-charts")).to_have_count(1)
+    expect(page.locator("figure.chart")).to_contain_text("No response times in this range")
+    expect(page.locator(".reading [aria-live]")).to_be_hidden()
 
 
 def test_a_finger_reads_and_a_button_zooms(site, chromium, app, path):
@@ -144,11 +137,3 @@ def test_a_finger_reads_and_a_button_zooms(site, chromium, app, path):
         page.get_by_role("button", name="Zoom in here").tap()
     assert len(span(page)) == 2
     context.close()
-
-
-@DESKTOP
-def test_an_empty_chart_does_not_ask_to_be_read(visit, app):
-    page = visit(f"/monitors/{make_monitor(app).id}")
-    expect(page.locator("html.reads-charts")).to_have_count(1)
-    expect(page.locator("figure.chart")).to_contain_text("No response times in this range.")
-    expect(page.locator(".reading [aria-live]")).to_be_hidden()

@@ -1,7 +1,5 @@
 """What pages say of a check on request."""
 
-from __future__ import annotations
-
 import random
 from contextlib import closing
 from dataclasses import fields
@@ -17,6 +15,7 @@ from tests.factories import make_monitor, make_outcome
 from tests.lab.http import serve
 from tests.lab.net import Listener
 from tests.support.agents import page
+from tests.support.store import store_of
 
 COOKIE = 4093  # bytes: the least that browsers keep of a cookie, with its name
 ALPHABETS = {
@@ -52,8 +51,7 @@ def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabe
     kept = admin.client._cookies.values()
     longest = max(len(f"{one.key}={one.value}".encode()) for one in kept)
     assert 200 < longest <= COOKIE
-    admin.open(path)
-    assert f"And {100 - checked.MOST_NAMED} more." in admin.text
+    admin.open(path).shows(f"And {100 - checked.MOST_NAMED} more.")
 
 
 def test_an_answer_of_an_older_server_tells_no_places(app, settings):
@@ -66,24 +64,14 @@ def test_an_answer_of_an_older_server_tells_no_places(app, settings):
     assert said == ("Checked now from oslo. Up in 42 ms", "success")
 
 
-def make_place(app, name, label=None):
-    with app.app_context():
-        LocalStore(app.extensions["wakeful.settings"]).locations.create(
-            {"name": name, "label": label}
-        )
-
-
-@pytest.mark.parametrize(
-    ("chosen", "said"),
-    [
-        (["default"], None),
-        (["default", "oslo"], "Checked from default. Oslo office has not checked it."),
-        (["oslo", "rome"], "Checked from default. Oslo office, rome have not checked it."),
-    ],
-)
-def test_the_form_names_the_places_that_have_not_checked(app, admin, chosen, said):
-    make_place(app, "oslo", label="Oslo office")
-    make_place(app, "rome")
+def test_the_form_names_the_places_that_have_not_checked(app, admin):
+    for name, label in (("oslo", "Oslo office"), ("rome", None)):
+        store_of(app).locations.create({"name": name, "label": label})
     with closing(Listener(serve)) as site:
-        admin.open("/monitors/new").press("Check now", url=page(site), locations=chosen)
-    assert said in admin.text if said else "checked it" not in admin.text
+        for chosen, said in (
+            (["default"], None),
+            (["default", "oslo"], "Checked from default. Oslo office has not checked it."),
+            (["oslo", "rome"], "Checked from default. Oslo office, rome have not checked it."),
+        ):
+            admin.open("/monitors/new").press("Check now", url=page(site), locations=chosen)
+            assert said in admin.text if said else "checked it" not in admin.text

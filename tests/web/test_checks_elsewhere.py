@@ -29,7 +29,7 @@ from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
 from app.engine.schedule import ASKED_FOR, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
-from app.records import Verdict
+from app.records import Location, Verdict
 from app.records.monitors import TIMEOUT_SECONDS
 from app.rules.clocks import SKEW
 from app.slots import WAITS_ELSEWHERE
@@ -45,6 +45,7 @@ from tests.support.service import eventually
 from tests.support.store import store_of
 
 SECOND = timedelta(seconds=1)
+HERE = Location.DEFAULT
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +79,18 @@ def place(app, name, carrier="agent", seen=None, label=None):
         if seen is not None:
             places.keep_heartbeat(name, seen, process=f"agent:{name}", last_check_at=seen)
         return row.id, token
+
+
+@pytest.fixture
+def oslo(app):
+    """The id of a place that was heard of just now."""
+    return place(app, "oslo", seen=now(), label="Oslo office")[0]
+
+
+@pytest.fixture
+def of_oslo(app, oslo):
+    """The id of a monitor that is checked from there alone."""
+    return make_monitor(app, places=[oslo]).id
 
 
 def results(app, id):
@@ -198,9 +211,7 @@ def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, h
     with app.app_context():
         after = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
     assert after == before
-    editor.open(f"/monitors/{monitor.id}")
-    editor.press("Check now")
-    assert said in editor.text
+    editor.open(f"/monitors/{monitor.id}").press("Check now").shows(said)
     assert results(app, monitor.id) == []
 
 
@@ -237,8 +248,7 @@ def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     answer = api("POST", f"/monitors/{monitor.id}/check")
     assert answer.status_code == 503
     assert answer.json["message"].startswith("Its place Oslo office has brought no result")
-    editor.open(f"/monitors/{monitor.id}")
-    editor.press("Check now")
+    editor.open(f"/monitors/{monitor.id}").press("Check now")
     assert "Its place Oslo office has brought no result" in editor.text
     assert results(app, monitor.id) == [], "nothing is checked from here in its place"
 
@@ -248,8 +258,7 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
     near, _token = place(app, "near", seen=now(), label="Near by")
     new, _token = place(app, "new")
     with closing(Listener(serve)) as site, app.app_context():
-        here = journal.location_id("default")
-        monitor = make_monitor(app, places=[here, far, near, new], url=page(site))
+        monitor = make_monitor(app, places=[HERE, far, near, new], url=page(site))
         path = f"/monitors/{monitor.id}"
         with ThreadPoolExecutor(1) as pool:
             told = pool.submit(api.data, "POST", f"{path}/check")
@@ -287,8 +296,7 @@ def test_a_place_that_is_late_is_named_if_another_has_answered(app, api, monkeyp
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
     oslo, _token = place(app, "oslo", seen=now(), label="Oslo office")
     with closing(Listener(serve)) as site, app.app_context():
-        here = journal.location_id("default")
-        monitor = make_monitor(app, places=[here, oslo], url=page(site), timeout=1)
+        monitor = make_monitor(app, places=[HERE, oslo], url=page(site), timeout=1)
         told = api.data("POST", f"/monitors/{monitor.id}/check")
     assert (told["location"], told["verdict"]) == ("default", "up")
     assert told["places"][1]["message"] == "No result from Oslo office within 0 s."
@@ -347,9 +355,7 @@ def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(a
     near, _token = place(app, "near", seen=now())
     dead, _token = place(app, "dead", seen=now())
     with closing(Listener(serve)) as site:
-        with app.app_context():
-            here = journal.location_id("default")
-        monitor = make_monitor(app, places=[here, near, dead], url=page(site))
+        monitor = make_monitor(app, places=[HERE, near, dead], url=page(site))
 
         def asked_of(id):
             with app.app_context():
@@ -402,20 +408,16 @@ def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypat
 def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
     dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
-    one = make_monitor(app, places=[dead])
-    answer = api("POST", f"/monitors/{one.id}/check")
-    assert answer.status_code == 503
-    assert re.fullmatch(
-        r"Its place Dead office has brought no result, and was last heard from 2\d seconds ago\."
-        r" If a result comes later, it is among the monitor's checks\.",
-        answer.json["message"],
-    )
     gone, _token = place(app, "gone", seen=now() - 10 * SECOND)
-    two = make_monitor(app, places=[dead, gone])
-    said = api("POST", f"/monitors/{two.id}/check").json["message"]
-    assert said.startswith(
-        "Its places Dead office, gone have brought no result, and were last heard from 1"
-    )
+    for places_, said in (
+        ([dead], r"Its place Dead office has brought no result, and was last heard from 2\d seconds"
+                 r" ago\. If a result comes later, it is among the monitor's checks\."),
+        ([dead, gone], r"Its places Dead office, gone have brought no result, and were last heard"
+                       r" from 1.*"),
+    ):  # fmt: skip
+        answer = api("POST", f"/monitors/{make_monitor(app, places=places_).id}/check")
+        assert answer.status_code == 503
+        assert re.fullmatch(said, answer.json["message"])
 
 
 def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
@@ -426,9 +428,7 @@ def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, m
 
     monkeypatch.setattr(Prober, "check", late)
     id, _token = place(app, "oslo", seen=now())
-    with app.app_context():
-        here = journal.location_id("default")
-    monitor = make_monitor(app, places=[here, id])
+    monitor = make_monitor(app, places=[HERE, id])
     with clicked(app, monitor.id) as told:
         eventually(lambda: any(asked(app, monitor.id)), "the request")
         record(app, monitor.id, "oslo", now() + SECOND)
@@ -457,26 +457,24 @@ def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
 
 @pytest.mark.parametrize("set_by", [-60, 180])
 def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
-    app, monkeypatch, set_by
+    app, monkeypatch, set_by, of_oslo
 ):
     """They would take the request for one of the future, or for an old one."""
-    id, _token = place(app, "oslo", seen=now())
-    monitor = make_monitor(app, places=[id])
 
     class Set(datetime):
         @classmethod
         def now(cls, zone):
             return datetime.now(zone) + set_by * SECOND
 
-    with clicked(app, monitor.id) as told:
-        eventually(lambda: any(asked(app, monitor.id)), "the request")
-        (before,) = asked(app, monitor.id)
+    with clicked(app, of_oslo) as told:
+        eventually(lambda: any(asked(app, of_oslo)), "the request")
+        (before,) = asked(app, of_oslo)
         monkeypatch.setattr(elsewhere, "datetime", Set)
-        eventually(lambda: asked(app, monitor.id) != [before], "the second request")
-        (again,) = asked(app, monitor.id)
+        eventually(lambda: asked(app, of_oslo) != [before], "the second request")
+        (again,) = asked(app, of_oslo)
         assert is_fresh(again, Set.now(UTC))
         assert not is_fresh(before, Set.now(UTC))
-        record(app, monitor.id, "oslo", again + SECOND)
+        record(app, of_oslo, "oslo", again + SECOND)
         assert told.result(60).location == "oslo"
 
 
@@ -486,14 +484,12 @@ def request(app, monitor_id, place_id, patience, moment):
         return recorder.ask(session, monitor_id, [place_id], moment, patience)[place_id]
 
 
-def test_who_asks_while_another_waits_gets_the_same_check(app):
-    id, _token = place(app, "oslo", seen=now())
-    monitor = make_monitor(app, places=[id])
+def test_who_asks_while_another_waits_gets_the_same_check(app, oslo, of_oslo):
     start, patience = now(), 40 * SECOND
 
     def ask(seconds):
         at = start + seconds * SECOND
-        return (request(app, monitor.id, id, patience, at) - start) / SECOND
+        return (request(app, of_oslo, oslo, patience, at) - start) / SECOND
 
     def answered(seconds):
         with app.app_context(), writing() as session:
@@ -524,44 +520,38 @@ def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, t
     assert is_fresh(again, last + SECOND + patience)
 
 
-def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app):
-    id, _token = place(app, "oslo", seen=now())
-    monitor = make_monitor(app, places=[id])
+def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app, oslo, of_oslo):
     start, patience = now(), 40 * SECOND
-    ask = partial(request, app, monitor.id, id, patience)
+    ask = partial(request, app, of_oslo, oslo, patience)
 
     ahead = ask(start + SKEW)
     assert ask(start + timedelta(milliseconds=1)) == ahead, "clocks of two machines differ so far"
     assert ask(start - timedelta(milliseconds=5)) < start
 
 
-def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app):
+def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app, of_oslo):
     """The clock was set back since."""
-    id, _token = place(app, "oslo", seen=now())
-    monitor = make_monitor(app, places=[id])
-    record(app, monitor.id, "oslo", now() + timedelta(minutes=30))
-    with clicked(app, monitor.id) as told:
-        eventually(lambda: any(asked(app, monitor.id)), "the request")
-        record(app, monitor.id, "oslo", now() + SECOND, "down")
+    record(app, of_oslo, "oslo", now() + timedelta(minutes=30))
+    with clicked(app, of_oslo) as told:
+        eventually(lambda: any(asked(app, of_oslo)), "the request")
+        record(app, of_oslo, "oslo", now() + SECOND, "down")
         assert told.result(60).verdict is Verdict.DOWN
 
 
-def test_a_result_that_was_there_before_the_request_is_no_answer(app):
+def test_a_result_that_was_there_before_the_request_is_no_answer(app, oslo, of_oslo):
     """Its place has a clock that is some seconds ahead. It would make no check for a request that
     seems to be older than its last one.
     """
-    id, _token = place(app, "oslo", seen=now())
-    monitor = make_monitor(app, places=[id])
     before = now() + 5 * SECOND
-    record(app, monitor.id, "oslo", before)
-    with clicked(app, monitor.id) as told:
-        eventually(lambda: any(asked(app, monitor.id)), "the request")
-        (at,) = asked(app, monitor.id)
+    record(app, of_oslo, "oslo", before)
+    with clicked(app, of_oslo) as told:
+        eventually(lambda: any(asked(app, of_oslo)), "the request")
+        (at,) = asked(app, of_oslo)
         assert before < at <= before + SECOND
-        record(app, monitor.id, "oslo", before + SECOND, "down")
+        record(app, of_oslo, "oslo", before + SECOND, "down")
         assert told.result(60).verdict is Verdict.DOWN
     with app.app_context(), writing() as session:
-        again = recorder.ask(session, monitor.id, [id], now(), 40 * SECOND)[id]
+        again = recorder.ask(session, of_oslo, [oslo], now(), 40 * SECOND)[oslo]
     assert again > before + SECOND, "seconds later it is no double click"
 
 
@@ -615,13 +605,18 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
 
 
 @pytest.mark.parametrize("here", [True, False])
-def test_the_check_of_a_paused_monitor_is_in_no_figure(app, api, here):
+def test_the_check_of_a_paused_monitor_is_made_here_and_in_no_figure(app, api, editor, here):
     id, _token = place(app, "oslo", seen=now())
     with closing(Listener(serve)) as site, app.app_context():
-        places = [journal.location_id("default"), id] if here else [id]
+        places = [HERE, id] if here else [id]
         monitor = make_monitor(app, places=places, url=page(site), paused=True)
         before = api.data("GET", f"/monitors/{monitor.id}")
         told = api.data("POST", f"/monitors/{monitor.id}/check")
+        editor.open(f"/monitors/{monitor.id}").press("Check now")
+    editor.shows("Checked now from default. Up")
+    foreign = "The check was made from default, which is not one of this monitor's places."
+    assert (foreign in editor.text) is not here
+    assert set(asked(app, monitor.id)) == {None}
     assert (told["location"], told["verdict"]) == ("default", "up")
     assert [one["name"] for one in told["places"]] == ["default"]
     assert api.data("GET", f"/monitors/{monitor.id}") == before
@@ -635,22 +630,8 @@ def test_the_check_of_a_paused_monitor_is_in_no_figure(app, api, here):
     assert (again["uptime"], again["checks"]) == (None, 0)
 
 
-def test_a_paused_monitor_is_checked_here_and_says_so(app, editor):
-    id, _token = place(app, "oslo", seen=now())
-    with closing(Listener(serve)) as site:
-        monitor = make_monitor(app, places=[id], url=page(site), paused=True)
-        editor.open(f"/monitors/{monitor.id}")
-        editor.press("Check now")
-    assert "Checked now from default. Up" in editor.text
-    assert "The check was made from default, which is not one of this monitor's places." in (
-        editor.text
-    )
-    assert asked(app, monitor.id) == [None]
-
-
 @pytest.mark.settings(confirm_seconds=0.2)
-@pytest.mark.parametrize("rule", ["any", "majority", "all"])
-def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings, rule):
+def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings):
     """Of an hourly monitor: nobody waits for the next hour."""
     ids = [place(app, name, carrier="local")[0] for name in ("hq", "oslo")]
     broken = threading.Event()
@@ -662,16 +643,8 @@ def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings, rul
 
     with ExitStack() as stack:
         site = stack.enter_context(closing(Listener(answer)))
-        with app.app_context():
-            here = journal.location_id("default")
-            monitor = make_monitor(
-                app,
-                places=[here, *ids],
-                url=page(site),
-                interval=3600,
-                confirmations=0,
-                location_rule=rule,
-            )
+        fields = {"interval": 3600, "confirmations": 0, "location_rule": "all"}
+        monitor = make_monitor(app, places=[HERE, *ids], url=page(site), **fields)
         for name in ("default", "hq", "oslo"):
             stack.enter_context(checking(app, replace(settings, location=name)))
         eventually(lambda: len(results(app, monitor.id)) >= 3, "a check of each place")

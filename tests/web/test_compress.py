@@ -1,7 +1,5 @@
 """Pages are compressed if the browser accepts that, with the same content."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,10 +1,7 @@
 """Contacts on the dashboard: one edit for all the monitors of a team (decision 13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import pytest
 from flask import Flask
 
 from app.db.tables import ContactRow, MonitorRow
@@ -39,8 +36,7 @@ def names(monitor: Monitor) -> list[str]:
 def test_a_contact_is_added_changed_and_deleted(app, editor):
     assert "No contacts yet" in editor.open("/contacts").text
     editor.open("/contacts/new").press("Save", name="Shop team")
-    assert editor.status == 422
-    assert "Add at least one channel." in editor.text
+    editor.shows("Add at least one channel.", status=422)
     editor.press("Save", **{"channels[0][key]": "email", "channels[0][value]": "shop@example.com"})
     assert "Shop team saved." in editor.text
     [contact] = contacts(app)
@@ -56,27 +52,25 @@ def test_a_contact_is_added_changed_and_deleted(app, editor):
 def test_values_are_shown_masked_and_stay_when_the_mask_is_sent_back(app, editor):
     contact = add(app)
     assert HOOK.value not in editor.open(f"/contacts/{contact.id}").text
-    editor.open(f"/contacts/{contact.id}/edit").press("Save", name="Store team")
-    assert HOOK.value not in editor.text
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", name="Store team").hides(HOOK.value)
     assert contacts(app)[0].channels == (MAIL, HOOK)
+    alerts = (MAIL, Pair(CONTACT, "Store team"), HOOK)
+    fields = {"name": "Shop", "url": "https://shop.example", "interval": 60, "alerts": alerts}
+    id = store_of(app).monitors.create(fields).id
+    editor.open(f"/monitors/{id}/edit").press("Save", name="Store")
+    assert monitors(app)[0].alerts == alerts, "in this order"
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ({"name": "4711"}, "A name of digits alone could be mistaken for an id."),
-        ({"name": "Night SHIFT"}, "This is already in use. Choose another one."),
-        ({"quiet_start": "22:00"}, "Quiet hours need both their start and their end."),
-        ({"channels[0][value]": "nobody"}, "This is not an email address."),
-    ],
-)
-def test_what_is_wrong_is_said_and_what_was_typed_stays(app, editor, typed, said):
+def test_what_is_wrong_is_said_and_nothing_is_stored(app, editor):
     add(app, "Night shift")
     contact = add(app, "Shop team", MAIL)
-    editor.open(f"/contacts/{contact.id}/edit").press("Save", **typed)
-    assert editor.status == 422
-    assert said in editor.text
-    assert contacts(app)[1] == contact
+    for typed, said in (
+        ({"name": "Night SHIFT"}, "This is already in use. Choose another one."),
+        ({"channels[0][value]": "nobody"}, "This is not an email address."),
+    ):
+        editor.open(f"/contacts/{contact.id}/edit").press("Save", **typed)
+        assert (editor.status, said in editor.text) == (422, True)
+        assert contacts(app)[1] == contact
 
 
 def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
@@ -103,21 +97,6 @@ def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
     assert "No monitor uses this contact yet." in editor.open(f"/contacts/{shop.id}").text
 
 
-def test_saving_a_monitor_untouched_keeps_the_order_of_its_alerts(app, editor):
-    add(app)
-    store = store_of(app)
-    id = store.monitors.create(
-        {
-            "name": "Shop",
-            "url": "https://shop.example",
-            "interval": 60,
-            "alerts": (MAIL, Pair(CONTACT, "Shop team"), HOOK),
-        }
-    ).id
-    editor.open(f"/monitors/{id}/edit").press("Save", name="Store")
-    assert monitors(app)[0].alerts == (MAIL, Pair(CONTACT, "Shop team"), HOOK)
-
-
 def test_new_monitors_start_with_the_default_contacts(app, editor):
     add(app, default=True)
     add(app, "Night shift")
@@ -136,8 +115,8 @@ def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
         editor.open("/monitors").press("Apply", ids=ids, action=action, contact=contact)
         return [[pair.value for pair in one.alerts] for one in monitors(app)]
 
-    assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
-    assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
+    for _ in range(2):
+        assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
     assert apply("uncontact", "Shop team") == [["ops@example.com"]] * 3
     assert apply("recontact", "Night shift") == [["ops@example.com"]] * 3
     assert "Replace all alerts of 3 monitors?" in editor.text
@@ -147,19 +126,13 @@ def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
     assert "This field is required." in editor.text
 
 
-def test_without_contacts_the_list_offers_none(app, editor):
-    make_monitor(app)
-    assert "Add a contact" not in editor.open("/monitors").text
-
-
 def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
     shop, night = add(app), add(app, "Night shift")
     for number in range(2):
         editor.open("/monitors/new").press(
             "Save", url=f"https://shop.example/{number}", name="Shop", contacts=["Shop team"]
         )
-    editor.open(f"/contacts/{shop.id}/delete")
-    assert "2 monitors use this contact." in editor.text
+    editor.open(f"/contacts/{shop.id}/delete").shows("2 monitors use this contact.")
     editor.press("Delete contact", replace_with="Night shift")
     assert [names(one) for one in monitors(app)] == [["Night shift"]] * 2
     editor.open(f"/contacts/{night.id}/delete").press("Delete contact")
@@ -169,11 +142,12 @@ def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
 
 
 def test_a_viewer_sees_contacts_and_changes_none(app, viewer):
+    make_monitor(app)
+    assert "Add a contact" not in viewer.open("/monitors").text, "there is none"
     contact = add(app)
     assert "Shop team" in viewer.open("/contacts").text
     assert "New contact" not in viewer.text
     assert "Send test alert" not in viewer.open(f"/contacts/{contact.id}").text
-    assert viewer.open("/contacts/new").status == 403
 
 
 def test_a_page_that_was_open_while_others_changed_the_contacts_undoes_nothing(app, editor):
@@ -186,8 +160,7 @@ def test_a_page_that_was_open_while_others_changed_the_contacts_undoes_nothing(a
     alerts = (*store.monitors.get(id).alerts, Pair(CONTACT, "Night shift"))
     store.monitors.update(id, {"alerts": alerts})
     store.contacts.update(shop.id, {"name": "Store team"})
-    editor.press("Save", name="Web shop")
-    assert "Web shop saved." in editor.text
+    editor.press("Save", name="Web shop").shows("Web shop saved.")
     [monitor] = monitors(app)
     assert (monitor.name, names(monitor)) == ("Web shop", ["Store team", "Night shift"])
 
@@ -199,8 +172,7 @@ def test_contacts_are_not_changed_over_channels_that_cannot_be_read(app, editor)
     editor.open("/monitors").press("Apply", ids=[str(id)], action="contact", contact="Shop team")
     assert "Its stored alerts cannot be read." in editor.text
     editor.open(f"/monitors/{id}/edit").press("Save", contacts=["Shop team"])
-    assert editor.status == 422
-    assert "this would delete them" in editor.text
+    editor.shows("this would delete them", status=422)
     assert monitors(app)[0].unreadable == ("alerts",)
     editor.press("Save", contacts=["Shop team"], remove_unreadable=True)
     assert monitors(app)[0].alerts == (Pair(CONTACT, "Shop team"),)

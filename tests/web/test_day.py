@@ -1,15 +1,12 @@
 """The page of a day begins with its chart and what changed; the checks are folded below."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.db import journal, writing
-from app.records import Location, Result, Timings, Verdict
-from tests.factories import make_incident, make_monitor, now
+from app.records import Result, Timings, Verdict
+from tests.factories import keep_results, make_incident, make_monitor, now
 
 DAY = datetime.combine((now() - timedelta(days=3)).date(), datetime.min.time(), UTC)
 BAD = range(300, 320)  # minutes of the day
@@ -31,9 +28,7 @@ def monitor(app):
         )
         for minute in range(1440)
     ]
-    with app.app_context(), writing():
-        journal.known_numbers(results)
-        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    keep_results(app, results)
     make_incident(
         app, made, started_at=DAY + timedelta(minutes=300), ended_at=DAY + timedelta(minutes=320)
     )
@@ -53,6 +48,11 @@ def test_a_day_shows_its_chart_and_its_changes_before_its_checks(viewer, monitor
     assert '<span class="sum">1,440</span>' in page
     assert page[places[3] :].count("<tr data-key") == 25
     assert '<details class="fold" id="checks">' in page
+    page = viewer.open(f"/monitors/{monitor.id}/days/{DAY:%Y-%m-%d}?page=2").page.text
+    assert '<details class="fold" open id="checks">' in page
+    assert "26–50 of" in page
+    future = now() + timedelta(days=2)
+    assert viewer.open(f"/monitors/{monitor.id}/days/{future:%Y-%m-%d}").status == 200
 
 
 def test_a_day_has_one_95th_percentile(app, viewer):
@@ -67,40 +67,20 @@ def test_a_day_has_one_95th_percentile(app, viewer):
         )
         for minute in range(600)
     ]
-    with app.app_context(), writing():
-        journal.known_numbers(results)
-        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    keep_results(app, results)
     page = viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
     (tile,) = re.findall(r"p95 (\d+ ms) ", page)
     (sentence,) = re.findall(r"on average, p95 (\d+ ms),", page)
     assert tile == sentence
 
 
-def test_a_page_of_the_checks_is_open(viewer, monitor):
-    page = viewer.open(f"/monitors/{monitor.id}/days/{DAY:%Y-%m-%d}?page=2").page.text
-    assert '<details class="fold" open id="checks">' in page
-    assert "26–50 of" in page
-
-
-def test_a_day_without_a_change_says_so(app, viewer):
+def test_a_day_without_checks_or_a_change_says_so(app, viewer):
     made = make_monitor(app, created_at=DAY)
+    viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}")
+    viewer.shows("No checks on this day.", "No incidents on this day.")
     results = [
         Result(monitor_id=made.id, checked_at=DAY + timedelta(hours=hour), verdict=Verdict.UP)
         for hour in range(24)
     ]
-    with app.app_context(), writing():
-        journal.known_numbers(results)
-        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    keep_results(app, results)
     assert "None: Up all day" in viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
-
-
-def test_a_future_day_has_no_data(viewer, monitor):
-    day = now() + timedelta(days=2)
-    assert viewer.open(f"/monitors/{monitor.id}/days/{day:%Y-%m-%d}").status == 200
-
-
-def test_a_day_without_checks_says_so(app, viewer):
-    made = make_monitor(app, created_at=DAY)
-    page = viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
-    assert "No checks on this day." in page
-    assert "No incidents on this day." in page

@@ -1,7 +1,5 @@
 """What every page with the form of a record does: one test for each behaviour, over all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -189,41 +187,16 @@ def opened(app, admin, name):
 
 
 @each_resource
-def test_the_form_shows_what_is_stored(opened, admin):
-    shown, stored = opened.typed()[opened.resource.text], opened.stored(opened.resource.text)
-    assert (opened.page.status, shown) == (200, stored or "")
-    if opened.resource.edit != "/profile":
-        assert admin.open(opened.resource.edit.format(*[99] * len(opened.ids))).status == 404
-
-
-@each_resource
-def test_what_was_typed_comes_back_where_the_record_is_gone(app, opened):
-    if opened.resource.delete is None:
-        pytest.skip("it is never deleted")
-    with app.app_context():
-        opened.resource.delete(*opened.ids)
-    opened.send(**{opened.resource.text: "Typed with care"})
-    assert opened.page.status == 404
-    assert "Nothing was changed." in opened.page.text
-    assert opened.typed()[opened.resource.text] == "Typed with care"
-
-
-@each_resource
-def test_only_what_was_changed_is_written(opened):
-    """What somebody else changed meanwhile, in another field, stays."""
-    other, value = opened.resource.other
-    opened.change({other: value})
-    opened.send(**{opened.resource.text: "Mine"})
-    assert opened.page.status == 200
-    assert opened.stored(opened.resource.text) == "Mine"
-    assert opened.stored(other) == value
-
-
-@each_resource
-def test_a_fault_is_shown_with_all_that_was_typed(opened, admin):
-    text = opened.resource.text
+def test_the_form_of_a_stored_record(app, opened, admin, monkeypatch):
+    resource, text = opened.resource, opened.resource.text
     before = opened.stored(text)
-    typed = {text: "Typed with care"} | opened.resource.bad
+    assert (opened.page.status, opened.typed()[text]) == (200, before or "")
+    if resource.edit != "/profile":
+        assert admin.open(resource.edit.format(*[99] * len(opened.ids))).status == 404
+
+    # A fault is shown with all that was typed.
+    typed = {text: "Typed with care"} | resource.bad
+    admin.open(opened.path)
     opened.send(**typed)
     assert opened.page.status == 422
     assert "Please correct the following" in opened.page.text
@@ -231,34 +204,43 @@ def test_a_fault_is_shown_with_all_that_was_typed(opened, admin):
     assert opened.stored(text) == before
     assert admin.page.headers["Cache-Control"] == "no-store", "it may be a secret"
 
-
-@each_resource
-def test_what_was_saved_is_told_and_shown(opened, admin):
-    opened.send(**{opened.resource.text: "Mine"})
-    assert (opened.page.status, admin.path) == (200, opened.resource.leads)
-    assert opened.stored(opened.resource.text) == "Mine"
+    # Only what was changed is written: what somebody else changed in another field stays.
+    other, value = resource.other
+    admin.open(opened.path)
+    opened.change({other: value})
+    opened.send(**{text: "Mine"})
+    assert (opened.page.status, admin.path) == (200, resource.leads)
+    assert (opened.stored(text), opened.stored(other)) == ("Mine", value)
     assert any(word in opened.page.text for word in ("saved.", "edited."))
 
-
-@each_resource
-def test_a_change_of_somebody_elses_that_was_replaced_is_named(opened):
-    text = opened.resource.text
+    # A change of somebody else's that was replaced is named.
+    admin.open(opened.path)
     opened.change({text: "Theirs"})
-    opened.send(**{text: "Mine"})
-    assert opened.stored(text) == "Mine"
+    opened.send(**{text: "Mine again"})
+    assert opened.stored(text) == "Mine again"
     assert "This was changed after you opened the page." in opened.page.text
 
-
-@each_resource
-def test_an_edit_that_is_sent_twice_is_carried_out_once(opened, admin, monkeypatch):
-    monkeypatch.setattr(sent_forms, "SAME_FOR", timedelta(seconds=10))
-    sent = opened.typed() | {opened.resource.text: "Mine"}
-    first = admin.client.post(opened.path, data=sent)
-    opened.change({opened.resource.text: "Theirs"})
-    second = admin.client.post(opened.path, data=sent)
+    # An edit that is sent twice is carried out once.
+    admin.open(opened.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sent_forms, "SAME_FOR", timedelta(seconds=10))
+        sent = opened.typed() | {text: "Sent twice"}
+        first = admin.client.post(opened.path, data=sent)
+        opened.change({text: "Theirs"})
+        second = admin.client.post(opened.path, data=sent)
     assert first.status_code == second.status_code == 302
     assert first.location == second.location
-    assert opened.stored(opened.resource.text) == "Theirs"
+    assert opened.stored(text) == "Theirs"
+
+    # What was typed comes back where the record is gone.
+    if resource.delete:
+        admin.open(opened.path)
+        with app.app_context():
+            resource.delete(*opened.ids)
+        opened.send(**{text: "Typed with care"})
+        assert opened.page.status == 404
+        assert "Nothing was changed." in opened.page.text
+        assert opened.typed()[text] == "Typed with care"
 
 
 CONTACT = {"name": "Ops", "channels[0][key]": "email", "channels[0][value]": "ops@a.test"}
@@ -289,20 +271,12 @@ def test_what_is_new_is_made_once_however_often_its_form_is_sent(app, admin, nam
     make_monitor(app, name="Shop")
     _post(app)
     path, button, typed = NEW[name]
+    admin.open(path).press(button, **{**typed, next(iter(typed)): ""})
+    assert admin.status == 422, "with a fault it comes back"
+    assert "Please correct the following" in admin.text
     form, _ = admin.open(path).form_with(button)
     sent, to = dict(form.values) | typed, form.action or path
     first, second, third = (admin.client.post(to, data=sent) for _ in range(3))
     assert first.status_code in (201, 302), first.text
     assert (second.status_code, third.status_code) == (302, 302)
     assert first.location == second.location == third.location
-
-
-@pytest.mark.parametrize("name", NEW)
-def test_a_new_form_with_a_fault_comes_back(app, admin, name):
-    make_monitor(app, name="Shop")
-    _post(app)
-    path, button, typed = NEW[name]
-    main = next(iter(typed))
-    admin.open(path).press(button, **{**typed, main: ""})
-    assert admin.status == 422
-    assert "Please correct the following" in admin.text

@@ -1,5 +1,6 @@
-"""Every page as people see it, from phone to wide screen, light and dark: axe finds nothing, the
-console stays silent, nothing sticks out at the side, with a wide font and with a narrow one.
+"""Every page as people see it, wide and light, then narrow and dark: axe finds nothing, the console
+stays silent, nothing sticks out at the side. `make test-more` has the other screens and themes,
+with a narrow font too, and more states of the same pages.
 
 `make pictures` puts what the browser shows into build/pictures, for people to look at.
 """
@@ -86,15 +87,16 @@ class Place:
             page.emulate_media(color_scheme=theme)
             self.themes[page] = theme
 
-    def look(self, browser: Browser, name: str, sight: gallery.Sight) -> list[str]:
-        """What is wrong with one page; takes its pictures where that is asked for."""
+    def look(
+        self, browser: Browser, name: str, sight: gallery.Sight, *, rest: bool = False
+    ) -> list[str]:
+        """What is wrong with one page; takes its pictures where that is asked for. ``rest``: on
+        the other screens and in the other themes.
+        """
         found: list[str] = []
         with self.opened(browser, sight, found) as page:
-            measured = 0
-            for look in _looks(sight):
-                if look.width != measured:
-                    found += _too_wide(page, look.width)
-                    measured = look.width
+            for look in _looks(sight, rest):
+                found += _too_wide(page, look.width)
                 if not look.theme:
                     continue
                 self.show(page, look.theme)
@@ -103,7 +105,7 @@ class Place:
                 if PICTURES:
                     picture = Path(PICTURES, f"{name}-{look.width}-{look.theme}.png")
                     page.screenshot(path=picture, full_page=not sight.dialog)
-            if not sight.brief:
+            if rest:
                 found += _too_wide_if_narrow(page, sight)
         return found
 
@@ -128,27 +130,18 @@ def _too_wide(page: Page, width: int) -> list[str]:
 def _too_wide_if_narrow(page: Page, sight: gallery.Sight) -> list[str]:
     """Where the page sticks out with the narrow font, on every screen."""
     page.evaluate(NARROW_FONT)
-    widths = sorted({look.width for look in _looks(sight)})  # first the one that is shown
+    widths = [sight.width] if sight.width else sorted(WIDTHS)
     return [f"narrow font: {fault}" for width in widths for fault in _too_wide(page, width)]
 
 
-def _looks(sight: gallery.Sight) -> list[Look]:
+def _looks(sight: gallery.Sight, rest: bool) -> list[Look]:
     wide, middle, narrow = WIDTHS
-    if sight.brief:
-        return [Look(wide, "light"), Look(narrow, "dark")]
-    if sight.widths:
-        return [
-            Look(width, theme, colours=theme == "dark")
-            for width in sight.widths
-            for theme in ("light", "dark")
-        ]
-    return [
-        Look(wide, "light"),
-        Look(wide, "dark", colours=True),
+    if sight.width:
+        return [Look(sight.width, "dark", colours=True) if rest else Look(sight.width, "light")]
+    if rest:
         # Between the two, the same parts stand in other places: axe would find the same again.
-        Look(middle, "light" if PICTURES else None),
-        Look(narrow, "dark"),
-    ]
+        return [Look(wide, "dark", colours=True), Look(middle, "light" if PICTURES else None)]
+    return [Look(wide, "light"), Look(narrow, "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -158,11 +151,7 @@ def place(
     """An installation by its name, made when it is first looked at; nothing in it is changed."""
     if PICTURES:
         Path(PICTURES).mkdir(parents=True, exist_ok=True)
-    makers = {
-        "calm": gallery.calm,
-        "first-day": gallery.first_day,
-        "untouched": gallery.untouched,
-    }
+    makers = {"calm": gallery.calm, "first-day": gallery.first_day, "untouched": gallery.untouched}
     made: dict[str, Place] = {}
     closing: list[Callable[[], None]] = []
 
@@ -195,15 +184,22 @@ def _close(place: Place, server: Any, app: Flask) -> None:
 
 
 SIGHTS = [
-    pytest.param(kind, name, id=f"{kind}-{name}")
+    pytest.param(kind, name, id=f"{kind}-{name}", marks=[pytest.mark.more] * sight.like)
     for kind, sights in gallery.ALL.items()
-    for name in sights
+    for name, sight in sights.items()
 ]
 
 
 @pytest.mark.parametrize(("kind", "name"), SIGHTS)
-def test_every_page_fits_every_screen_and_everybody(place, chromium, kind, name):
+def test_every_page_fits_a_desktop_and_a_phone_and_everybody(place, chromium, kind, name):
     found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("kind", "name"), SIGHTS)
+def test_every_page_fits_the_other_screens_themes_and_fonts(place, chromium, kind, name):
+    found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name], rest=True)
     assert not found, "\n".join(found)
 
 
@@ -220,8 +216,8 @@ SEEDED = {
         "narrow font: 60 px too wide at 1440",
     ],
     "@media (prefers-color-scheme: dark) { p { color: #333 } }": [
-        "dark at 1440: color-contrast: <p>",
         "dark at 375: color-contrast: <p>",
+        "dark at 1440: color-contrast: <p>",
     ],
     "@media (prefers-color-scheme: light) { p { color: #ccc } }": [
         "light at 1440: color-contrast: <p>"
@@ -231,8 +227,8 @@ SEEDED = {
         "light at 1440: duplicate-id: <i id",
         "dark at 375: duplicate-id: <i id",
     ],
-    "</style><script>console.warn('Broken')</script><style>": ["Broken"],
-    "</style><script>nothing.here</script><style>": ["nothing is not defined"],
+    "</style><script>console.warn('Broken')</script><style>": ["Broken"] * 2,
+    "</style><script>nothing.here</script><style>": ["nothing is not defined"] * 2,
     "p { color: CanvasText }": [],
 }
 
@@ -249,7 +245,9 @@ def test_a_look_finds_each_thing_that_is_wrong(chromium):
     with serving(app) as url:
         place = Place(url, {})
         for number, (style, expected) in enumerate(SEEDED.items()):
-            found = place.look(chromium, "seeded", gallery.Sight(f"/{number}", ""))
+            sight = gallery.Sight(f"/{number}", "")
+            found = place.look(chromium, "seeded", sight)
+            found += place.look(chromium, "seeded", sight, rest=True)
             assert len(found) == len(expected), (style, found)
             for said, start in zip(found, expected, strict=True):
                 assert said.startswith(start), style

@@ -1,7 +1,5 @@
 """The days left of a certificate and a domain: list, page, alert and condition agree."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -47,12 +45,8 @@ def monitor(app, side):
 def test_list_and_page_count_alike(monitor, side, viewer):
     _, _, said = side
     listed = said.removeprefix("expires in ")
-    text = viewer.open("/monitors").text
-    assert f"certificate {listed}" in text
-    assert f"domain {listed}" in text
-    text = viewer.open(f"/monitors/{monitor.id}").text
-    assert f"Certificate {said}" in text
-    assert f"Domain {said}" in text
+    viewer.open("/monitors").shows(f"certificate {listed}", f"domain {listed}")
+    viewer.open(f"/monitors/{monitor.id}").shows(f"Certificate {said}", f"Domain {said}")
 
 
 def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side):

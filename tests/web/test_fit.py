@@ -1,21 +1,16 @@
 """What screens, fonts, paper and forced colours do to a page, in a real browser."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, expect
 
-from app.db import journal, writing
-from app.records import Location, Notice, Result, Verdict
-from app.stores import current_store
-from tests.factories import make_incident, make_monitor, now
+from app.records import Notice, Result, Verdict
+from tests.factories import keep_results, make_incident, make_monitor, now
 from tests.support.browser import opened
 from tests.support.store import access_of, store_of
-from tests.web.conftest import PHONE
+from tests.web.conftest import DESKTOP, PHONE
 from tests.web.gallery import unfold
-from tests.web.test_browser import press
 
 pytestmark = pytest.mark.browser
 
@@ -41,9 +36,9 @@ COVERED = """() => {
 }"""
 
 
-@pytest.fixture(params=["wide", "narrow"])
+@pytest.fixture(params=["wide", pytest.param("narrow", marks=pytest.mark.more)])
 def chromium(request: pytest.FixtureRequest) -> Browser:
-    """With a wide font and again with a narrow one."""
+    """With a wide font; `make test-more` also has a narrow one."""
     name = {"wide": "chromium", "narrow": "narrow_chromium"}[request.param]
     browser: Browser = request.getfixturevalue(name)
     return browser
@@ -58,21 +53,16 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
         app, maintenance_start_at=now() - hour, maintenance_end_at=now() + hour,
         state={"verdict": "up", "response_time": 12345},
     )  # fmt: skip
-    with app.app_context():
-        at = now() - timedelta(days=2)
-        checks = [Result(at, Verdict.UP, monitor_id=monitor.id, response_time=12345)]
-        with writing():
-            journal.known_numbers(checks)
-            journal.keep([journal.row_of(check, Location.DEFAULT) for check in checks])
-        start = current_store().now()
-        fields = {"name": LONG, "start_at": start, "end_at": start + timedelta(hours=1)}
-        current_store().windows.create(fields | {"monitors": (monitor.id,)})
+    at = now() - timedelta(days=2)
+    keep_results(app, [Result(at, Verdict.UP, monitor_id=monitor.id, response_time=12345)])
+    fields = {"name": LONG, "start_at": now(), "end_at": now() + hour}
+    store_of(app).windows.create(fields | {"monitors": (monitor.id,)})
     paths = ("/", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/checks", "/wall",
              "/incidents", "/incidents/1", "/incidents/1/edit", "/incidents/new", "/maintenance",
              "/maintenance/1", "/reports", "/deliveries")  # fmt: skip
     found = []
     for path in paths:
-        page = visit_once(visit, path)
+        page = visit(path)
         for width in (320, 375, 768, 1200, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             if (over := page.evaluate(TOO_WIDE)) > 0:
@@ -82,12 +72,6 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
     expect(page.locator("a.tag")).to_have_attribute("title", "t" * 60)
 
 
-def visit_once(visit, path: str) -> Page:
-    page: Page = visit(path)
-    return page
-
-
-@pytest.mark.parametrize("screen", [(375, "dark"), (1440, "light")], indirect=True)
 def test_the_keyboard_never_goes_behind_a_bar(app, visit):
     for number in range(12):
         make_monitor(app, name=f"Shop {number}")
@@ -99,17 +83,9 @@ def test_the_keyboard_never_goes_behind_a_bar(app, visit):
             unfold(page)
         for key in ("Tab", "Shift+Tab"):
             for _ in range(60):
-                press(page, key)
+                page.keyboard.press(key)
                 covered, said = page.evaluate(COVERED)
                 assert covered <= 0, f"{key}: {said}"
-
-
-@PHONE
-def test_the_bar_below_the_list_leaves_most_of_a_phone_to_the_list(app, visit):
-    make_monitor(app)
-    page = visit("/monitors")
-    page.get_by_label("Select Shop").check()
-    assert size(page.locator("[data-bulk-bar]"))[1] < 80
 
 
 def size(part: Locator) -> tuple[float, float]:
@@ -118,7 +94,7 @@ def size(part: Locator) -> tuple[float, float]:
     return box["width"], box["height"]
 
 
-@pytest.mark.parametrize("screen", [(1440, "light")], indirect=True)
+@DESKTOP
 def test_figures_keep_their_colours_where_colours_are_forced(app, visit):
     make_monitor(app, state={"verdict": "up"})
     page = visit("/monitors/1")
@@ -140,6 +116,11 @@ def test_paper_shows_tables_as_tables_and_no_buttons(app, visit):
     make_incident(app, make_monitor(app, state={"verdict": "up"}))
     access_of(app).settings.set(Notice.DEMO, "1")
     page = visit("/monitors/1")
+    tops = page.locator(".chart .near").evaluate_all(
+        """(labels) => labels.map((label) => label.getBoundingClientRect().top
+          - label.closest(".chart-scroll").getBoundingClientRect().top)"""
+    )
+    assert min(tops) >= 0, "the highest figure of the axis is not cut"
     expect(page.get_by_text("This is a demonstration.")).to_be_visible()
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 680, "height": 1000})
@@ -169,27 +150,14 @@ def test_what_a_thumb_presses_is_large_enough(app, visit):
         assert found.count(), path
         small += [f"{path} {box}" for box in map(size, found.all()) if min(box) < 24]
     assert not small
-
-
-@PHONE
-def test_the_menu_of_a_phone_closes_with_a_button(visit):
-    page = visit("/")
+    page = visit("/monitors")
+    page.get_by_label("Select Shop").check()
+    bar = size(page.locator("[data-bulk-bar]"))
+    assert bar[1] < 80, "it leaves most of the screen to the list"
     page.get_by_role("button", name="Menu").click()
     expect(page.get_by_role("link", name="Incidents")).to_be_visible()
     page.get_by_role("button", name="Close").click()
     expect(page.get_by_role("link", name="Incidents")).to_be_hidden()
-
-
-@PHONE
-def test_the_highest_figure_of_a_charts_axis_is_not_cut(app, visit):
-    make_monitor(app, state={"verdict": "up"})
-    page = visit("/monitors/1")
-    tops = page.locator(".chart .near").evaluate_all(
-        """(labels) => labels.map((label) => label.getBoundingClientRect().top
-          - label.closest(".chart-scroll").getBoundingClientRect().top)"""
-    )
-    assert tops
-    assert min(tops) >= 0
 
 
 def test_only_the_one_font_is_shown_whatever_the_machine_has(

@@ -1,7 +1,5 @@
 """Forms in a real browser: what scripts add, and that all of it is there without them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,23 +19,34 @@ pytestmark = pytest.mark.browser
 
 
 @PHONE
-def test_rows_come_and_go_in_place(visit):
+def test_rows_come_and_go_in_place_and_their_fold_counts_them(visit):
     page = visit("/monitors/new")
+    summary = page.locator("summary", has_text="Who to alert")
+    all_of_them = page.get_by_role("button", name="Send test alert to all")
+    add = page.get_by_role("button", name="Add a channel")
+    remove = page.get_by_role("button", name="Alerts: remove row 1")
+    first = page.get_by_label("Alerts, row 1: Value")
+    expect(summary).to_contain_text("Nobody yet")
+    expect(all_of_them).to_be_hidden()
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
     page.get_by_label("Alerts, row 1: Channel").select_option("email")
-    page.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
-    page.get_by_role("button", name="Add a channel").click()
+    first.fill("ops@example.com")
+    expect(summary).to_contain_text("1 channel")
+    add.click()
     second = page.get_by_label("Alerts, row 2: Channel")
     expect(second).to_be_focused()
     expect(second).to_have_value("")
+    expect(all_of_them).to_be_visible()
     second.select_option("email")
     page.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
-    page.get_by_role("button", name="Alerts: remove row 1").click()
-    expect(page.get_by_label("Alerts, row 1: Value")).to_have_value("dev@example.com")
-    page.get_by_role("button", name="Alerts: remove row 1").click()
-    expect(page.get_by_label("Alerts, row 1: Value")).to_have_value("")
-    page.get_by_role("button", name="Add a channel").click()
-    page.get_by_label("Alerts, row 2: Channel").select_option("email")
+    expect(summary).to_contain_text("2 channels")
+    remove.click()
+    expect(first).to_have_value("dev@example.com")
+    remove.click()
+    expect(first).to_have_value("")
+    expect(summary).to_contain_text("Nobody yet")
+    add.click()
+    second.select_option("email")
     page.get_by_label("Alerts, row 2: Value").fill("on-call@example.com")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("saved.")).to_be_visible()
@@ -108,6 +117,7 @@ def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     expect(page.get_by_label("URL", exact=True)).to_have_value(httpserver.url_for("/"))
 
 
+@PHONE
 def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
@@ -124,26 +134,6 @@ def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
     assert bar is not None
     assert box["y"] >= 0
     assert box["y"] + box["height"] <= bar["y"]
-
-
-@PHONE
-def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(visit):
-    page = visit("/monitors/new")
-    summary = page.locator("summary", has_text="Who to alert")
-    expect(summary).to_contain_text("Nobody yet")
-    all_of_them = page.get_by_role("button", name="Send test alert to all")
-    expect(all_of_them).to_be_hidden()
-    page.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
-    expect(summary).to_contain_text("1 channel")
-    page.get_by_role("button", name="Add a channel").click()
-    expect(summary).to_contain_text("1 channel")
-    expect(all_of_them).to_be_visible()
-    page.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
-    expect(summary).to_contain_text("2 channels")
-    page.get_by_role("button", name="Alerts: remove row 2").click()
-    page.get_by_role("button", name="Alerts: remove row 1").click()
-    expect(summary).to_contain_text("Nobody yet")
-    expect(all_of_them).to_be_hidden()
 
 
 @DESKTOP
@@ -199,12 +189,10 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         page.get_by_role("button", name="Apply"),
     )
     expect(action).to_be_hidden()
-    progress = (
+    for choice, names, typed, told, row, shows in (
         ("pause", "Alpha Beta", None, "2 monitors paused.", "Alpha", "Paused"),
-        ("resume", "Alpha", None, "1 monitor resumed.", "Alpha", "Pending"),
         ("tag", "Alpha Gamma", "prod", "2 monitors tagged.", "Gamma", "prod"),
-    )
-    for choice, names, typed, told, row, shows in progress:
+    ):
         tick(page, names)
         action.select_option(choice)
         expect(page.get_by_label("Interval", exact=True)).to_be_hidden()
@@ -233,6 +221,10 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
 @DESKTOP
 def test_lines_are_previewed_and_become_monitors(app, visit):
     page = visit("/monitors/import")
+    page.get_by_label("File (optional)").set_input_files(BACKUP)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("button", name="Create 4 monitors")).to_be_visible()
+    page = visit("/monitors/import")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_be_focused()
     page.get_by_label("Lines").fill(
@@ -260,15 +252,6 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
     assert page.evaluate("sessionStorage.told") == "true false, true true, "
     page.get_by_role("link", name="Show the monitors").click()
     expect(page.get_by_role("link", name="Shop")).to_be_visible()
-
-
-@DESKTOP
-def test_a_file_is_chosen_and_its_monitors_are_created(visit):
-    page = visit("/monitors/import")
-    page.get_by_label("File (optional)").set_input_files(BACKUP)
-    page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Create 4 monitors").click()
-    expect(page.get_by_role("heading", name="4 monitors created")).to_be_visible()
 
 
 @DESKTOP
@@ -302,41 +285,6 @@ def test_without_scripts_the_menu_of_a_phone_opens(plain):
 
 
 @PHONE
-def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
-    monkeypatch.setattr(progress, "SECONDS", 0)
-    plain.goto("/monitors/import")
-    plain.get_by_label("Lines").fill("https://one.example.com\nhttps://two.example.com")
-    plain.get_by_role("button", name="Preview").click()
-    plain.get_by_role("button", name="Create 2 monitors").click()
-    expect(plain.get_by_role("progressbar")).to_have_attribute("value", "1")
-    expect(plain.get_by_text("1 of 2 done.")).to_be_visible()
-    plain.get_by_role("button", name="Continue").click()
-    expect(plain.get_by_role("heading", name="2 monitors created")).to_be_visible()
-
-
-@DESKTOP
-def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):
-    httpserver.expect_request("/").respond_with_data("All is well here")
-    plain.goto("/monitors/new")
-    plain.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
-    plain.get_by_label("Name (optional)", exact=True).fill("Shop")
-    plain.get_by_label("Alerts, row 1: Channel").select_option("email")
-    plain.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
-    plain.get_by_role("button", name="Add a channel").click()
-    plain.get_by_label("Alerts, row 2: Channel").select_option("email")
-    plain.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
-    plain.get_by_role("button", name="Alerts: remove row 1").click()
-    expect(plain.get_by_label("Alerts, row 1: Value")).to_have_value("dev@example.com")
-    plain.locator("summary", has_text="When to alert").click()
-    plain.get_by_label("Alert when").select_option("url_no_text")
-    plain.get_by_label("Text to find").fill("well")
-    plain.get_by_role("button", name="Check now", exact=True).click()
-    expect(plain.get_by_text("HTTP 200")).to_be_visible()
-    expect(plain.get_by_text("All is well here")).to_be_visible()
-    plain.get_by_role("button", name="Save").click()
-    expect(plain.get_by_text("Shop saved.")).to_be_visible()
-
-
 def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     plain.goto("/monitors/new")
@@ -354,26 +302,3 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     plain.get_by_label("URL", exact=True).fill("nonsense")
     plain.get_by_role("button", name="Check now", exact=True).click()
     expect(plain.get_by_text("Please correct these fields, then check again:")).to_be_in_viewport()
-
-
-@PHONE
-def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
-    for name in ("Alpha", "Beta"):
-        make_monitor(app, name=name, state={"verdict": "up"})
-    plain.goto("/monitors")
-    plain.get_by_label("Search").fill("alp")
-    plain.get_by_role("button", name="Show").click()
-    expect(plain.get_by_role("link", name="Beta")).to_have_count(0)
-    tick(plain, "Alpha")
-    plain.get_by_label("Action").select_option("tag")
-    plain.get_by_label("Tag", exact=True).fill("prod")
-    plain.get_by_role("button", name="Apply").click()
-    expect(plain.get_by_text("1 monitor tagged.")).to_be_visible()
-    plain.get_by_role("link", name="prod").click()
-    expect(plain.get_by_role("link", name="Alpha")).to_be_visible()
-    plain.goto("/maintenance/new")
-    plain.get_by_label("Name").fill("Works")
-    plain.get_by_label("Repeat", exact=True).select_option("weekly")
-    plain.get_by_role("button", name="Preview").click()
-    expect(plain.get_by_text("Nothing is saved yet.")).to_be_visible()
-    expect(plain.get_by_label("Name")).to_have_value("Works")

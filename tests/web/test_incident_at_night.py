@@ -1,17 +1,15 @@
 """An incident on a phone: what failed, in few lines, and what to do about it under the thumb."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
 
-from app.db import journal, writing
-from app.records import Incident, Location, Result, Timings, Verdict
+from app.records import Incident, Result, Timings, Verdict
 from app.web.shown import hour, timeline
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import keep_results, make_incident, make_monitor, now
+from tests.support.store import store_of
 from tests.web import scene
 
 START = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -63,17 +61,17 @@ def test_the_hour_is_around_the_start_and_ends_now_for_a_young_incident():
     assert hour.around(incident(), young - timedelta(seconds=20)) == (young - 2 * half, young)
 
 
+HOUR = (START - timedelta(minutes=30), START + timedelta(minutes=30))
+
+
 def test_no_line_is_drawn_across_an_outage(app):
-    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
-    results = [
-        result(-10, 100),
-        result(-5, 120),
-        result(0, None, Verdict.DOWN),
-        result(5, 90),
-        result(10, 95),
-    ]
+    down, unknown = result(0, None, Verdict.DOWN), result(-5, None, Verdict.UNKNOWN)
+    results = [result(-10, 100), result(-5, 120), down, result(5, 90), result(10, 95)]
     with app.test_request_context():
-        drawn = hour.drawn(incident(), results, begin, end)
+        drawn = hour.drawn(incident(), results, *HOUR)
+        other = hour.drawn(incident(), [result(-10, 100), unknown, down], *HOUR)
+    assert (len(other.good), len(other.failed), len(other.unknown)) == (1, 1, 1)
+    assert other.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
     assert [style for style, _path in drawn.lines] == ["average"] * 2
     assert not drawn.places
     assert (len(drawn.good), len(drawn.failed)) == (4, 1)
@@ -82,21 +80,11 @@ def test_no_line_is_drawn_across_an_outage(app):
     assert "5, of which 1 failed, 101 ms on average." in drawn.label
 
 
-def test_a_check_that_could_not_be_made_is_no_failed_check(app):
-    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
-    results = [result(-10, 100), result(-5, None, Verdict.UNKNOWN), result(0, None, Verdict.DOWN)]
-    with app.test_request_context():
-        drawn = hour.drawn(incident(), results, begin, end)
-    assert (len(drawn.good), len(drawn.failed), len(drawn.unknown)) == (1, 1, 1)
-    assert drawn.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
-
-
 def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(app):
     from_oslo = [replace(result(minute, 300), location="oslo") for minute in (-10, -5)]
-    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
     results = [result(-10, 100), from_oslo[0], result(-5, 100), from_oslo[1]]
     with app.test_request_context():
-        drawn = hour.drawn(incident(), results, begin, end)
+        drawn = hour.drawn(incident(), results, *HOUR)
     assert [style for style, _path in drawn.lines] == ["place-0", "place-1"]
     assert [one.style for one in drawn.good] == ["place-0", "place-1"] * 2
     assert drawn.places == [("place-0", "default"), ("place-1", "oslo")]
@@ -115,36 +103,25 @@ def with_hour(app, **fields):
     started = now() - timedelta(minutes=10)
     rows = [
         Result(
-            now() - timedelta(minutes=ago),
-            Verdict.UP if ago > 10 else Verdict.DOWN,
-            monitor_id=monitor.id,
-            response_time=100 if ago > 10 else None,
-            timings=Timings(),
+            now() - timedelta(minutes=ago), Verdict.UP if ago > 10 else Verdict.DOWN,
+            monitor_id=monitor.id, response_time=100 if ago > 10 else None, timings=Timings(),
         )
         for ago in range(60, 0, -1)
-    ]
-    with app.app_context(), writing() as session:
-        journal.known_numbers(rows)
-        journal.keep([journal.row_of(row, Location.DEFAULT) for row in rows])
-        session.flush()
+    ]  # fmt: skip
+    keep_results(app, rows)
     return make_incident(
         app, monitor, started_at=started, created_at=started, evidence=scene.EVIDENCE, **fields
     )
 
 
-def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor):
+def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor, viewer):
     with_hour(app)
+    assert "Hour around the incident" in viewer.open("/incidents/1").text
+    assert "thumb-bar" not in viewer.page.text, "who only looks presses nothing"
     make_incident(app, make_monitor(app, name="Old"), started_at=now() - timedelta(days=300))
     assert "Hour around the incident" in editor.open("/incidents/1").text
     assert editor.page.text.count('class="failed"') == 11, "ten checks and the legend"
     assert "Hour around the incident" not in editor.open("/incidents/2").text
-
-
-def test_a_viewer_sees_no_bar(app, viewer):
-    with_hour(app)
-    page = viewer.open("/incidents/1")
-    assert "Hour around the incident" in page.text
-    assert "thumb-bar" not in page.page.text
 
 
 # Everything that is pressed, without links within a sentence and what the page hides.
@@ -179,24 +156,13 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     page.locator(".more summary").click()
     expect(page.get_by_role("link", name="Delete")).to_be_visible()
     assert page.evaluate(SMALL) == []
-
-
-@pytest.mark.browser
-@PHONE
-def test_comment_in_the_bar_leads_into_the_field(app, visit):
-    with_hour(app)
-    page = visit("/incidents/1")
-    page.locator(".thumb-bar").get_by_role("link", name="Comment").click()
+    bar.get_by_role("link", name="Comment").click()
     page.locator("#text:focus").wait_for()
-    field, bar = page.locator("#text").bounding_box(), page.locator(".thumb-bar").bounding_box()
-    assert field["y"] + field["height"] <= bar["y"]
-
-
-@pytest.mark.browser
-@PHONE
-def test_the_classification_does_not_touch_the_comment_form(app, visit):
-    with_hour(app, ended_at=now())
+    field = page.locator("#text").bounding_box()
+    assert field["y"] + field["height"] <= bar.bounding_box()["y"]
+    store = store_of(app)
+    store.incidents.update(1, {"ended_at": store.now()})
     page = visit("/incidents/1")
     above = page.get_by_role("button", name="Add comment").bounding_box()
     title = page.get_by_role("heading", name="Was it a real incident?").bounding_box()
-    assert title["y"] - above["y"] - above["height"] >= 24
+    assert title["y"] - above["y"] - above["height"] >= 24, "it does not touch the form"

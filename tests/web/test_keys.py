@@ -1,7 +1,5 @@
 """The page of API keys: owners, networks, tags, and the keys of people who leave."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.db import writing
@@ -25,9 +23,7 @@ def test_a_key_belongs_to_who_creates_it_and_can_be_changed(app, editor):
         tag="prod",
     )  # fmt: skip
     assert editor.status == 201
-    editor.open("/keys")
-    for word in ("CI", "editor@wakeful.test", "prod", "203.0.113.7/32, 10.0.0.0/8"):
-        assert word in editor.text
+    editor.open("/keys").shows("CI", "editor@wakeful.test", "prod", "203.0.113.7/32, 10.0.0.0/8")
     editor.open(keys_path(app, "CI")).press("Save", name="CD", networks="")
     key = key_named(app, "CD")
     assert (key.networks, key.tag, key.scope) == ((), "prod", "write")
@@ -37,24 +33,17 @@ def test_a_key_belongs_to_who_creates_it_and_can_be_changed(app, editor):
     assert "revoked, so it cannot be changed" in editor.text
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "sentence"),
-    [
+def test_what_a_key_cannot_be_bound_to_is_named_and_nothing_is_lost(editor):
+    for field, value, sentence in (
         ("networks", "10.0.0.0/8, home", "'home' is neither an address nor a network"),
         ("networks", ", ".join(f"10.0.{n}.0/24" for n in range(51)), "At most 50 networks."),
         ("tag", "a,b", "without a comma"),
-    ],
-)
-def test_what_a_key_cannot_be_bound_to_is_named_and_nothing_is_lost(editor, field, value, sentence):
-    editor.open("/keys").press("Create key", name="CI", **{field: value})
-    assert editor.status == 422
-    assert sentence in editor.text
-    assert "CI" in editor.page.text
-
-
-def test_fifty_networks_are_taken(app, editor):
+    ):
+        editor.open("/keys").press("Create key", name="CI", **{field: value})
+        assert (editor.status, sentence in editor.text) == (422, True)
+        assert "CI" in editor.page.text
     networks = ", ".join(f"10.0.{n}.0/24" for n in range(50))
-    assert editor.open("/keys").press("Create key", name="CI", networks=networks).status == 201
+    assert editor.press("Create key", networks=networks, tag="").status == 201
 
 
 def test_an_editor_manages_their_own_keys_and_an_admin_those_of_all(app, admin, editor):
@@ -79,18 +68,16 @@ def test_deleting_somebody_asks_what_becomes_of_their_keys(app, admin):
     ada, eve = (make_person(app, "editor", f"{name}@wakeful.test") for name in ("ada", "eve"))
     for person in (ada, eve):
         make_key(app, name=person.email, owner_id=person.id)
-    admin.open(f"/people/{ada.id}/delete")
-    assert "They own 1 API key: ada@wakeful.test." in admin.text
-    admin.press("Delete this person")
-    assert admin.status == 422
-    admin.press("Delete this person", keys="revoke")
-    assert "Their API keys are revoked." in admin.text
+    admin.open(f"/people/{ada.id}/delete").shows("They own 1 API key: ada@wakeful.test.")
+    assert admin.press("Delete this person").status == 422
+    admin.press("Delete this person", keys="revoke").shows("Their API keys are revoked.")
     key = key_named(app, ada.email)
     assert key.revoked_at is not None
     admin.open(f"/people/{eve.id}/delete").press("Delete this person", keys="mine")
     assert "Their API keys are yours now." in admin.text
     key = key_named(app, eve.email)
     assert (key.owner, key.revoked_at) == ("admin@wakeful.test", None)
+    admin.open("/audit?object_kind=key").shows("Owner eve@wakeful.test → admin@wakeful.test")
 
 
 def test_closing_somebody_out_asks_it_too_and_a_lower_role_limits_their_keys(app, admin):
@@ -99,35 +86,14 @@ def test_closing_somebody_out_asks_it_too_and_a_lower_role_limits_their_keys(app
     admin.open(f"/people/{ada.id}").press("Save", role="viewer")
     assert "(no more than its owner may)" in admin.open("/keys").text
     admin.open(f"/people/{ada.id}").press("Save", disabled=True)
-    assert admin.status == 422
-    assert "Choose what becomes of their API keys." in admin.text
-    admin.press("Save", disabled=True, keys="mine")
-    assert "Their API keys are yours now." in admin.text
+    admin.shows("Choose what becomes of their API keys.", status=422)
+    admin.press("Save", disabled=True, keys="mine").shows("Their API keys are yours now.")
     key = key_named(app, "Ada's")
     assert (key.owner, key.scope) == ("admin@wakeful.test", "write")
-
-
-def test_a_person_without_keys_is_not_asked(app, admin):
-    ada = make_person(app, "editor", "ada@wakeful.test")
-    assert "API keys" not in admin.open(f"/people/{ada.id}").form_with("Save")[0].names()
-    admin.press("Save", disabled=True)
-    assert "saved" in admin.text
-    admin.open(f"/people/{ada.id}/delete").press("Delete this person")
-    assert "deleted" in admin.text
-
-
-def test_the_audit_log_names_what_happens_to_keys(app, admin):
-    ada = make_person(app, "editor", "ada@wakeful.test")
-    admin.open("/keys").press("Create key", name="CI", scope="write")
-    secret = admin.page.text.split('id="secret">')[1].split("<")[0]
-    make_key(app, name="Ada's", owner_id=ada.id)
-    admin.open(f"/people/{ada.id}/delete").press("Delete this person", keys="mine")
-    admin.open("/audit?object_kind=key")
-    assert "CI (" in admin.text
-    assert "Ada's (" in admin.text
-    assert "Owner ada@wakeful.test → admin@wakeful.test" in admin.text
-    assert secret not in admin.page.text
-    assert secret not in admin.client.get("/audit.jsonl").text
+    eve = make_person(app, "editor", "eve@wakeful.test")
+    form, _ = admin.open(f"/people/{eve.id}").form_with("Save")
+    assert "API keys" not in form.names(), "who has none"
+    admin.press("Save", disabled=True).shows("saved")
 
 
 def test_only_admins_make_keys_of_scope_admin(app, admin, editor):

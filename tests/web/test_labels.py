@@ -1,7 +1,5 @@
 """The labels of inputs on pages that show what was typed."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.web.frame.errors import choice_of, label_of

@@ -1,7 +1,5 @@
 """A page is in the first language of the browser's that there is a translation into."""
 
-from __future__ import annotations
-
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo

@@ -1,7 +1,5 @@
 """Markers on the dashboard: added, listed, deleted, and shown on charts and incidents."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from app.records import MarkerQuery
@@ -19,8 +17,7 @@ def stored(app):
 
 
 def test_a_marker_is_added_listed_and_deleted(app, editor):
-    editor.open("/markers")
-    assert "No markers" in editor.text
+    editor.open("/markers").shows("No markers")
     editor.press(
         "Add marker",
         name="shop <v2.1>",
@@ -33,15 +30,13 @@ def test_a_marker_is_added_listed_and_deleted(app, editor):
     assert 'href="https://ci.example/7"' in editor.page.text
     (marker,) = stored(app)
     assert (marker.tags, f"{marker.time:%H:%M}") == (("shop", "api"), "08:00")
-    editor.open(f"/markers/{marker.id}/delete").press("Delete this marker")
-    assert "No markers" in editor.text
+    editor.open(f"/markers/{marker.id}/delete").press("Delete this marker").shows("No markers")
     assert stored(app) == []
 
 
 def test_a_faulty_marker_is_kept_in_the_form(app, editor):
     editor.open("/markers").press("Add marker", name="x", link="javascript:alert(1)")
-    assert editor.status == 422
-    assert "This is not a URL." in editor.text
+    editor.shows("This is not a URL.", status=422)
     assert dict(editor.form_with("Add marker")[0].values)["link"] == "javascript:alert(1)"
     assert stored(app) == []
 

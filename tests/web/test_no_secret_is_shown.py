@@ -4,8 +4,6 @@ The secrets come from the schema. An encrypted column, or one of a hash, that is
 here nor said to hold no secret, fails by its name.
 """
 
-from __future__ import annotations
-
 import html
 import logging
 import re
@@ -90,26 +88,17 @@ def planted(app: Flask) -> Planted:
     write = {"Authorization": f"Bearer {make_key(app, 'admin', 'writer')}"}
     client = app.test_client()
     # Through the API, so that the audit log and the change feed have it too.
-    contact = {
-        "name": "Night",
-        "channels": [
-            {"key": "webhook", "value": f"https://h.example/{canary('contacts.channels')}"}
-        ],
-    }
+    hook = f"https://h.example/{canary('contacts.channels')}"
+    contact = {"name": "Night", "channels": [{"key": "webhook", "value": hook}]}
+    slack = f"https://hooks.example/{canary('monitors.alerts')}"
     monitor = {
-        "name": "Shop",
-        "url": "https://shop.example/",
-        "interval": 60,
-        "request_method": "POST",
+        "name": "Shop", "url": "https://shop.example/", "interval": 60, "request_method": "POST",
         "request_auth_username": "robot",
         "request_auth_password": canary("monitors.request_auth_password"),
         "request_body": canary("monitors.request_body"),
         "request_headers": [{"key": "X-Key", "value": canary("monitors.request_headers")}],
-        "alerts": [
-            {"key": "slack", "value": f"https://hooks.example/{canary('monitors.alerts')}"},
-            {"key": "contact", "value": "Night"},
-        ],
-    }
+        "alerts": [{"key": "slack", "value": slack}, {"key": "contact", "value": "Night"}],
+    }  # fmt: skip
     for path, body in (("contacts", contact), ("monitors", monitor)):
         stored = client.post(f"{PREFIX}/{path}", json=body, headers=write)
         assert stored.status_code == 201, stored.text
@@ -145,15 +134,10 @@ def planted(app: Flask) -> Planted:
             keep_setting(name, smtp if name == "smtp_url" else f"whsec_{value}", now())
         with writing() as session:
             # Of the viewer's own: shown once, when they were made.
-            secret = canary("authenticator_apps.secret")
-            session.add(
-                AuthenticatorAppRow(
-                    person_id=viewer.id, secret=secret, used_step=0, created_at=now()
-                )
-            )
-            session.add(
-                RecoveryCodeRow(person_id=viewer.id, digest=canary("recovery_codes.digest"))
-            )
+            app_secret, code = canary("authenticator_apps.secret"), canary("recovery_codes.digest")
+            app_of = {"person_id": viewer.id, "secret": app_secret, "used_step": 0}
+            session.add(AuthenticatorAppRow(**app_of, created_at=now()))
+            session.add(RecoveryCodeRow(person_id=viewer.id, digest=code))
     for name, scope in (("api_keys.digest", "write"), ("api_keys.digest of the read key", "read")):
         found.secrets[name] = make_key(app, scope, f"{scope} key").split("_", 2)[2]
     found.read_key = make_key(app, "read", "crawler")

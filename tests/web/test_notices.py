@@ -1,7 +1,5 @@
 """The notices at the top of every page."""
 
-from __future__ import annotations
-
 from app.records import Notice
 
 

@@ -2,8 +2,6 @@
 does there; here the pages reach it: stories of what is written, and one of what is shown.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -66,8 +64,7 @@ def test_contacts_monitors_windows_and_imports_are_written_on_the_remote_server(
 
     lines = "shop.example\nNew, new.example.com, prod, Shop team\nBlog, blog.example.com, , Nobody"
     remote.open("/monitors/import").press("Preview", urls=lines)
-    assert "Duplicate Already monitored as Shop." in remote.text
-    assert 'There is no contact "Nobody".' in remote.text
+    remote.shows("Duplicate Already monitored as Shop.", 'There is no contact "Nobody".')
     assert "only among the first" not in remote.text, "there are no others"
     remote.press("Create 1 monitor")
     assert store.monitors.get(2).tags == ("prod",)
@@ -75,8 +72,7 @@ def test_contacts_monitors_windows_and_imports_are_written_on_the_remote_server(
     with BACKUP.open("rb") as file:
         page = remote.client.post(form.action, data={**dict(form.values), "file": (file, "kuma")})
     remote._take(page)
-    remote.press("Create 4 monitors")
-    assert "4 monitors created" in remote.text
+    remote.press("Create 4 monitors").shows("4 monitors created")
     assert sum(one.paused for one in store.monitors.list(MonitorQuery()).items) == 1
     remote.open("/contacts/1/delete").press("Delete contact", force=True)
     assert store.monitors.get(shop.id).alerts == ()
@@ -91,10 +87,8 @@ def test_status_pages_and_posts_are_written_on_the_remote_server(app, remote):
         app, monitor, cause_code="connection_refused", started_at=started, ended_at=now()
     ).id
     remote.open("/status-pages/new").press("Search", name="Our shop", find="sho")
-    remote.press("Add selected", pick=shop)
-    remote.press("Add all with this tag", tag="prod")
-    remote.press("Add heading", heading="Words")
-    remote.press("Save", "", **{f"own[{blog}]": "Stories"})
+    remote.press("Add selected", pick=shop).press("Add all with this tag", tag="prod")
+    remote.press("Add heading", heading="Words").press("Save", "", **{f"own[{blog}]": "Stories"})
     page = store.status_pages.get(1)
     assert (page.name, page.monitors) == ("Our shop", (shop, blog))
     assert (page.groups, page.names) == ((Group("Words"),), (ComponentName(blog, "Stories"),))
@@ -181,9 +175,7 @@ def test_what_pages_show_is_the_remote_servers(app, remote):
     seen = {"verdict": Verdict.UP, "monitor_id": shop, "response_time": 77}
     keep_results(app, [Result(start + timedelta(minutes=minute), **seen) for minute in range(5)])
     span = f"from={iso(start)}&to={iso(start + timedelta(hours=1))}"
-    text = remote.open(f"/monitors/{shop}?{span}").text
-    assert "Response time: 77 ms on average" in text
-    assert "Zoom out" in text
+    remote.open(f"/monitors/{shop}?{span}").shows("Response time: 77 ms on average", "Zoom out")
     assert "None: Up all day" in remote.open(f"/monitors/{shop}/days/{start:%Y-%m-%d}").text
     month = now().replace(day=1, hour=0, minute=0, second=0)
     make_incident(app, blog, started_at=month, ended_at=month + timedelta(seconds=1))
@@ -208,8 +200,7 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
     assert "Email (not set up)" in remote.open("/monitors/new").text
     remote.press("Save", url="127.0.0.1:9/0", ssl_alert_days="auto", **row)
     assert "Shop 0 already checks this URL." in remote.text
-    remote.press("Create anyway")
-    assert "alert when a third of its lifetime remains" in remote.text
+    remote.press("Create anyway").shows("alert when a third of its lifetime remains")
     assert "3 monitors use this Slack webhook. Create a contact from it" in remote.text
     link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
     remote.open(link.replace("&amp;", "&")).press("Create a contact", name="Shop team")
@@ -228,9 +219,7 @@ def test_a_link_to_the_wall_shows_the_server_that_it_was_made_for(app, remote):
         _, token = access.wall_links.create("Lobby", "UTC", tag="prod", server=name)
         _, gone = access.wall_links.create("Old", "UTC", server="left.example.com")
     stranger = Visitor(dashboard)
-    text = stranger.open(f"/screen/{token}").text
-    assert "Alpha" in text
-    assert "Zeta" not in text
+    stranger.open(f"/screen/{token}").shows("Alpha").hides("Zeta")
     assert stranger.open(f"/screen/{gone}").status == 404
 
 

@@ -1,7 +1,5 @@
 """The editor of a status page in a real browser: what its script adds to the buttons."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from flask import Flask
-from playwright.sync_api import FrameLocator, Page, expect
+from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from app.records import PageQuery, StatusPage
 from tests.factories import make_monitor
@@ -89,28 +87,6 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
 
 
 @DESKTOP
-def test_a_line_is_dragged_by_its_handle(app, visit, three):
-    make_page(app, *three)
-    page = visit("/status-pages/1/edit")
-    handles = page.locator("[data-handle]")
-    start, end = handles.nth(2).bounding_box(), handles.nth(0).bounding_box()
-    assert start is not None
-    assert end is not None
-    page.mouse.move(start["x"] + 5, start["y"] + 5)
-    page.mouse.down()
-    page.mouse.move(end["x"] + 5, end["y"] - 20, steps=8)
-    page.mouse.up()
-    expect(names(page)).to_have_text(["Mail", "Shop", "Blog"])
-    page.get_by_role("button", name="Shop: remove").click()
-    expect(page.get_by_role("button", name="Blog: remove")).to_be_focused()
-    expect(names(page)).to_have_text(["Mail", "Blog"])
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Our shop saved.")).to_be_visible()
-    _, blog, mail = three
-    assert stored(app).monitors == (mail, blog)
-
-
-@DESKTOP
 def test_a_line_that_is_held_at_the_edge_of_the_window_scrolls_the_page(app, visit):
     ids = [make_monitor(app, name=f"Shop {number:02}").id for number in range(25)]
     make_page(app, *ids)
@@ -129,27 +105,36 @@ def test_a_line_that_is_held_at_the_edge_of_the_window_scrolls_the_page(app, vis
     assert stored(app).monitors == (ids[-1], *ids[:-1])
 
 
-@DESKTOP
-def test_a_heading_that_is_dragged_up_takes_monitors_into_its_group(app, visit, three):
-    make_page(app, *three)
-    page = visit("/status-pages/1/edit")
-    page.get_by_label("Heading of a new group").fill("Ours")
-    page.get_by_label("Heading of a new group").press("Enter")
-    handles = page.locator("[data-handle]")
-    expect(handles).to_have_count(4)
-    start, end = handles.nth(3).bounding_box(), handles.nth(1).bounding_box()
+def drag(page: Page, handle: Locator, *, to: Locator, above: int = 0) -> None:
+    start, end = handle.bounding_box(), to.bounding_box()
     assert start is not None
     assert end is not None
     page.mouse.move(start["x"] + 5, start["y"] + 5)
     page.mouse.down()
-    page.mouse.move(end["x"] + 5, end["y"], steps=8)
+    page.mouse.move(end["x"] + 5, end["y"] - above, steps=8)
     page.mouse.up()
-    expect(page.locator("#answer")).to_have_text("Ours moved to position 2 of 4.")
-    page.get_by_role("button", name="Group Ours: move down").press("Enter")
-    expect(page.locator("#answer")).to_have_text("Ours moved to position 3 of 4.")
+
+
+@DESKTOP
+def test_lines_and_headings_are_dragged_by_their_handles(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    handles = page.locator("[data-handle]")
+    drag(page, handles.nth(2), to=handles.nth(0), above=20)
+    expect(names(page)).to_have_text(["Mail", "Shop", "Blog"])
+    page.get_by_role("button", name="Shop: remove").click()
+    expect(page.get_by_role("button", name="Blog: remove")).to_be_focused()
+    expect(names(page)).to_have_text(["Mail", "Blog"])
+    page.get_by_label("Heading of a new group").fill("Ours")
+    page.get_by_label("Heading of a new group").press("Enter")
+    expect(handles).to_have_count(3)
+    drag(page, handles.nth(2), to=handles.nth(1))
+    expect(page.locator("#answer")).to_have_text("Ours moved to position 2 of 3.")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Our shop saved.")).to_be_visible()
-    assert [(one.name, one.monitors) for one in stored(app).groups] == [("Ours", (three[2],))]
+    _, blog, mail = three
+    assert stored(app).monitors == (mail, blog), "the heading takes what it passes into its group"
+    assert [(one.name, one.monitors) for one in stored(app).groups] == [("Ours", (blog,))]
 
 
 @DESKTOP
@@ -197,6 +182,10 @@ def test_only_the_newest_preview_is_shown(app, visit, three):
 @DESKTOP
 def test_what_the_server_does_not_take_goes_the_plain_way(app, visit, three):
     page = begin(visit)
+    password = page.get_by_label("Password of the page")
+    expect(password).to_be_hidden()
+    page.get_by_label("Visible").select_option("password")
+    expect(password).to_be_visible()
     page.get_by_label("Name", exact=True).fill("Kept")
     # As a lost connection, which Chromium itself would tell the console of.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
@@ -206,12 +195,3 @@ def test_what_the_server_does_not_take_goes_the_plain_way(app, visit, three):
     expect(page.locator("#found")).to_be_focused()
     expect(page.get_by_label(re.compile("^Blog"))).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Kept")
-
-
-@DESKTOP
-def test_the_password_is_asked_for_where_it_is_needed(visit):
-    page = begin(visit)
-    password = page.get_by_label("Password of the page")
-    expect(password).to_be_hidden()
-    page.get_by_label("Visible").select_option("password")
-    expect(password).to_be_visible()

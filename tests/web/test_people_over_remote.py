@@ -2,8 +2,6 @@
 does is done on the server of the page.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -33,8 +31,7 @@ def test_invitations_and_new_passwords_work(app, over):
     admin.open("/people/2").press("Create a link")
     link = re.search(r"http://localhost(/new-password/[\w-]+)<", admin.page.text)[1]
     eve = Visitor(dashboard).open(link)
-    eve.press("Set password", password=PASSWORD, password_again=PASSWORD)
-    assert eve.path == "/login"
+    assert eve.press("Set password", password=PASSWORD, password_again=PASSWORD).path == "/login"
     assert Visitor(dashboard).open("/login/forgotten").status == 200
 
 
@@ -45,8 +42,7 @@ def test_ctrl_k_finds_and_acts_on_the_server_of_the_page(app, over, servers):
     names = editor.client.application.extensions["wakeful.store"].names
     root = f"/on/{slug(names[-1])}" if len(names) > 1 else ""
     assert "prod Tag" in editor.open(f"{root}/jump?q=prod").text
-    editor.open(f"{root}/jump?q=pause+shop").press("Pause Shop ActionEnter")
-    assert "Shop paused." in editor.text
+    editor.open(f"{root}/jump?q=pause+shop").press("Pause Shop ActionEnter").shows("Shop paused.")
     assert editor.path.startswith(root)
     with app.app_context():
         assert db.session.get(MonitorRow, monitor.id).paused

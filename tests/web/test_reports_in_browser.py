@@ -1,7 +1,5 @@
 """The report on paper and its form, in a real browser."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

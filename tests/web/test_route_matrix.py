@@ -4,8 +4,6 @@ The routes come from the URL map, the API's operations and the table of status p
 there and not decided here fails by its name; so does a decision about what is no longer there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -161,29 +159,18 @@ class Scene:
         for name in ("expired", "revoked", "of the disabled"):
             self.keys[name] = make_key(app, WRITE, name)
         past = datetime.now(UTC) - timedelta(minutes=1)
+        columns = {"expired": "expires_at", "revoked": "revoked_at", "of the disabled": "owner_id"}
         with app.app_context(), writing() as session:
             session.get_one(PersonRow, gone.id).disabled = True
-            for row in session.query(ApiKeyRow):
-                if row.name == "expired":
-                    row.expires_at = past
-                if row.name == "revoked":
-                    row.revoked_at = past
-                if row.name == "of the disabled":
-                    row.owner_id = gone.id
-        self.pages = {
-            name: make_page(
-                app,
-                [make_shown(app, name)],
-                slug=name,
-                name=name,
-                **(
-                    {"password": "let me in, please"}
-                    if name == "password"
-                    else {"visibility": name}
-                ),
-            )
-            for name in TO_STRANGERS
-        }
+            for row in session.query(ApiKeyRow).filter(ApiKeyRow.name.in_(columns)):
+                value = gone.id if row.name == "of the disabled" else past
+                setattr(row, columns[row.name], value)
+        secret = {"password": "let me in, please"}
+        self.pages = {}
+        for name in TO_STRANGERS:
+            more = secret if name == "password" else {"visibility": name}
+            shown = [make_shown(app, name)]
+            self.pages[name] = make_page(app, shown, slug=name, name=name, **more)
 
     def log_in(self, who: str) -> FlaskClient:
         """A browser with what its forms prove themselves with; a stranger's only looks."""

@@ -1,7 +1,5 @@
 """Forms that make a secret that is shown once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 

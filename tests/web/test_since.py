@@ -1,12 +1,9 @@
 """A figure that is younger than its range says since when it is."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
-from app.db import journal, writing
-from app.records import Location, Result, Verdict
-from tests.factories import make_incident, make_monitor, now
+from app.records import Result, Verdict
+from tests.factories import keep_results, make_incident, make_monitor, now
 
 
 def checked(app, days):
@@ -16,9 +13,7 @@ def checked(app, days):
                verdict=Verdict.UP, response_time=50)
         for minute in range(1, 16)
     ]  # fmt: skip
-    with app.app_context(), writing():
-        journal.known_numbers(results)
-        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    keep_results(app, results)
     return made
 
 

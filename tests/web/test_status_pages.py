@@ -1,21 +1,18 @@
 """Status pages on the dashboard: made, put in order, shown, embedded, deleted."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask import Flask
 
-from app.db import writing
-from app.db.tables import SubscriberRow
 from app.records import ComponentName, Group, PageQuery, StatusPage
 from app.web.views.status_pages import link_of
-from tests.factories import make_monitor, now
+from tests.factories import make_monitor, make_subscriber
 from tests.support.store import store_of
 from tests.web.visitor import Visitor, token
 
@@ -29,22 +26,13 @@ def stored(app: Flask) -> StatusPage:
 
 
 def make_three(app: Flask) -> list[int]:
-    names = ("Shop", "Blog", "Mail")
-    return [
-        make_monitor(app, name=name, url=f"https://{name.lower()}.example.com/").id
-        for name in names
-    ]
+    addresses = {name: f"https://{name.lower()}.example.com/" for name in ("Shop", "Blog", "Mail")}
+    return [make_monitor(app, name=name, url=url).id for name, url in addresses.items()]
 
 
-def subscribe(app: Flask, page: int, *targets: str, confirmed: bool = True) -> None:
-    with app.app_context(), writing() as session:
-        session.add_all(
-            SubscriberRow(
-                status_page_id=page, channel="email", value=target, digest=target,
-                created_at=now(), confirmed_at=now() if confirmed else None,
-            )
-            for target in targets
-        )  # fmt: skip
+def subscribe(app: Flask, page: int, *targets: str, **fields: Any) -> None:
+    for target in targets:
+        make_subscriber(app, page, value=target, digest=target, **fields)
 
 
 def press(visitor: Visitor, value: str, **fields: object) -> Visitor:
@@ -64,17 +52,13 @@ def order(visitor: Visitor) -> list[str]:
 def test_the_first_page_is_made_from_the_menu(app, editor):
     make_monitor(app, name="Shop")
     assert "Status pages" in editor.open("/").text
-    editor.open("/status-pages")
-    assert "No status page yet" in editor.text
+    editor.open("/status-pages").shows("No status page yet")
     editor.open("/status-pages/new").press("Save", name="Our shop", description="How we are")
-    assert editor.status == 200
-    assert "Our shop saved." in editor.text
+    editor.shows("Our shop saved.", status=200)
     page = stored(app)
     assert (page.slug, page.visibility, page.description) == ("our-shop", "public", "How we are")
-    text = editor.open("/status-pages").text
-    assert "Our shop" in text
-    assert "http://wakeful.test/status/our-shop" in text
-    assert "Public, 0 monitors" in text
+    editor.open("/status-pages")
+    editor.shows("Our shop", "http://wakeful.test/status/our-shop", "Public, 0 monitors")
 
 
 def test_monitors_are_found_by_search_and_added(app, editor):
@@ -82,13 +66,10 @@ def test_monitors_are_found_by_search_and_added(app, editor):
     editor.open("/status-pages/new").press("Search", name="Kept", find="shop.example")
     assert editor.status == 200
     assert "Blog" not in editor.text
-    editor.press("Add selected", pick=shop)
-    assert "1 monitor added at the end." in editor.text
-    editor.press("Search", find="B")
-    editor.press("Add selected", pick=blog)
+    editor.press("Add selected", pick=shop).shows("1 monitor added at the end.")
+    editor.press("Search", find="B").press("Add selected", pick=blog)
     assert order(editor) == [f"m{shop}", f"m{blog}"]
-    editor.press("Search", find="shop")
-    assert "Shop is already on the page" in editor.text
+    editor.press("Search", find="shop").shows("Shop is already on the page")
     press(editor, "enter")
     assert "Shop is already on the page" in editor.text, (
         "the Return key in the search field searches again"
@@ -101,9 +82,7 @@ def test_monitors_are_found_by_search_and_added(app, editor):
 def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
     for number in range(35):
         make_monitor(app, name=f"Node {number:02}")
-    editor.open("/status-pages/new").press("Search", find="node")
-    assert "Node 29" in editor.text
-    assert "Node 30" not in editor.text
+    editor.open("/status-pages/new").press("Search", find="node").shows("Node 29").hides("Node 30")
     assert "There are more." in editor.text
     assert "No matches." in editor.press("Search", find="nothing like it").text
 
@@ -127,6 +106,7 @@ def test_lines_are_put_in_order_without_a_script(app, editor):
     make_page(app, shop, blog, mail)
     editor.open("/status-pages/1/edit")
     press(editor, f"up:m{mail}")
+    assert "Blog" in editor.text, "its name, without a search"
     assert order(editor) == [f"m{shop}", f"m{mail}", f"m{blog}"]
     press(editor, f"up:m{shop}")
     assert order(editor)[0] == f"m{shop}", "nothing is above the first"
@@ -156,14 +136,6 @@ def test_what_stands_below_a_heading_is_its_group(app, editor):
     press(editor, "remove:g2")
     editor.press("Save", "")
     assert stored(app).groups == (Group("Selling", (mail,)),), "its monitors go to the group above"
-
-
-def test_names_of_monitors_beyond_what_a_list_shows_are_known(app, editor):
-    shop, *_ = make_three(app)
-    make_page(app, shop)
-    editor.open("/status-pages/1/edit")
-    assert "Shop" in editor.text
-    assert "Shop" in press(editor, f"up:m{shop}").text
 
 
 def previewed(visitor: Visitor) -> str:
@@ -225,21 +197,16 @@ def test_the_first_heading_takes_the_monitors_above_it_into_its_group(app, edito
 def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     shop, *_ = make_three(app)
     make_page(app, name="First")
-    long = "x" * 256
     for typed, sentence in (
         ({"name": ""}, "Name: This field is required."),
-        ({"slug": "Not good"}, "Use lower-case letters"),
         ({"slug": "first"}, "This is already in use. Choose another one."),
         ({"visibility": "password"}, "Enter a password for this page."),
-        ({"domain": "https://x.example/"}, "Send a host name alone"),
         ({"domain": "wakeful.test"}, "Custom domain: This host name leads to Wakeful's dashboard."),
-        ({"auto_post_after": "99"}, "from 1 to 60"),
-        ({f"own[{shop}]": long}, "Names:"),
+        ({f"own[{shop}]": "x" * 256}, "Names:"),
     ):
         typed = {"name": "Kept"} | typed
         editor.open(f"/status-pages/new?monitor_id={shop}").press("Save", "", **typed)
-        assert editor.status == 422, typed
-        assert sentence in editor.text, typed
+        assert (editor.status, sentence in editor.text) == (422, True), typed
         values = dict(editor.form_with("Add heading")[0].values)
         assert {name: values[name] for name in typed} == typed
         assert order(editor) == [f"m{shop}"]
@@ -252,8 +219,7 @@ def test_a_heading_without_text_is_a_fault_unless_nothing_stands_below_it(app, e
     editor.open("/status-pages/1/edit").press("Add heading", heading="Words")
     press(editor, f"down:m{shop}")
     editor.press("Save", "", **{"group[1]": ""})
-    assert editor.status == 422
-    assert "Groups: This field is required." in editor.text
+    editor.shows("Groups: This field is required.", status=422)
     assert 'href="#groups-0-name"' in editor.page.text
     assert 'id="groups-0-name"' in editor.page.text
     press(editor, f"up:m{shop}")
@@ -279,28 +245,10 @@ def test_an_untouched_page_is_saved_as_it_was(app, editor):
         visibility="password", password="open sesame", auto_post_after=5, zone="Asia/Tokyo",
         theme="dark", show_urls=True, domain="status.example.com", description="x",
     )  # fmt: skip
-    editor.open("/status-pages/1/edit").press("Save", "")
-    assert "Our shop saved." in editor.text
+    editor.open("/status-pages/1/edit").press("Save", "").shows("Our shop saved.")
     after = stored(app)
     assert after.password_set, "an empty password keeps the stored one"
-    assert (before.monitors, before.names, before.groups) == (
-        after.monitors,
-        after.names,
-        after.groups,
-    )
-    assert (before.slug, before.zone, before.theme, before.domain) == (
-        after.slug, after.zone, after.theme, after.domain,
-    )  # fmt: skip
-
-
-def test_two_people_who_change_different_things_both_keep_theirs(app, editor):
-    shop, *_ = make_three(app)
-    make_page(app, shop)
-    editor.open("/status-pages/1/edit")
-    store_of(app).status_pages.update(1, {"description": "Of somebody else"})
-    editor.press("Save", "", name="New name")
-    page = stored(app)
-    assert (page.name, page.description) == ("New name", "Of somebody else")
+    assert replace(after, updated_at=before.updated_at) == before
 
 
 def test_what_others_embed_can_be_copied(app, viewer):
@@ -325,7 +273,7 @@ def test_subscribers_are_masked_exported_by_editors_and_cleared(app, editor, vie
     page = make_page(app)
     assert "Nobody has subscribed yet" in editor.open("/status-pages/1/subscribers").text
     subscribe(app, page.id, "ada.lovelace@example.com", "=grace@example.com")
-    subscribe(app, page.id, "unsure@example.com", confirmed=False)
+    subscribe(app, page.id, "unsure@example.com", confirmed_at=None)
     text = viewer.open("/status-pages/1/subscribers").text
     assert "a••••@" in text
     assert "lovelace" not in viewer.page.text
@@ -337,71 +285,34 @@ def test_subscribers_are_masked_exported_by_editors_and_cleared(app, editor, vie
     targets = [row[1] for row in csv.reader(io.StringIO(answer.text))][1:]
     assert targets == ["'=grace@example.com", "ada.lovelace@example.com"]
     assert viewer.open("/status-pages/1/subscribers/clear").status == 403
-    editor.open("/status-pages/1/subscribers/clear")
-    assert "Delete all subscribers of Our shop?" in editor.text
-    editor.press("Delete all subscribers")
-    assert "3 subscriptions deleted." in editor.text
+    editor.open("/status-pages/1/subscribers/clear").shows("Delete all subscribers of Our shop?")
+    editor.press("Delete all subscribers").shows("3 subscriptions deleted.")
     assert stored(app).subscribers == 0
 
 
-def test_deleting_asks_first(app, editor, viewer):
-    make_page(app)
-    assert viewer.open("/status-pages/1/delete").status == 403
-    editor.open("/status-pages/1/delete")
-    assert "Delete Our shop?" in editor.text
-    editor.press("Delete this status page")
-    assert "Our shop deleted." in editor.text
-    assert editor.open("/status-pages/1").status == 404
-
-
-def test_viewers_look_and_strangers_log_in(app, viewer, stranger):
+def test_viewers_look(app, viewer):
     make_page(app)
     text = viewer.open("/status-pages/1").text
     assert "Our shop" in text
     for word in ("Edit", "Delete", "Write a post"):
         assert word not in text
     assert "New status page" not in viewer.open("/status-pages").text
-    for path in ("/status-pages/new", "/status-pages/1/edit"):
-        assert viewer.open(path).status == 403
-    assert viewer.client.post("/status-pages/preview", data=token(viewer)).status_code == 403
-    assert stranger.open("/status-pages").path == "/login"
 
 
 def test_odd_lines_and_ids_harm_nothing(app, editor):
     make_page(app)
-    editor.open("/status-pages/1/edit")
+    path = "/status-pages/1/edit"
     sent = {
-        **token(editor), "name": "Kept", "group[1]": "G",
-        "line": ["m1x", "g-1", "x", "m0", "m99999", "m99999", "g1"],
-        "pick": ["x", "9" * 99], "do": "add",
+        **token(editor.open(path)), "name": "Kept", "group[1]": "G",
+        "line": ["m1x", "g-1", "x", "m0", "m99999", "m99999", "g1"], "pick": ["x", "9" * 99],
     }  # fmt: skip
-    answer = editor.client.post("/status-pages/1/edit", data=sent)
-    assert answer.status_code == 200
-    answer = editor.client.post("/status-pages/1/edit", data=sent | {"do": ""})
+    for act in ("add", "up:m5", "odd"):
+        assert editor.client.post(path, data=sent | {"do": act}).status_code == 200, act
+    answer = editor.client.post(path, data=sent | {"do": ""})
     assert answer.status_code == 422
     assert "There is no monitor with the id 99999." in answer.text
-    assert (
-        editor.client.post("/status-pages/1/edit", data=token(editor) | {"do": "up:m5"}).status_code
-        == 200
-    )
-    assert (
-        editor.client.post("/status-pages/1/edit", data=token(editor) | {"do": "odd"}).status_code
-        == 200
-    )
     assert editor.open("/status-pages/new?monitor_id=x").status == 200
     assert editor.open("/status-pages/99").status == 404
-
-
-def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor):
-    shop, *_ = make_three(app)
-    make_page(app, shop)
-    editor.open("/status-pages/1/edit")
-    store_of(app).status_pages.delete(1)
-    editor.press("Save", "", name="Long thought about", description="Kept")
-    assert editor.status == 404
-    values = dict(editor.form_with("Add heading")[0].values)
-    assert (values["name"], values["description"]) == ("Long thought about", "Kept")
-    assert order(editor) == [f"m{shop}"]
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "JavaScript:alert(1)", "data:,x", "shop"])

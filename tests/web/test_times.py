@@ -1,7 +1,5 @@
 """Times as pages show them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 

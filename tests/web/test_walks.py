@@ -2,28 +2,13 @@
 buttons that they press, without a script.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-
-import pytest
-from flask import Flask
 
 from app.records import MonitorQuery, Pair
-from tests.alerts.sinks import HttpSink
 from tests.support.store import store_of
-from tests.web.test_alerts import worker  # noqa: F401
 from tests.web.visitor import Visitor
 
 TEAMS = ("Shop team", "Office", "Night shift")
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    made = HttpSink()
-    yield made
-    made.close()
 
 
 class Counting:
@@ -53,11 +38,8 @@ class Counting:
 
 
 def test_a_bare_host_becomes_a_monitor_with_a_tested_alert_in_three_fields_and_three_clicks(
-    app: Flask,
-    editor: Visitor,
-    sink: HttpSink,
-    worker: None,  # noqa: F811
-) -> None:
+    app, editor, sink, worker
+):
     person = Counting(editor.open("/"))
     person.click("Add your first monitor")
     row = {"alerts[0][key]": "slack", "alerts[0][value]": f"{sink.url}/hook"}
@@ -71,9 +53,7 @@ def test_a_bare_host_becomes_a_monitor_with_a_tested_alert_in_three_fields_and_t
     assert (person.fields, person.clicks) == (3, 3)
 
 
-def test_sixty_monitors_of_three_teams_take_25_actions_and_a_changed_hook_one_edit(
-    app: Flask, editor: Visitor
-) -> None:
+def test_sixty_monitors_of_three_teams_take_25_actions_and_a_changed_hook_one_edit(app, editor):
     person = Counting(editor.open("/contacts"))
     for team in TEAMS:
         person.click("New contact")

@@ -1,7 +1,5 @@
 """Maintenance windows on the dashboard: once or repeated, for some monitors or for all."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from flask import Flask
 
-from app.db import db, writing
-from app.db.tables import MaintenanceWindowRow, PersonRow
+from app.db import writing
+from app.db.tables import PersonRow
 from app.errors import Invalid
 from app.records import MaintenanceWindow, PageQuery
 from app.web.shown import months
@@ -36,13 +34,11 @@ def live_in(app: Flask, zone: str) -> None:
 
 def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
     live_in(app, "Europe/Berlin")
-    editor.open("/maintenance")
-    assert "No maintenance is planned" in editor.text
+    editor.open("/maintenance").shows("No maintenance is planned")
     editor.open("/maintenance/new").press(
         "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30"
     )
-    assert "Works saved." in editor.text
-    assert "Thu 1 Jul 2027 22:00 CEST" in editor.text
+    editor.shows("Works saved.", "Thu 1 Jul 2027 22:00 CEST")
     window = stored(app)
     assert window.start_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
     assert window.end_at == datetime(2027, 7, 1, 23, 30, tzinfo=UTC)
@@ -54,8 +50,7 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     live_in(app, "Europe/Berlin")
     typed = {"start_at": "2027-03-27T03:30", "end_at": "2027-03-27T04:00", "often": "daily"}
     assert "Next times" not in editor.open("/maintenance/new").text
-    editor.press("Preview", name="Works", **typed)
-    assert "Next times" in editor.text
+    editor.press("Preview", name="Works", **typed).shows("Next times")
     assert "28 Mar 2027 03:30 CEST" in editor.text  # the clocks went forward in this night
     editor.press("Save")
     assert stored(app).zone == "Europe/Berlin"
@@ -64,17 +59,7 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     assert "in the time zone Europe/Berlin" in editor.text
     editor.open("/maintenance/1/edit")
     editor.form_with("Save")[0].choices["zone"].append("Mars/Base")  # of a page that lists more
-    editor.press("Save", zone="Mars/Base")
-    assert editor.status == 422
-    assert "Time zone of repeats:" in editor.text
-
-
-def test_a_monitors_page_leads_to_a_window_for_it_alone(app, editor):
-    make_monitor(app, name="Shop")
-    blog = make_monitor(app, name="Blog")
-    editor.open(f"/maintenance/new?monitor_id={blog.id}").press("Save", name="Works")
-    assert stored(app).monitors == (blog.id,)
-    assert editor.open("/maintenance/new?monitor_id=x").status == 200
+    editor.press("Save", zone="Mars/Base").shows("Time zone of repeats:", status=422)
 
 
 @pytest.mark.parametrize(
@@ -100,47 +85,32 @@ def test_it_repeats_as_chosen_and_an_edit_shows_the_choice(app, editor, typed, k
     assert ("monitors", str(blog.id)) in values
     assert ("monitors", str(shop.id)) not in values
     editor.press("Save", scope="all")
-    assert stored(app).monitors == ()
-    assert stored(app).repeat == kept
+    assert (stored(app).monitors, stored(app).repeat) == ((), kept)
 
 
 def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
-    editor.open("/maintenance/new")
     for typed, sentence in (
-        ({"name": ""}, "This field is required."),
         ({"end_at": "2020-01-01T00:00"}, "The end must be later than the start."),
-        ({"often": "cron", "repeat": ""}, "Enter a cron expression such as"),
         ({"often": "cron", "repeat": "daily"}, "Enter a cron expression such as"),
-        ({"often": "cron", "repeat": "99 3 * * 1"}, "or send a cron expression"),
-        ({"often": "daily", "repeat_until": "2020-01-01T00:00"}, "before the window starts"),
         ({"scope": "chosen"}, "Choose a monitor or enter a tag"),
     ):
         editor.open("/maintenance/new").press("Save", **{"name": "Kept"} | typed)
-        assert editor.status == 422, typed
-        assert sentence in editor.text, typed
+        assert (editor.status, sentence in editor.text) == (422, True), typed
         values = dict(editor.form_with("Save")[0].values)
         assert {name: values[name] for name in typed} == typed
-    with app.app_context():
-        assert db.session.query(MaintenanceWindowRow).count() == 0
+    assert not store_of(app).windows.list(PageQuery()).items
 
 
 def test_the_next_five_are_shown_before_saving_and_after(app, editor):
     soon = (datetime.now(UTC) + timedelta(days=2)).replace(hour=3, minute=0)
-    typed = {
-        "name": "Backups",
-        "start_at": f"{soon:%Y-%m-%dT%H:%M}",
-        "end_at": f"{soon:%Y-%m-%dT04:30}",
-        "often": "weekly",
-    }
-    editor.open("/maintenance/new").press("Preview", **typed)
-    assert editor.status == 200
-    assert "Nothing is saved yet." in editor.text
+    times = {"start_at": f"{soon:%Y-%m-%dT%H:%M}", "end_at": f"{soon:%Y-%m-%dT04:30}"}
+    editor.open("/maintenance/new").press("Preview", name="Backups", often="weekly", **times)
+    editor.shows("Nothing is saved yet.", status=200)
     days = [soon + timedelta(weeks=n) for n in range(6)]
     shown = [f"{day.day} {day:%b %Y} 03:00 UTC" for day in days]
     assert all(day in editor.text for day in shown[:5])
     assert shown[5] not in editor.text
-    with app.app_context():
-        assert db.session.query(MaintenanceWindowRow).count() == 0
+    assert not store_of(app).windows.list(PageQuery()).items
     editor.press("Save")
     assert all(day in editor.text for day in shown[:5])
     assert "1 h 30 min" in editor.text
@@ -183,15 +153,6 @@ def test_the_calendar_shows_a_month_in_the_zone_of_the_person(app, viewer):
         assert viewer.open(f"/maintenance?month={odd}").status == 422, odd
 
 
-def test_deleting_asks_first(app, editor):
-    plan(app)
-    editor.open("/maintenance/1").open("/maintenance/1/delete")
-    assert "Delete Works?" in editor.text
-    editor.press("Delete this window")
-    assert "Works deleted." in editor.text
-    assert editor.open("/maintenance/1").status == 404
-
-
 def test_months_know_their_neighbours_and_their_moments():
     december = months.read("2026-12", months.Month(2026, 1))
     assert str(december.plus(1)) == "2027-01"
@@ -225,8 +186,7 @@ def test_a_window_is_for_tags_and_for_monitors_that_are_searched_for(app, editor
     assert "1 selected" in editor.text
     assert "Shop" not in editor.page.text.split("data-choices")[1]  # found: Mail; chosen: Blog
     editor.press("Save", monitors=["2", "3"])
-    assert "Works saved." in editor.text
-    assert "Monitors with the tag prod , and Blog , Mail" in editor.text
+    editor.shows("Works saved.", "Monitors with the tag prod , and Blog , Mail")
     window = store_of(app).windows.get(1)
     assert (window.tags, window.monitors) == (("prod",), (2, 3))
     editor.open("/maintenance/1/edit").press("Save", scope="all")
@@ -256,19 +216,20 @@ def test_the_page_of_a_monitor_names_its_windows_shared_and_by_tag(app, editor):
     assert "Much later" not in text
 
 
-def test_maintenance_is_scheduled_for_the_ticked_monitors(app, editor):
-    for name in ("Shop", "Blog", "Mail"):
-        make_monitor(app, name=name, tags="\nprod\n" if name != "Mail" else "")
-    editor.open("/monitors").press("Apply", action="maintenance", ids=["1", "3"])
-    assert "2 selected" in editor.text
-    editor.press("Save", name="Works")
-    assert store_of(app).windows.get(1).monitors == (1, 3)
-
-
-def test_maintenance_for_all_of_a_tag_is_by_tag(app, editor):
+def test_maintenance_is_scheduled_for_the_ticked_monitors_or_all_of_a_tag(app, editor):
     for number in range(12):
         make_monitor(app, name=f"m{number}", tags="\nprod\n")
-    editor.open("/monitors?tag=prod").press("Apply", action="maintenance", everything="1")
+    windows = store_of(app).windows
+    editor.open("/monitors").press("Apply", action="maintenance", ids=["11", "12"])
+    assert "2 selected" in editor.text
     editor.press("Save", name="Works")
-    window = store_of(app).windows.get(1)
-    assert (window.tags, window.monitors) == (("prod",), ())
+    assert windows.get(1).monitors == (11, 12)
+    editor.open("/monitors?tag=prod").press("Apply", action="maintenance", everything="1")
+    editor.press("Save", name="More works")
+    assert (windows.get(2).tags, windows.get(2).monitors) == (("prod",), ())
+    editor.open("/maintenance/new?monitor_id=3").press("Save", name="From its page")
+    assert windows.get(3).monitors == (3,)
+    assert editor.open("/maintenance/new?monitor_id=x").status == 200
+    editor.open("/maintenance/1/delete").shows("Delete Works?")
+    editor.press("Delete this window")
+    assert editor.open("/maintenance/1").status == 404

@@ -1,7 +1,5 @@
 """The time zone of a new account is that of the browser, unless somebody chooses another."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 
@@ -9,6 +7,7 @@ from app.db import db
 from app.db.tables import PersonRow
 from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
+from tests.support.store import access_of
 from tests.web.conftest import log_in
 
 pytestmark = pytest.mark.browser
@@ -37,8 +36,7 @@ def create(page):
 
 
 def test_set_up_offers_the_browsers_zone(app, page):
-    with app.app_context():
-        token = app.extensions["wakeful.access"].setup.token()
+    token = access_of(app).setup.token()
     page.goto(f"/setup/{token}")
     expect(page.get_by_label("Time zone")).to_have_value("Asia/Kolkata")
     page.get_by_label("Email").fill("ada@example.org")

@@ -166,6 +166,22 @@ class Visitor:
     def status(self) -> int:
         return self.page.status_code
 
+    def shows(self, *texts: str, status: int | None = None) -> Visitor:
+        """The page has each of these texts, and is an answer with this status."""
+        assert status in (None, self.status), f"{self.path} answered {self.status}"
+        missing = [text for text in texts if text not in self.text]
+        assert not missing, f"{self.path} lacks {missing}: {self.text}"
+        return self
+
+    def shows_in_order(self, *texts: str) -> Visitor:
+        assert sorted(texts, key=self.text.index) == list(texts), self.text
+        return self
+
+    def hides(self, *texts: str) -> Visitor:
+        found = [text for text in texts if text in self.text]
+        assert not found, f"{self.path} shows {found}: {self.text}"
+        return self
+
     def form_with(self, button: str) -> tuple[Form, tuple[str, str | None, str | None]]:
         for form in self.forms:
             for one in form.buttons:
