@@ -25,8 +25,9 @@ TEST := $(VENV)/test.stamp
 # proxies, PostgreSQL, Redis; promtool (prometheus); and what makes PDF files needs Pango.
 DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql prometheus redis-server
 
-# ARGS goes to pytest: make quick ARGS="tests/web -k login"
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# ARGS goes to pytest: make quick ARGS="tests/web -k login". Three workers for each core: more than
+# half of a test's time is spent waiting, for a browser, a database or a moment that comes.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist worksteal
 
 .PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
@@ -38,10 +39,11 @@ run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-
 	@exec $(BIN)/wakeful serve
 
 # Beside the tests, which often wait, style and types take no time; what they say comes last. In a
-# fresh clone each worker of the tests would compile app/ at the same time.
+# fresh clone each worker would compile app/ and the tests at the same time.
 test: $(TEST) ## Install what the tests need, run all tests but those of test-more, and check style and types
 	@scripts/debian-packages $(DEBIAN_PACKAGES)
 	@$(BIN)/python -m compileall -q -j 0 app
+	@ls tests/__pycache__/conftest*pytest*.pyc >/dev/null 2>&1 || $(BIN)/python -m pytest -qq --collect-only >/dev/null
 	@mkdir -p build; $(MAKE) lint >build/lint.txt 2>&1 & lint=$$!; \
 	$(PYTEST) -m "not more" $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests ? tests : lint))

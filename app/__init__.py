@@ -25,9 +25,25 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
     settings = settings or config.read()
     app = create_core(settings)
-    _add_stores(app, settings)
-    _add_blueprints(app, settings)
+    _add_blueprints(app)
+    renew(app)
     return app
+
+
+def renew(app: Flask) -> None:
+    """Forget all that the application has read and counted, as a new process has nothing cached:
+    stores and status pages are made anew, with the layers around the application.
+    """
+    settings: config.Settings = app.extensions["wakeful.settings"]
+    for name in [name for name in app.extensions if name.startswith("wakeful.")]:
+        del app.extensions[name]
+    app.extensions["wakeful.settings"] = settings
+    if app.blueprints:  # a checker has neither stores nor pages
+        from app import pages
+
+        _add_stores(app, settings)
+        pages.init_app(app)
+        _add_layers(app, settings)
 
 
 def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flask:
@@ -100,14 +116,12 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     )
 
 
-def _add_blueprints(app: Flask, settings: config.Settings) -> None:
-    from app import api, pages, web
+def _add_blueprints(app: Flask) -> None:
+    from app import api, web
 
     web.init_app(app)
     api.init_app(app)
-    pages.init_app(app)
     _add_actors(app)
-    _add_layers(app, settings)
 
 
 def _add_layers(app: Flask, settings: config.Settings) -> None:

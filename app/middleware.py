@@ -35,7 +35,8 @@ class Layer:
 
 
 def surround(app: Flask, layers: Sequence[Layer]) -> None:
-    """Put ``layers`` around the application, the outermost first."""
+    """Put ``layers`` around the application, the outermost first, in place of those before."""
+    vars(app).pop("wsgi_app", None)
     for layer in reversed(layers):
         layer.inner, app.wsgi_app = app.wsgi_app, layer  # type: ignore[method-assign]
 

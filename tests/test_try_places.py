@@ -66,6 +66,7 @@ def folder_of(port: int) -> Path:
     return Path(os.fsdecode(folder))
 
 
+@pytest.mark.more
 @pytest.mark.slow
 @needs_servers
 def test_a_second_ctrl_c_leaves_no_server_and_no_data_behind(trying, ports, tmp_path):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # A phone and a desktop, by night and by day: colours alone do not change what can be done, and what
 # they and a tablet do change test_every_page.py sees.
 SCREENS = [(375, "dark"), (1440, "light")]
+OTHER_SCREENS = [(375, "light"), (768, "dark"), (768, "light"), (1440, "dark")]
 # For what a script or the server does, whatever the size of the screen: on the phone what fingers
 # do there, and what folds. Without either mark, a test looks at what differs between the two.
 DESKTOP = pytest.mark.parametrize("screen", [(1440, "dark")], indirect=True)
@@ -145,7 +146,10 @@ def site(app: Flask) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=SCREENS, ids=[f"{width}-{theme}" for width, theme in SCREENS])
+@pytest.fixture(
+    params=[*SCREENS, *(pytest.param(screen, marks=pytest.mark.more) for screen in OTHER_SCREENS)],
+    ids=[f"{width}-{theme}" for width, theme in (*SCREENS, *OTHER_SCREENS)],
+)
 def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What people look at the dashboard on, as options of the browser."""
     width, theme = request.param

@@ -4,6 +4,7 @@ import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 
+from app import create_app
 from app.rules.text import REQUIRED
 from app.web.frame import language
 
@@ -35,8 +36,8 @@ def translated(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def app(translated, app):
-    return app
+def app(translated, settings):
+    return create_app(settings)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ SAME_FOR = sent_forms.SAME_FOR
 
 
 @pytest.fixture(autouse=True)
-def same_for(each_form_is_a_new_one, monkeypatch):
+def same_for(monkeypatch):
     monkeypatch.setattr(sent_forms, "SAME_FOR", SAME_FOR)
 
 

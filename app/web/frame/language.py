@@ -23,11 +23,11 @@ def init_app(app: Flask) -> None:
     babel = Babel(app, configure_jinja=False, default_locale=ENGLISH, locale_selector=_wanted)
     with app.app_context():
         offered = {ENGLISH, *map(str, babel.list_translations())}
-    app.extensions["wakeful.languages"] = sorted(offered)
+    app.config["LANGUAGES"] = sorted(offered)
 
 
 def _wanted() -> str:
-    offered = current_app.extensions["wakeful.languages"]
+    offered = current_app.config["LANGUAGES"]
     return request.accept_languages.best_match(offered, ENGLISH) or ENGLISH
 
 
