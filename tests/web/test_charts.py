@@ -49,7 +49,7 @@ def test_a_gap_in_the_data_is_a_gap_in_the_line() -> None:
 def test_a_chart_without_data_says_so() -> None:
     chart = charts.response_chart(answer(None, None), hour)
     assert chart.empty
-    assert chart.label == "No response times in this range.."
+    assert chart.label == "No response times in this range."
 
 
 def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
