@@ -161,9 +161,9 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
         raise SettingError(
             _(
-                "%(name)s is not a setting of Wakeful. The settings are: %(known)s.",
+                "%(name)s is not a setting of Wakeful. The settings are: %(names)s.",
                 name=unknown[0],
-                known=", ".join(sorted(SETTING_NAMES)),
+                names=", ".join(sorted(SETTING_NAMES)),
             )
         )
     for name, value in environ.items():

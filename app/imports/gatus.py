@@ -295,11 +295,11 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
     failures = sorted({number(alert.get("failure-threshold")) or FAILURES for alert in alerts})
     draft.confirmations(failures[0] - 1, interval)
     if failures[1:]:
-        several = ", ".join(map(plain, failures))
+        thresholds = ", ".join(map(plain, failures))
         draft.remark(
             _(
-                "Failure thresholds %(several)s: %(first)s counts for all alerts.",
-                several=several,
+                "Failure thresholds %(thresholds)s: %(first)s counts for all alerts.",
+                thresholds=thresholds,
                 first=plain(failures[0]),
             )
         )
@@ -307,8 +307,8 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
     if successes != {SUCCESSES}:
         draft.remark(
             _(
-                "Success threshold %(several)s dropped: a second good check ends an incident.",
-                several=", ".join(map(plain, sorted(successes))),
+                "Success threshold %(thresholds)s dropped: a second good check ends an incident.",
+                thresholds=", ".join(map(plain, sorted(successes))),
             )
         )
     if not all(truth(alert.get("send-on-resolved")) for alert in alerts):

@@ -277,12 +277,12 @@ def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
 
 
 _SENTENCES = {
-    Cause.DNS_NXDOMAIN: N_("The name %(host)s does not exist in DNS: NXDOMAIN%(said)s."),
-    Cause.DNS_SERVFAIL: N_("DNS could not resolve %(host)s: SERVFAIL%(said)s."),
-    Cause.DNS_REFUSED: N_("DNS refused to resolve %(host)s: REFUSED%(said)s."),
+    Cause.DNS_NXDOMAIN: N_("The name %(host)s does not exist in DNS: NXDOMAIN%(by_server)s."),
+    Cause.DNS_SERVFAIL: N_("DNS could not resolve %(host)s: SERVFAIL%(by_server)s."),
+    Cause.DNS_REFUSED: N_("DNS refused to resolve %(host)s: REFUSED%(by_server)s."),
     Cause.DNS_TIMEOUT: N_("No DNS server answered for %(host)s within %(seconds)s s."),
     Cause.DNS_NO_ADDRESS: N_(
-        "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(said)s."
+        "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(by_server)s."
     ),
 }
 
@@ -297,7 +297,7 @@ _MDNS = N_(
 def _fault(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
     server = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
-    sentence = _(_SENTENCES[cause], host=host, said=server, seconds=f"{seconds:.3g}")
+    sentence = _(_SENTENCES[cause], host=host, by_server=server, seconds=f"{seconds:.3g}")
     if host.removesuffix(".").endswith(".local"):
         sentence += f" {_(_MDNS)}"
     return Resolved(host, (), cause, sentence)

@@ -121,8 +121,8 @@ def person_name_field() -> Any:
         N_("Name"),
         most=MAX_PERSON_NAME,
         description=_(
-            "Others see it, such as beside an incident that you acknowledge. Empty: your"
-            " email address."
+            "Others see it, such as beside an incident that you acknowledge. Leave empty to show"
+            " your email address."
         ),
         render_kw={"autocomplete": "name"},
     )
@@ -215,7 +215,7 @@ class KeyEditForm(BrowserForm):
         default="",
         description=N_(
             "Addresses or networks such as 203.0.113.0/24, separated by commas, that it may be used"
-            " from. Empty: all."
+            " from. Leave empty for all."
         ),
     )
 
@@ -281,7 +281,7 @@ class ForgottenForm(BrowserForm):
 class RecoveryForm(PasswordTwiceForm):
     password = new_password_field(
         N_("New password"),
-        N_("%(least)s characters or more. It logs you out everywhere.", least=MIN_PASSWORD),
+        N_("%(least)s characters or more. This logs you out on all devices.", least=MIN_PASSWORD),
     )
     password_again = password_field(N_("New password again"), "new-password")
 

@@ -86,7 +86,7 @@ function move(line, step) {
   if (!other) return tell(sentence(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(sentence("moved", { name: nameOf(line), place: lines().indexOf(line) + 1, all: lines().length }));
+  tell(sentence("moved", { name: nameOf(line), position: lines().indexOf(line) + 1, count: lines().length }));
   soon();
 }
 

@@ -118,9 +118,9 @@ def _damage_reported() -> Iterator[None]:
 def _damaged(damage: str) -> WakefulError:
     return WakefulError(
         _(
-            "The database %(file)s is damaged: %(said)s. Restore a backup.",
+            "The database %(file)s is damaged: %(damage)s. Restore a backup.",
             file=db.engine.url.database,
-            said=damage,
+            damage=damage,
         )
     )
 

@@ -57,7 +57,9 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
     )
     if done.returncode != 0:
         output = " ".join(done.stderr.split()) or str(done.returncode)
-        raise WakefulError(_("%(program)s failed: %(said)s", program=program, said=output[:500]))
+        raise WakefulError(
+            _("%(program)s failed: %(output)s", program=program, output=output[:500])
+        )
 
 
 def _target(url: URL) -> tuple[list[str], dict[str, str]]:

@@ -122,7 +122,7 @@ def _sqlite(
     if used and not force:
         raise _not_empty(path)
     if damage := backup.damage_of(database):
-        raise WakefulError(_("The database in the backup is damaged: %(said)s.", said=damage))
+        raise WakefulError(_("The database in the backup is damaged: %(damage)s.", damage=damage))
     # In a folder of its own: what the preparation notes about its files must not stay.
     aside = replace(
         settings, instance=database.parent, database_url=f"sqlite:///{database.as_posix()}"
@@ -203,8 +203,8 @@ def _alive(now: datetime) -> bool:
 
 def _not_empty(database: object) -> WakefulError:
     return WakefulError(
-        _("The database %(place)s is not empty. Use --force to replace it; a copy is kept.",
-          place=database)
+        _("The database %(database)s is not empty. Use --force to replace it; a copy is kept.",
+          database=database)
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def setup(token: str) -> Answer:
             sessions.begin(person)
             flash(_("Account created. Add your first monitor."), "success")
             return redirect(url_for("monitors.new"))
-    page = render_template("auth/setup.html", form=form, place=access.setup.database())
+    page = render_template("auth/setup.html", form=form, database=access.setup.database())
     return page, 422 if form.is_submitted() else 200
 
 

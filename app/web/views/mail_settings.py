@@ -46,14 +46,14 @@ def test() -> Answer:
     if sent.ok:
         flash(
             _(
-                "Test email sent to %(address)s. The server said: %(said)s",
+                "Test email sent to %(address)s. The server said: %(answer)s",
                 address=form.address.data,
-                said=sent.answer,
+                answer=sent.answer,
             ),
             "success",
         )
     else:
-        flash(_("The test email was not sent. %(said)s", said=sent.answer), "error")
+        flash(_("The test email was not sent. %(answer)s", answer=sent.answer), "error")
     return redirect(url_for(".show", _anchor="test"))
 
 

@@ -110,7 +110,8 @@ def show_faults(form: BrowserForm, fault: Invalid) -> None:
 
 
 NEEDS_SCRIPT = N_(
-    "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use a code."
+    "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use an "
+    "authenticator app."
 )
 RECOVERY_USED = N_("Somebody logged in with a recovery code of this account.")
 FEW_LEFT = 3  # recovery codes

@@ -22,6 +22,7 @@ from app.web.frame import session
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import for_set_up, guarded
 from app.web.views.second import (
+    NEEDS_SCRIPT,
     AppForm,
     ConfirmedForm,
     PasskeyForm,
@@ -38,10 +39,6 @@ APP_REMOVED = N_("The authenticator app was removed.")
 PASSKEY_ADDED = N_("A passkey was added.")
 PASSKEY_REMOVED = N_("A passkey was removed.")
 CODES_RENEWED = N_("New recovery codes were made. The old ones no longer work.")
-NEEDS_SCRIPT = N_(
-    "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use an "
-    "authenticator app."
-)
 
 Answer = str | Response | tuple[str, int]
 
