@@ -120,7 +120,7 @@ def test_ticks_and_what_is_chosen_outlive_a_refresh_and_the_count_is_told_afresh
     page.get_by_role("button", name="Apply").click()
     summary = page.get_by_role("alert")
     expect(summary).to_be_focused()
-    expect(summary).to_contain_text("Nothing was changed")
+    expect(summary).to_contain_text("Nothing was changed.")
     page.get_by_label("All 26 that match").check()
     make_monitor(app, name="Newcomer")
     page.evaluate(REFRESHED)

@@ -68,7 +68,7 @@ def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
         ("interval", {"tag": "prod"}, "This field is required."),
     ):
         apply(editor, [1, 3], action, **typed)
-        editor.shows("Nothing was changed", missing)
+        editor.shows("Nothing was changed.", missing)
         form, _ = editor.form_with("Apply")
         assert [value for name, value in form.values if name == "ids"] == ["1", "3"]
         assert dict(form.values)["action"] == action
@@ -108,7 +108,7 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor, viewer):
         assert f"Nothing was changed. {sentence}" in apply(editor, ids, action, **fields).text
         for id in re.findall(r'<li><a href="#([^"]+)">', editor.page.text):
             assert f'id="{id}"' in editor.page.text
-    assert "Nothing was changed" not in viewer.open("/monitors").text
+    assert "Nothing was changed." not in viewer.open("/monitors").text
     assert "Apply" not in viewer.text, "who only looks has nothing to tick"
     apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
     assert "1 monitor paused." in editor.text

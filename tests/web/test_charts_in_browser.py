@@ -116,7 +116,7 @@ def test_arrow_keys_read_the_chart_from_one_tab_stop_and_a_refresh_keeps_the_rea
     expect(page.locator(".cross")).to_have_attribute("visibility", "hidden")
     page = visit(f"/monitors/{make_monitor(app).id}")
     expect(page.locator("html.reads-charts")).to_have_count(1)
-    expect(page.locator("figure.chart")).to_contain_text("No response times in this range")
+    expect(page.locator("figure.chart")).to_contain_text("No response times in this range.")
     expect(page.locator(".reading [aria-live]")).to_be_hidden()
 
 
