@@ -292,7 +292,7 @@ def opened(raw: bytes) -> bytes:
 def test_an_encrypted_stream_that_was_cut_is_refused(whole):
     start = len(sealed.MAGIC) + sealed.SALT + sealed.HEADER
     chunk = sealed.CHUNK + sealed.ADDED
-    for end in (start, start + chunk, len(whole) - 1):
+    for end in (start - 1, start, start + chunk, len(whole) - 1):
         with pytest.raises(WakefulError, match=r"incomplete|damaged"):
             opened(whole[:end])
     assert len(opened(whole)) == 150_000

@@ -72,6 +72,7 @@ ACCEPTED = {
     "with JSON that is nested deeply": http(b"[" * (MAX_BODY - 1)),
     "with a number of five thousand digits": http(b'{"retry_after": ' + b"9" * 5000 + b"}"),
     "with JSON of another shape": as_json([{"message": {"description": ["x"]}}]),
+    "with messages that are a number": as_json({"messages": 5, "message": 5, "description": {}}),
     "with a page that no parser takes": html("<![foo[ x"),
     "with a page of a huge character": html("&#" + "9" * 5000 + ";"),
     "with nothing but tags that never end": html("<a " * 5000),
@@ -131,6 +132,7 @@ def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
     [
         "with JSON that is nested deeply",
         "with JSON of another shape",
+        "with messages that are a number",
         "with a page that no parser takes",
     ],
 )

@@ -66,6 +66,7 @@ DELIVERIES = [
     ("attempts", f"'{'[' * 100_000}'"),
     ("value", BAD_TEXT),
     ("created_at", FAR),
+    ("created_at", -FAR),
     ("next_attempt_at", -FAR),
     ("created_at", "'yesterday'"),
 ]
@@ -100,6 +101,7 @@ MONITORS = [
     ("created_at", FAR),
     ("maintenance_end_at", FAR),
     ("request_body", BAD_TEXT),
+    ("name", BAD_TEXT),
     ("alerts", "x'ff41'"),
     ("interval", "'often'"),
 ]
