@@ -43,20 +43,25 @@ _SQLITE = {
     sqlite3.SQLITE_NOTADB: DAMAGED,
     sqlite3.SQLITE_CORRUPT: DAMAGED,
 }
+_DAMAGE = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
+
+
+class _NoAnswer(Unavailable):
+    """A database server that does not say why it cannot be used."""
 
 
 def unavailable(fault: BaseException) -> Unavailable | None:
     """A database failure as an ``Unavailable``; None for a bug, such as a wrong statement."""
     if isinstance(fault, exc.TimeoutError):  # all connections of the pool are in use
-        return Unavailable(_(AWAY), RETRY_SECONDS, unsent=True)
+        return _NoAnswer(_(AWAY), RETRY_SECONDS, unsent=True)
     if not isinstance(fault, exc.DBAPIError):
         return None
     code = primary_code(fault.orig)
     if code is not None:
         sentence = _of_sqlite(fault.orig, code)
         # SQLite runs in this process: what it did not commit was not written.
-        if sentence == _(DAMAGED):
+        if sentence and code in _DAMAGE:
             return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
     if isinstance(fault.orig, NotCurrent):
@@ -67,7 +72,9 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         return None
     # Without a statement, the commit may have failed, and it may have reached the server.
     unsent = fault.statement is not None
-    return Unavailable(_(_POSTGRES.get(state or "", AWAY)), RETRY_SECONDS, unsent=unsent)
+    if (sentence := _POSTGRES.get(state or "")) is None:
+        return _NoAnswer(_(AWAY), RETRY_SECONDS, unsent=unsent)
+    return Unavailable(_(sentence), RETRY_SECONDS, unsent=unsent)
 
 
 def passes(fault: BaseException) -> bool:
@@ -103,7 +110,7 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
 def short(fault: BaseException) -> str:
     """Why the database cannot be used, for the public: without the name or address of a server."""
     cause = unavailable(fault)
-    return _(NO_ANSWER) if cause is None or str(cause) == _(AWAY) else str(cause)
+    return _(NO_ANSWER) if cause is None or isinstance(cause, _NoAnswer) else str(cause)
 
 
 def sentence_of(fault: Exception) -> str:
@@ -111,7 +118,7 @@ def sentence_of(fault: Exception) -> str:
     says more.
     """
     cause = unavailable(fault)
-    if cause is not None and str(cause) != _(AWAY):
+    if cause is not None and not isinstance(cause, _NoAnswer):
         return str(cause)
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
     why = lines[0] if lines else type(fault).__name__
