@@ -10,12 +10,15 @@ from typing import Any
 
 from app.db import AnySession
 from app.db.by_place import NewestCheck, newest, newest_of
-from app.i18n import _n
+from app.i18n import N_, _, _n
 from app.judge.verdict import Vote, vote_lasts
 from app.records import Verdict
 from app.rules.time import iso
 
-_WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
+_COUNTED = {
+    Verdict.DOWN: N_("Down in %(count)s of %(total)s places (%(names)s)"),
+    Verdict.DEGRADED: N_("Slow in %(count)s of %(total)s places (%(names)s)"),
+}
 
 
 def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[NewestCheck]:
@@ -54,7 +57,7 @@ def cause_by_some(
     if not who:
         return None, None
     names = ", ".join(place.title for place in who)
-    counted = f"{_WHAT[verdict]} in {len(who)} of {len(votes)} places ({names})"
+    counted = _(_COUNTED[verdict], count=len(who), total=len(votes), names=names)
     cause = who[0].cause
     sentences = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(places)]
     return who[0].cause_code, " ".join(sentences)
