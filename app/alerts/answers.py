@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from app.i18n import N_, _
+from app.i18n import _
 from app.rules.time import pause_of
 
 
@@ -23,7 +23,8 @@ class Answer:
 
     ``retry_after`` in seconds, where the service named a pause. ``gone``: there is nobody at this
     address, and there will not be, which ends a subscription. ``moved_to``: the service says that
-    the channel has this value from now on.
+    the channel has this value from now on. ``bug``: Wakeful failed, which says nothing of the
+    service.
     """
 
     verdict: Acceptance
@@ -31,26 +32,20 @@ class Answer:
     retry_after: float | None = None
     gone: bool = False
     moved_to: str | None = field(default=None, repr=False)
+    bug: bool = False
 
     @property
     def ok(self) -> bool:
         return self.verdict is Acceptance.DELIVERED
 
 
-# How the text of an answer begins that is a bug of ours. It says nothing of the service.
-BUG = N_("Sending failed inside Wakeful")
-
-
 def bug(position: str) -> Answer:
     """An answer for a fault in the code at ``position``, which holds no secret."""
     text = _(
-        "%(bug)s (%(position)s). The log of the worker says more.", bug=_(BUG), position=position
+        "Sending failed inside Wakeful (%(position)s). The log of the worker says more.",
+        position=position,
     )
-    return Answer(Acceptance.RETRY, text)
-
-
-def is_bug(text: str | None) -> bool:
-    return (text or "").startswith(_(BUG))
+    return Answer(Acceptance.RETRY, text, bug=True)
 
 
 def delivered(text: str) -> Answer:

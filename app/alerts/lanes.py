@@ -39,10 +39,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from app.alerts.answers import Acceptance, Answer, is_bug
+from app.alerts.answers import Acceptance, Answer
 from app.i18n import N_, _
 from app.records import (
-    NOT_SENT,
     QUIET_HOURS,
     RESTORED,
     Channel,
@@ -79,7 +78,9 @@ GROUPED = {
 
 
 class Reason(StrEnum):
-    """Why a row waits, is on hold or is not sent any more, as the delivery log shows it."""
+    """Why a row waits, is on hold or is not sent any more. The values are stored, and compared with
+    what older versions stored: they never change. The dashboard words them (web/views/deliveries).
+    """
 
     BURST = N_("burst")
     FLAPPING = N_("flapping")
@@ -89,6 +90,7 @@ class Reason(StrEnum):
     SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
     BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
     GIVEN_UP = N_("given up by hand")
+    EXPIRED = N_("Not sent: it could not be sent within 24 hours.")  # without an attempt
 
 
 # --- What a lane does next ------------------------------------------------------------------------
@@ -413,7 +415,7 @@ class Lanes:
             closed = now + timedelta(seconds=answer.retry_after)
         # A permanent refusal is about one message, so the lane still counts as working. So does a
         # bug of ours: what follows in the lane may be sent.
-        healthy = answer.verdict is not Acceptance.RETRY or is_bug(answer.text)
+        healthy = answer.verdict is not Acceptance.RETRY or answer.bug
         self._states[name] = Lane(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
 
@@ -468,6 +470,8 @@ def outcome_of(
 ) -> AttemptOutcome:
     """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
+    if answer.bug:
+        attempt["bug"] = True
     if answer.ok:
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
     tries = claim.tries + 1
@@ -487,7 +491,7 @@ def _is_bug_again(claim: ClaimedDelivery, answer: Answer) -> bool:
     day, and nobody would see it.
     """
     earlier = claim.attempts[len(claim.attempts) - claim.tries :]
-    return is_bug(answer.text) and any(is_bug(attempt.get("answer")) for attempt in earlier)
+    return answer.bug and any(attempt.get("bug") for attempt in earlier)
 
 
 def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
@@ -499,7 +503,7 @@ def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
 def given_up(answer: str | None) -> str:
     """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
     if answer is None:
-        return NOT_SENT + _("it could not be sent within 24 hours.")
+        return Reason.EXPIRED
     return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.orm import aliased
 
-from app.alerts.lanes import Reason, given_up
+from app.alerts.lanes import Reason
 from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable
@@ -25,7 +25,6 @@ Target = tuple[str, str]  # channel and value
 
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
-_UNSENT = given_up(None)
 # Built once: asked for each incident that ends.
 _OPENINGS = (
     select(
@@ -117,7 +116,7 @@ def unsent_openings(
         .group_by(DeliveryRow.incident_id, DeliveryRow.lane)
     )
     unsent = (
-        (row.status == DeliveryStatus.FAILED) & (row.reason == _UNSENT)
+        (row.status == DeliveryStatus.FAILED) & (row.reason == Reason.EXPIRED)
         for row in (DeliveryRow, group)
     )
     query = (

@@ -52,7 +52,7 @@ class DeliveryStatus(StrEnum):
 
 
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
-# the channel may work.
+# the channel may work. It is stored in English and compared, like the two below: it never changes.
 NOT_SENT = N_("Not sent") + ": "
 # Reasons of deliveries on hold:
 QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
