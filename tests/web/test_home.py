@@ -32,8 +32,7 @@ def test_a_failure_that_is_not_confirmed_is_not_counted_as_down(app, viewer):
     make_monitor(app, name="Fine", state={"verdict": "up"})
     viewer.open("/")
     viewer.shows("Nothing is known to be down", "2 monitors, 1 up, 1 failing and not confirmed yet")
-    viewer.hides("is down")
-    viewer.shows("Shaky Failing, not confirmed yet No answer came")
+    viewer.hides("is down").shows("Shaky Failing, not confirmed yet No answer came")
     make_incident(app, make_monitor(app, name="Shop", state={"verdict": "down"}))
     viewer.open("/").shows("1 monitor is down", "1 failing and not confirmed yet")
 
