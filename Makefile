@@ -51,6 +51,7 @@ test: $(TEST) ## Install what the tests need, run all tests but those of test-mo
 test-more: $(TEST) ## Run the tests that take minutes or are timed; a release runs both
 	@scripts/debian-packages $(DEBIAN_PACKAGES)
 	@$(PYTEST) -m more $(ARGS)
+	@$(PYTEST) --hypothesis-profile thousands tests/judge tests/stats
 
 quick: $(TEST) ## Run the tests that need no browser and are not slow
 	@$(PYTEST) -m "not browser and not slow and not more" $(ARGS)

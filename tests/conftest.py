@@ -57,9 +57,14 @@ SECRET_KEY = "a secret key for tests only"
 MOST_APPLICATIONS = 8  # a process has: each keeps some 20 MB of templates and statements
 
 
-def pytest_configure() -> None:
-    # The same examples in every run, and no limit on the time that each takes on a busy machine.
-    hypothesis.settings.load_profile("ci")
+# The same examples in every run, and no limit on the time that each takes on a busy machine.
+hypothesis.settings.register_profile(
+    "thousands", hypothesis.settings.get_profile("ci"), max_examples=3_000
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile(config.getoption("--hypothesis-profile") or "ci")
     Missing.strict = True  # a wrong name in a template fails
     # A developer's own settings must not decide whether a test passes, here or in a child process.
     # Nor may a proxy: the tests' own clients would ask it for servers on loopback.

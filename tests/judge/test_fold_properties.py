@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.fold import Fold, IncidentSpan
@@ -50,7 +50,6 @@ def in_time(seen, confirmations):
     return outages
 
 
-@settings(max_examples=250, deadline=None)
 @given(CHECKS, CONFIRMATIONS)
 def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(seen, confirmations):
     replay = Fold(rules(confirmations), COVERS, BEGIN, State())
@@ -74,7 +73,6 @@ def span_of(incident):
     return IncidentSpan(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
 
 
-@settings(max_examples=250, deadline=None)
 @given(
     HISTORY, CONFIRMATIONS, st.sampled_from(LocationRule), st.integers(0, 120), INCIDENTS
 )  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.judge.verdict import (
@@ -172,7 +172,6 @@ CLOCK_SET_BACK = [
 ]
 
 
-@settings(max_examples=200)
 @given(EVENTS, CONFIRMATIONS)
 @example(CLOCK_SET_BACK, 0)
 def test_the_invariants_hold_for_any_results(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.fold import Fold
@@ -63,10 +63,8 @@ def judged(situation):
 
 
 KINDS = {Verdict.UP: WATCHED, Verdict.DEGRADED: DEGRADED, Verdict.UNKNOWN: UNKNOWN}
-MANY = settings(max_examples=150, deadline=None)
 
 
-@MANY
 @given(HISTORY, WINDOW, st.sampled_from(LocationRule), st.integers(0, 3), CHANGE)
 def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
     history, window, rule, confirmations, change
@@ -84,7 +82,6 @@ def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
         assert live.is_of_before or judged(live.situation) == judged(live.folded())
 
 
-@MANY
 @given(HISTORY, WINDOW, st.sampled_from(LocationRule), st.integers(0, 3))
 def test_results_in_their_order_lead_to_the_outages_of_the_fold(
     history, window, rule, confirmations
@@ -98,7 +95,6 @@ def test_results_in_their_order_lead_to_the_outages_of_the_fold(
     assert fold.outages == [(start, end) for start, end in live.incidents if start < end]
 
 
-@MANY
 @given(HISTORY, WINDOW, st.integers(0, 3))
 def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirmations):
     """``step`` has a shorter way for it."""
@@ -116,7 +112,6 @@ def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirm
         short, long = one.after, other.after
 
 
-@MANY
 @given(HISTORY, st.integers(0, 3))
 def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations):
     """So the recorder's fast path (``steady``) only stores it."""
@@ -132,7 +127,6 @@ def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations)
         situation = decision.after
 
 
-@MANY
 @given(st.lists(SLOTS, max_size=15), st.sampled_from(LocationRule), st.integers(0, 3))
 def test_figures_say_of_a_moment_what_the_fold_says(history, rule, confirmations):
     """But where it is down: of that, the incident tells."""
