@@ -39,11 +39,12 @@ def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SharedChannel:
-    """A channel of a monitor that several monitors have as their own. ``position``: among the
-    monitor's own channels. ``value`` is masked; ``mark`` names it. ``monitors``: how many have it.
+    """A channel of a monitor that several monitors have as their own. ``place``, as the API calls
+    it: its position among the monitor's own channels. ``value`` is masked; ``mark`` names it.
+    ``monitors``: how many have it.
     """
 
-    position: int
+    place: int
     key: str
     value: TextOrNone
     mark: str

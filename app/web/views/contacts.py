@@ -170,7 +170,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     except NOT_TAKEN:
         return
     for channel in shared:
-        if channel.position < len(own) and own[channel.position] not in before:
+        if channel.place < len(own) and own[channel.place] not in before:
             _offer(monitor, channel)
 
 

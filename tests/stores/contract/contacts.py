@@ -156,7 +156,7 @@ class ContactsContract:
         assert list(store.contacts.shared(ids[0])) == []
         ids.append(add_monitor(store, alerts=(mail, hook)).id)
         [shared] = store.contacts.shared(ids[2])
-        assert (shared.position, shared.key, shared.monitors) == (1, "slack", 3)
+        assert (shared.place, shared.key, shared.monitors) == (1, "slack", 3)
         assert shared.value == hook.masked().value
         with pytest.raises(Invalid):
             store.contacts.from_channel("Shop team", ids[0], "another")
