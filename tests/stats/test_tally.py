@@ -317,11 +317,12 @@ def kind_at(
     """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
     of_places = {check.place: check for check in past}.values()
-    votes = {
-        check.verdict
+    voting = [
+        check
         for check in of_places
         if at < check.at + (limit if check.covers is None else check.covers)
-    }
+    ]
+    votes = {check.verdict for check in voting}
     if not votes:
         return None
     if any(begin <= at < stop for begin, stop in windows):
@@ -336,7 +337,9 @@ def kind_at(
         return "maintenance"
     if any(what != Classification.FALSE_ALARM for what in now):
         return "down"
-    return "degraded" if Verdict.DEGRADED in votes else "up"
+    # Without confirmations, each failure that another place does not see lasts.
+    lasts = any(check.verdict is Verdict.DOWN and not check.maintenance for check in voting)
+    return "degraded" if Verdict.DEGRADED in votes or (lasts and Verdict.UP in votes) else "up"
 
 
 @given(
