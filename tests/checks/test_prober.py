@@ -628,11 +628,11 @@ def test_only_the_first_check_waits_for_a_dead_family(prober: Prober) -> None:
         took = []
         for _ in range(2):
             began = time.monotonic()
-            result = prober.check(spec(web, name="dual.test", timeout=3.0)).result
+            result = prober.check(spec(web, name="dual.test", timeout=6.0)).result
             took.append(time.monotonic() - began)
             assert (result.verdict, result.ip) == (Verdict.UP, "127.0.0.1")
             assert result.warnings == (Warn.IPV6_UNREACHABLE,)
-    assert took[0] > 2.5, "the first time it gets all the time there is"
+    assert took[0] > 5.0, "the first time it gets all the time there is"
     assert took[1] < took[0] - 1.0
 
 

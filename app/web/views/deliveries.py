@@ -47,7 +47,7 @@ REASONS = {
     ),
     "retried by hand": N_("Retried manually."),
     "given up by hand": N_("Given up manually."),
-    "Not sent: it could not be sent within 24 hours.": N_("Not sent within 24 hours."),
+    N_("Not sent: it could not be sent within 24 hours."): N_("Not sent within 24 hours."),
 }
 SENT_AGAIN = N_("The message to %(channel)s is being sent again.")
 GIVEN_UP = N_("The message to %(channel)s will not be sent.")
