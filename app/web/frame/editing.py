@@ -53,7 +53,8 @@ class Editing(Generic[R, F]):
     subject = "record"  # what the template calls the record
     on_bare_servers = False
     leads = ".index"  # where saving leads: to a list, or to the page of the record
-    deletion_template = ""
+    deletion = ""  # what the question before it says; empty: it is not deleted here
+    delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
 
     form: F
@@ -161,14 +162,22 @@ class Editing(Generic[R, F]):
         return Response(page, status, headers, mimetype="text/html")
 
     def delete(self) -> str | Response:
-        record = self.records.get(*self.parents, self.id)
+        record: R = self.records.get(*self.parents, self.id)
+        self.record = record
+        name = self.name_of(record)
         return confirmed(
-            self.deletion_template,
+            "delete.html",
             lambda: self.records.delete(*self.parents, self.id),
-            _(self.deleted, name=self.name_of(record)),
+            _(self.deleted, name=name),
             self.list_address(),
-            **{self.subject: record},
+            title=_(self.delete_title, name=name),
+            sentence=self.consequence(record),
+            button=_(self.delete_button),
+            back=self.next(record),
         )
+
+    def consequence(self, record: R) -> str:
+        return _(self.deletion)
 
     def list_address(self) -> str:
         return url_for(".index")
@@ -189,7 +198,7 @@ class Editing(Generic[R, F]):
             return cls(id, *parents.values()).delete()
 
         views: dict[str, Any] = {"/new": new, "/<int:id>/edit": edit, "/<int:id>/delete": delete}
-        if not cls.deletion_template:
+        if not pages and not cls.deletion:
             del views["/<int:id>/delete"]
         for path, view in views.items():
             if not pages or view.__name__ in pages:

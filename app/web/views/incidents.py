@@ -170,7 +170,12 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
 
 class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
     collection, template, subject = "incidents", "incidents/edit.html", "incident"
-    deletion_template, deleted = "incidents/delete.html", N_("Incident deleted.")
+    delete_title, delete_button = N_("Delete this incident?"), N_("Delete this incident")
+    deletion = N_(
+        "Statistics no longer count it, and its deliveries are deleted too. If checks still fail, a"
+        " new incident opens. This cannot be undone."
+    )
+    deleted = N_("Incident deleted.")
     on_bare_servers, is_read, leads = True, True, ".show"
 
     def stand_in(self, id: int) -> Incident:

@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 from app.forms import binding
 from app.forms.browser import BrowserForm
 from app.forms.queries import MarkerQueryForm
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Marker
 from app.stores import current_store
 from app.web.frame import links
@@ -23,7 +23,8 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
     """The form stands above the list."""
 
     collection, template, subject = "markers", "markers/index.html", "marker"
-    deletion_template = "markers/delete.html"
+    delete_button = N_("Delete this marker")
+    deletion = N_("It disappears from charts and incidents. This cannot be undone.")
 
     def notice(self, record: Marker) -> str:
         return _("%(name)s added.", name=record.name)

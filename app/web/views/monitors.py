@@ -166,12 +166,21 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     """``clone``: a new monitor from the one of this id."""
 
     collection, template, subject = "monitors", "monitors/form.html", "monitor"
-    deletion_template, on_bare_servers = "monitors/delete.html", True
-    leads = ".show"
+    leads, on_bare_servers = ".show", True
+    delete_button = N_("Delete this monitor")
+    deletion = N_(
+        "This also deletes its incidents, results and pending alerts. This cannot be undone. To"
+        " stop the checks for a while, pause it instead."
+    )
 
     def __init__(self, id: int | None = None, *, clone: bool = False) -> None:
         super().__init__(id)
         self.clone = clone
+
+    def consequence(self, record: Monitor) -> str:
+        if servers.is_bare():  # which may keep what belongs to it
+            return _("This cannot be undone. To stop the checks for a while, pause it instead.")
+        return super().consequence(record)
 
     def stand_in(self, id: int) -> Monitor:
         return Monitor(

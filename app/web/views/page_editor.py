@@ -105,7 +105,7 @@ class Done:
 
 class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
-    deletion_template, leads = "status_pages/delete.html", "status_pages.show"
+    leads, delete_button = "status_pages.show", N_("Delete this status page")
     deleted = N_("%(name)s deleted. Its address no longer works.")
     refs: Mapping[int, MonitorRef] = {}
 
@@ -114,6 +114,16 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         if page is not None and request.method in SAFE_METHODS:
             self.refs = page_lines.refs_of(page)
         return page
+
+    def consequence(self, record: StatusPage) -> str:
+        return _n(
+            "Its address, feeds and badges stop working. Its posts and %(num)s subscriber are"
+            " deleted too; monitors and incidents are kept. This cannot be undone.",
+            "Its address, feeds and badges stop working. Its posts and %(num)s subscribers are"
+            " deleted too; monitors and incidents are kept. This cannot be undone.",
+            record.subscribers,
+            num=f"{record.subscribers:,}",
+        )
 
     def stand_in(self, id: int) -> StatusPage:
         return StatusPage(id, request.form.get("name") or _("Status page %(id)s", id=id), "")

@@ -7,7 +7,7 @@ from flask import render_template, request
 from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.post import PostTemplateForm
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 from app.rules.page_state import POST
 from app.rules.posts import built_in
@@ -30,7 +30,8 @@ def index() -> str:
 
 class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
     collection, template, subject = "post_templates", "post_templates/form.html", "template"
-    deletion_template = "post_templates/delete.html"
+    delete_button = N_("Delete this template")
+    deletion = N_("Posts that were started from it do not change. This cannot be undone.")
 
     def stand_in(self, id: int) -> PostTemplate:
         name = request.form.get("name") or _("Template %(id)s", id=id)

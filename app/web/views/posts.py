@@ -89,7 +89,12 @@ class PostEditing(Editing[Post, BrowserForm]):
     """
 
     collection, template, subject = "posts", "posts/form.html", "post"
-    deletion_template = "posts/delete.html"
+    delete_button = N_("Delete this post")
+    deletion = N_(
+        "The post and its updates disappear from the page, its history and its feeds. Messages that"
+        " were sent cannot be recalled. This cannot be undone. To fix a mistake, correct the post"
+        " instead."
+    )
 
     def load(self) -> Post | None:
         """The post; of a new one, also what it starts with."""
@@ -127,9 +132,10 @@ class PostEditing(Editing[Post, BrowserForm]):
         return _("Saved. The page shows that this was edited.")
 
     def next(self, record: Post) -> str:
+        (page_id,) = self.parents
         if self.record is None:
-            return url_for("status_pages.show", id=self.shown.id)
-        return url_for(".show", page_id=self.shown.id, id=record.id)
+            return url_for("status_pages.show", id=page_id)
+        return url_for(".show", page_id=page_id, id=record.id)
 
     def context(self) -> dict[str, Any]:
         form = self.form

@@ -133,7 +133,11 @@ def show(id: int) -> Response:
 
 class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     collection, template, subject = "windows", "maintenance/form.html", "window"
-    deletion_template, leads = "maintenance/delete.html", ".show"
+    leads, delete_button = ".show", N_("Delete this window")
+    deletion = N_(
+        "If it is in progress, it ends at once, and people are alerted again. Time already recorded"
+        " as maintenance does not change. This cannot be undone."
+    )
     deleted = N_("%(name)s deleted. It no longer silences alerts.")
 
     def stand_in(self, id: int) -> MaintenanceWindow:
