@@ -615,6 +615,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "HEARTBEAT_URL": plain_url,
 }
 _NONE_IF_EMPTY = {"ALLOW_NETWORKS", "CANARIES"}  # set to nothing, which is not their default
-SETTING_NAMES = frozenset(
-    {*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"}
-)
+SETTING_NAMES = {*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"}
