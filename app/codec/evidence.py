@@ -45,7 +45,11 @@ def _fields(data: Json) -> dict[str, Any]:
         "redirects": _each(data.get("redirects"), _hop),
         "refused": _each(data.get("refused"), _refusal),
         "headers": _headers(data.get("headers")),
-        "tls": _each(data.get("tls"), certificate),
+        # One that is no certificate is shown as one that cannot be read.
+        "tls": [
+            entry if isinstance(entry, dict) else certificate({})
+            for entry in _each(data.get("tls"), certificate)
+        ],
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
         if isinstance(curl, Mapping) else None,
     }  # fmt: skip
