@@ -644,7 +644,7 @@ def test_a_dead_family_of_a_redirecting_host_is_a_warning_and_not_a_failure(
     first = Web(lambda head, body: http("302 Found", b"", f"Location: {page}"))
     hole = BlackHole("::1", first.port)
     with closing(first, hole):
-        result = prober.check(spec(first, name="dual.test", timeout=2.0)).result
+        result = prober.check(spec(first, name="dual.test", timeout=6.0)).result
     assert (result.verdict, result.redirects) == (Verdict.UP, (page,))
     assert result.warnings == (Warn.IPV6_UNREACHABLE,)
 
