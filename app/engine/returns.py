@@ -11,7 +11,7 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import Finished
-from app.engine.recorder.steady import steady_as_read
+from app.engine.recorder.steady import KEPT_AT_MOST, steady_as_read
 from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,6 @@ LEAST_AT_ONCE = 10
 # How long such a transaction is to take; the next one is as large as fits. Opening an incident
 # takes ten times as long as confirming a failure, and on SQLite all other writers wait for it.
 TRANSACTION_SECONDS = 0.5
-KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
 
 class Returns:

@@ -36,7 +36,9 @@ from app.records import Outcome, Verdict, Warn
 BATCH = 500  # results in one transaction
 BATCH_SECONDS = 1.0  # how long a result waits for others; a killed process loses so many
 SAVED_SECONDS = 60.0
-KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
+# Results of all sorts that are kept in memory while the database is unavailable. Then no check
+# starts.
+KEPT_AT_MOST = 10_000
 
 Finished = tuple[Claim, Outcome]
 
