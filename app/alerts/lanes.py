@@ -3,13 +3,13 @@
 A lane is the deliveries of one channel value, in the order of their ids. Ours, because a queue
 retries messages one by one: none holds a recovery for its outage, or makes one message of twenty.
 
- status     reason                 next_attempt_at  it
+ status     reason                 next_attempt_at  what happens
  pending    none                   then             is due then; leased while a worker sends it
  pending    retried by hand        at once          is due before the others of its lane
  pending    flapping               10 min later     is deferred: its monitor has opened too often
  held       quiet hours            their end        is on hold: a digest will cover it
  held       quiet hours, burst     none             is covered by a message for several (covered_by)
- held       restored               none             waits for a person: a backup was older
+ held       restored               none             waits for a person: it is from a restored backup
  held       flapping, settled,     none             is not sent: it ended meanwhile, a person has
             outage not delivered                    answered, its outage was given up
  delivered  none                   none             was taken by the service
@@ -148,7 +148,9 @@ class History:
         """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
         opening = self.openings.get(recovery.incident_id or 0)
         if opening is None or opening.status == DeliveryStatus.DELIVERED:
-            return True  # None: only a reminder was sent, or the opening was deleted because of age
+            return (
+                True  # no opening row: only a reminder was sent, or it was deleted because of age
+            )
         waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
         if waits or opening.status == DeliveryStatus.PENDING:
             return None  # it is being sent, or the digest of the quiet hours will include it
@@ -365,12 +367,15 @@ class Lanes:
     a restart every lane counts as working, which does no harm.
 
     ``busy``: those of which a message is being sent, ``most`` at a time. At most half of them are
-    lanes whose last attempt failed, so that hanging services leave some free.
+    lanes whose last attempt failed, so that hanging services leave some free. ``stuck``: those that
+    no turn can decide about, though each of their rows can be read. While there are any, the worker
+    writes no heartbeat.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.busy: set[str] = set()
+        self.stuck: set[str] = set()
         self._states: dict[str, Lane] = {}
         self._skipped: dict[str, datetime] = {}  # until then
 

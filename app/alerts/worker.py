@@ -63,8 +63,9 @@ TROUBLE_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 
-# Lanes, what finds those of them that are due, and how many are claimed in one transaction.
-Kind = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
+# Lanes that share threads, what finds those of them that are due, and how many are claimed in one
+# transaction.
+LaneSet = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
 _due_by_mail = partial(claims.due_subscribers, webhooks=False)
 _due_by_webhook = partial(claims.due_subscribers, webhooks=True)
 
@@ -78,7 +79,7 @@ class _Attempt:
 
 
 @dataclass
-class _Step:
+class StepResult:
     failed: bool = False
 
 
@@ -109,7 +110,6 @@ class Worker:
         self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
         self._jobs = Jobs(settings)
         self._log = Lasting(log)  # of steps
-        self._stuck = False  # the last lane failed, and not because of one of its rows
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
@@ -148,7 +148,7 @@ class Worker:
         self._collect(0.0 if self._more else wait_seconds)
         with self.app.app_context():
             jobs = self._turn()
-            if not self._stuck:
+            if not any(lanes.stuck for lanes, *_rest in self._lane_sets):
                 self._write_heartbeat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
@@ -157,7 +157,7 @@ class Worker:
     @property
     def idle(self) -> bool:
         """No message is being sent, and no outcome waits to be stored."""
-        busy = any(lanes.busy for lanes, *_rest in self._kinds)
+        busy = any(lanes.busy for lanes, *_rest in self._lane_sets)
         return not busy and not self._unstored and self._rest_left == 0
 
     @property
@@ -184,29 +184,30 @@ class Worker:
     def _turn(self) -> list[SendJob]:
         """A turn of alerts, and of subscribers too unless these rest."""
         if self._rest_left:
-            return self._turn_of(self._kinds[:1])
+            return self._turn_of(self._lane_sets[:1])
         began = time.monotonic()
         busy = self._sends_to_subscribers
-        jobs = self._turn_of(self._kinds)
+        jobs = self._turn_of(self._lane_sets)
         if self._announce() or busy or self._sends_to_subscribers:
             now = time.monotonic()
             self._rests_until = now + max(SHORTEST_REST, now - began)
         return jobs
 
-    def _turn_of(self, kinds: Sequence[Kind]) -> list[SendJob]:
+    def _turn_of(self, lane_sets: Sequence[LaneSet]) -> list[SendJob]:
         now = self.clock()
-        of_kinds = [lanes for lanes, *_rest in kinds]
-        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in of_kinds]
+        turning = [lanes for lanes, *_rest in lane_sets]
+        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in turning]
         returning = {sent.claim.lane for sent in returned}
         self._do_chores(now)
         due = [
             (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)}))
-            for lanes, find, most in kinds
+            for lanes, find, most in lane_sets
         ]
+        for lanes, _most, names in due:
+            lanes.stuck &= {*lanes.skipped(now), *names}
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
         if not returned and not any(names for *_rest, names in due):
             self._more = False
-            self._stuck = self._stuck and any(lanes.skipped(now) for lanes in of_kinds)
             return []
         tools = self._jobs.tools(now)
         for sent in returned:
@@ -237,7 +238,7 @@ class Worker:
             self._lanes_of(sent.claim).busy.discard(sent.claim.lane)
 
     @property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _lane_sets(self) -> tuple[LaneSet, ...]:
         """Alerts come first."""
         return (
             (self.lanes, claims.due_lanes, MAX_CLAIMS),
@@ -256,7 +257,9 @@ class Worker:
             turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
             with self._isolated(f"send in lane {lane}", db.session) as step:
                 turn = claims.next_of_lane(db.session, lane, lanes.state(lane), now)
-            self._stuck = step.failed and not claims.give_up_failing(db.session, lane, now)
+            lanes.stuck.discard(lane)
+            if step.failed and not claims.give_up_failing(db.session, lane, now):
+                lanes.stuck.add(lane)
             claimed += [turn.claim] if turn.claim is not None else []
             if turn.waits:
                 lanes.skip(lane, now)
@@ -324,12 +327,12 @@ class Worker:
                 moved.store(sent.claim.channel, sent.claim.value, to, now)
 
     @contextmanager
-    def _isolated(self, what: str, session: AnySession | None) -> Iterator[_Step]:
+    def _isolated(self, what: str, session: AnySession | None) -> Iterator[StepResult]:
         """A step whose exception is logged and ends here: it stops no other. What it wrote in the
         transaction of ``session`` is rolled back; without a session, it has transactions of its
         own. A database that cannot be used is not the step's fault, so that exception is raised.
         """
-        step = _Step()
+        step = StepResult()
         try:
             with nullcontext() if session is None else session.begin_nested():
                 yield step

@@ -337,6 +337,7 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     monkeypatch.setattr(box.worker, "_write_heartbeat", lambda: signs.append(1))
     before = fault.times
     for _ in range(5):
+        box.tell(Event.CERTIFICATE_EXPIRING, other, extra={"days_left": 3})  # this lane works
         box.turn(2)
     assert fault.times > before + 4, "it is tried again"
     assert not signs, "/readyz must not take this worker for one that works"
