@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from app.alerts import by_hand
+from app.alerts import by_hand, claims
 from app.alerts.answers import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.lanes import AttemptOutcome, Lane
 from app.alerts.log import covered_ids, to_record
 from app.alerts.worker import Worker
 from app.db import db, writing
@@ -561,3 +562,24 @@ def test_a_test_does_not_wait_for_an_opening_that_flapping_defers(
     (test,) = box.tell(Event.TEST, monitor)
     box.turn(1)
     assert box.row(test).status == DELIVERED
+
+
+@pytest.mark.both_databases
+def test_a_worker_whose_lease_has_ended_may_store_a_delivery_and_no_failure(
+    box: Outbox, sink: HttpSink
+) -> None:
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
+    [row] = box.rows()
+    with box.app.app_context(), writing() as session:
+        first, second = (
+            claims.next_of_lane(session, row.lane, Lane(), box.clock.now + later).claim
+            for later in (timedelta(0), claims.LEASE)
+        )
+        assert first is not None
+        assert second is not None
+        for status in (FAILED, PENDING):
+            claims.store(session, first, AttemptOutcome({}, status), box.clock.now)
+            row = session.get_one(DeliveryRow, first.id, populate_existing=True)
+            assert (row.status, row.lease_token) == (PENDING, second.token)
+        claims.store(session, first, AttemptOutcome({}, DELIVERED), box.clock.now)
+        assert session.get_one(DeliveryRow, first.id, populate_existing=True).status == DELIVERED
