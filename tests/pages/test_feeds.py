@@ -113,6 +113,7 @@ def test_text_is_never_markup(make):
     root = xml(make(with_text("<script>x</script>")))
     bodies = [one.text for one in root.iter() if one.tag in ("description", f"{ATOM}content")]
     assert "&lt;script&gt;x&lt;/script&gt;" in bodies[-1]
+    assert "<script" not in bodies[-1]
 
 
 @FEEDS
