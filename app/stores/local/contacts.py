@@ -14,7 +14,7 @@ from app.alerts import by_hand
 from app.alerts.targets import contact_positions, in_order
 from app.db import DbSession, db, turns, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
-from app.db.types import readable, unreadable_in
+from app.db.types import readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
 from app.i18n import N_, _
@@ -32,9 +32,6 @@ IN_USE = N_(
     "(force)."
 )
 ITSELF = N_("This is the contact that is to be deleted. Name another one.")
-COLUMNS = (
-    "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
-)  # fmt: skip
 MOST_NAMED = 500  # monitors that a refusal names
 
 
@@ -261,13 +258,11 @@ def _replace_in_reports(session: DbSession, id: int, other: int) -> None:
 
 
 def _record(row: ContactRow, monitors: int) -> Contact:
-    return Contact(
-        id=row.id,
-        **{name: getattr(row, name) for name in COLUMNS},
+    return record_of(
+        Contact,
+        row,
         channels=pairs_of(readable(row.channels)),
         monitors=monitors,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         unreadable=tuple(unreadable_in(row, ("channels",))),
     )
 

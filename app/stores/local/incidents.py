@@ -31,7 +31,7 @@ from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import LocalPart, found_monitor
+from app.stores.local.part import LocalPart, found_monitor, found_row
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Asking, Order, asking, contains, fits, ordered
 
@@ -209,12 +209,5 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
     """The incident, with its monitor's state locked, so that nobody else changes its times."""
-    statement = select(IncidentRow).where(IncidentRow.id == id)
-    row = session.scalar(statement) if fits(id) else None
-    if row is None:
-        raise NotFound("incident", id)
-    lock(session, row.monitor_id)
-    row = session.scalar(statement.execution_options(populate_existing=True))
-    if row is None:
-        raise NotFound("incident", id)
-    return row
+    lock(session, found_row(session, IncidentRow, "incident", id).monitor_id)
+    return found_row(session, IncidentRow, "incident", id)

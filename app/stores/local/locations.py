@@ -12,6 +12,7 @@ from sqlalchemy import delete, func, select
 from app.access.agents import end_token, give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
+from app.db.types import record_of
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _, _n
 from app.judge.verdict import vote_lasts
@@ -169,11 +170,9 @@ def _record(
     trouble: str | None,
     tokens: Mapping[int, str | None] | None,
 ) -> Place:
-    return Place(
-        id=row.id,
-        name=row.name,
-        label=row.label,
-        carrier=row.carrier,
+    return record_of(
+        Place,
+        row,
         state=state,
         last_seen_at=signs.seen_at,
         version=signs.version,
@@ -181,7 +180,6 @@ def _record(
         checks_per_minute=signs.checks_per_minute,
         monitors=monitors,
         trouble=trouble,
-        created_at=row.created_at,
         token=(tokens or {}).get(row.id),
     )
 

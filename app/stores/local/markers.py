@@ -10,6 +10,7 @@ from sqlalchemy import Select, select
 from app.db import DbSession, db
 from app.db.tables import MarkerRow, MonitorRow
 from app.db.tags import concerns, tags_of, tags_text
+from app.db.types import record_of
 from app.records import Marker, MarkerQuery
 from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
@@ -32,9 +33,7 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
         return columns
 
     def record(self, row: MarkerRow) -> Marker:
-        return Marker(
-            row.id, row.name, row.time, row.link, tags_of(row.tags), row.created_at, row.updated_at
-        )
+        return record_of(Marker, row, tags=tags_of(row.tags))
 
     def matching(self, query: MarkerQuery) -> Select[Any]:
         """``from_`` and ``to`` are included."""

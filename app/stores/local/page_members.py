@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 
 from app.access import audit
 from app.db import DbSession, db
+from app.db.statements import as_stored, locked
 from app.db.tables import (
     MonitorRow,
     PostMonitorRow,
@@ -41,18 +42,16 @@ def of_pages(ids: Sequence[int]) -> Mapping[int, PageMembers]:
     """The members of each of these pages."""
     rows: defaultdict[int, list[StatusPageMonitorRow]] = defaultdict(list)
     for row in db.session.scalars(
-        select(StatusPageMonitorRow)
+        as_stored(StatusPageMonitorRow)
         .where(StatusPageMonitorRow.status_page_id.in_(ids))
         .order_by(StatusPageMonitorRow.position, StatusPageMonitorRow.monitor_id)
-        .execution_options(populate_existing=True)
     ):
         rows[row.status_page_id].append(row)
     groups: defaultdict[int, list[StatusPageGroupRow]] = defaultdict(list)
     for group in db.session.scalars(
-        select(StatusPageGroupRow)
+        as_stored(StatusPageGroupRow)
         .where(StatusPageGroupRow.status_page_id.in_(ids))
         .order_by(StatusPageGroupRow.position, StatusPageGroupRow.id)
-        .execution_options(populate_existing=True)
     ):
         groups[group.status_page_id].append(group)
     return {id: _members(rows[id], groups[id]) for id in ids}
@@ -87,10 +86,7 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     present = {
         row.monitor_id: row
         for row in session.scalars(
-            select(StatusPageMonitorRow)
-            .where(StatusPageMonitorRow.status_page_id == page_id)
-            .with_for_update()
-            .execution_options(populate_existing=True)
+            locked(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page_id)
         )
     }
     if "monitors" in fields:

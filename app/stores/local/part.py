@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 
 from app.db import DbSession, Model, db, rollups, writing
+from app.db.statements import as_stored
 from app.db.tables import MonitorRow
-from app.errors import Invalid, NotFound
+from app.db.types import record_of
+from app.errors import Invalid, NotFound, existing
 from app.i18n import _
 from app.records import Page, Resource
 from app.rules.text import TAKEN
@@ -55,8 +56,8 @@ class Rows(LocalPart, base.Readable[Record, Query]):
 
     def rows(self, ids: Sequence[int]) -> Sequence[Any]:
         """The rows with these ids, in the order of the list, as they are now."""
-        statement = select(self.row).where(self.row.id.in_(ids), *self.only).order_by(*self.order)
-        return db.session.scalars(statement.execution_options(populate_existing=True)).all()
+        statement = as_stored(self.row).where(self.row.id.in_(ids), *self.only)
+        return db.session.scalars(statement.order_by(*self.order)).all()
 
     def records(self, ids: Sequence[int]) -> Sequence[Record]:
         """The records with these ids, in the order of the list."""
@@ -64,9 +65,8 @@ class Rows(LocalPart, base.Readable[Record, Query]):
 
     def record(self, row: Any) -> Record:
         kind: Any = self.resource.record
-        return cast(
-            Record, kind(**{field.name: getattr(row, field.name) for field in fields(kind)})
-        )
+        record: Record = record_of(kind, row)
+        return record
 
     def list(self, query: Query) -> Page[Record]:
         asked: Any = query
@@ -123,9 +123,7 @@ def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool
     ``kind``: the word of NotFound, which this raises.
     """
     row = session.get(of, id, populate_existing=anew) if fits(id) else None
-    if row is None:
-        raise NotFound(kind, id)
-    return row
+    return existing(row, kind, id)
 
 
 def locked_row(
@@ -137,15 +135,9 @@ def locked_row(
     row = None
     if fits(id):
         columns: Any = of
-        row = session.scalar(
-            select(of)
-            .where(columns.id == id)
-            .with_for_update(key_share=key_share)
-            .execution_options(populate_existing=True)
-        )
-    if row is None:
-        raise NotFound(kind, id)
-    return row
+        query = as_stored(of).where(columns.id == id)
+        row = session.scalar(query.with_for_update(key_share=key_share))
+    return existing(row, kind, id)
 
 
 def named_once(write: Callable[[], T]) -> T:
@@ -161,10 +153,7 @@ def require_monitor(id: int) -> Any:
     """Raise NotFound if there is no such monitor. Returns the row that statistics need, so that
     they do not read it again.
     """
-    monitor = rollups.monitor_of(id) if fits(id) else None
-    if monitor is None:
-        raise NotFound("monitor", id)
-    return monitor
+    return existing(rollups.monitor_of(id) if fits(id) else None, "monitor", id)
 
 
 def found_monitor(session: DbSession, id: int) -> MonitorRow:

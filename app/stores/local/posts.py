@@ -15,6 +15,7 @@ from sqlalchemy import delete, select
 from app.access import audit
 from app.alerts.subscribers import announce
 from app.db import DbSession, db, writing
+from app.db.statements import as_stored
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -23,8 +24,8 @@ from app.db.tables import (
     PostUpdateRow,
     StatusPageMonitorRow,
 )
-from app.db.types import readable
-from app.errors import Invalid, NotFound, no_such
+from app.db.types import readable, record_of
+from app.errors import Invalid, NotFound, existing, no_such
 from app.i18n import N_, _
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
@@ -114,9 +115,8 @@ class LocalPosts(LocalPart, base.Posts):
         with writing() as session:
             row = _locked_post(session, page_id, id)
             updates = _updates(session, [id])
-            update = next((update for update in updates if update.id == update_id), None)
-            if update is None:
-                raise NotFound(N_("update"), update_id)
+            matching = (update for update in updates if update.id == update_id)
+            update = existing(next(matching, None), N_("update"), update_id)
             if "state" in fields:
                 _check_state(row, fields["state"], last=update is updates[-1])
             with renumbering(session, [page_id], now):
@@ -145,8 +145,7 @@ class LocalPosts(LocalPart, base.Posts):
                     IncidentRow.id == incident_id, StatusPageMonitorRow.status_page_id == page_id
                 )
             ).one_or_none()
-        if row is None:
-            raise NotFound("incident", incident_id)
+        row = existing(row, "incident", incident_id)
         text = public_causes.draft(
             [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at
         )
@@ -155,35 +154,24 @@ class LocalPosts(LocalPart, base.Posts):
 
 def records_of_posts(ids: Sequence[int]) -> list[Post]:
     """The posts with these ids, in their order, in one query for each table."""
-    rows = db.session.scalars(
-        select(PostRow).where(PostRow.id.in_(ids)).execution_options(populate_existing=True)
-    )
+    rows = db.session.scalars(as_stored(PostRow).where(PostRow.id.in_(ids)))
     by_id = {row.id: row for row in rows}
     monitors = _monitors(ids)
     updates: defaultdict[int, list[PostUpdate]] = defaultdict(list)
     for update in _updates(db.session, ids):
-        updates[update.post_id].append(
-            PostUpdate(update.id, update.state, update.body, update.created_at, update.corrected_at)
-        )
+        updates[update.post_id].append(record_of(PostUpdate, update))
     return [_record(by_id[id], monitors[id], updates[id]) for id in ids if id in by_id]
 
 
 def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]) -> Post:
-    return Post(
-        id=row.id,
-        status_page_id=row.status_page_id,
-        title=row.title,
-        state=row.state,
+    return record_of(
+        Post,
+        row,
         body=updates[0].body if updates else "",
         monitors=tuple(monitors),
-        incident_id=row.incident_id,
         starts_at=readable(row.starts_at),
         ends_at=readable(row.ends_at),
-        automatic=row.automatic,
         updates=tuple(updates),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        corrected_at=row.corrected_at,
     )
 
 
@@ -210,10 +198,9 @@ def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
     """The updates of these posts in the order in which they were written."""
     return list(
         session.scalars(
-            select(PostUpdateRow)
+            as_stored(PostUpdateRow)
             .where(PostUpdateRow.post_id.in_(ids))
             .order_by(PostUpdateRow.id)
-            .execution_options(populate_existing=True)
         )
     )
 

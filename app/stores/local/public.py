@@ -59,9 +59,9 @@ from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.tally import percent
 from app.stores.local.page_states import EXCUSED, CountedState, standings_of
+from app.stores.local.part import found_row
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
-from app.stores.local.search import fits
 from app.stores.local.status_pages import link_of
 from app.stores.local.subscribers import Subscribing
 from app.stores.local.windows import active_windows
@@ -330,10 +330,7 @@ class _Shown:
 
 
 def _page_row(id: int) -> StatusPageRow:
-    row = db.session.get(StatusPageRow, id) if fits(id) else None
-    if row is None:
-        raise NotFound("status page", id)
-    return row
+    return found_row(db.session, StatusPageRow, "status page", id, anew=False)
 
 
 _SHOWN = (

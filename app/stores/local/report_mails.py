@@ -9,7 +9,9 @@ from sqlalchemy import select
 
 from app.alerts.targets import channels_of
 from app.db import DbSession, db
+from app.db.statements import as_stored
 from app.db.tables import ContactRow, ReportMailRow
+from app.db.types import record_of
 from app.errors import Invalid
 from app.forms.monitor import no_contact
 from app.i18n import N_, _
@@ -28,16 +30,13 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
 
     def records(self, ids: Sequence[int]) -> Sequence[ReportMail]:
         rows = db.session.execute(
-            select(ReportMailRow, ContactRow.name)
+            as_stored(ReportMailRow)
+            .add_columns(ContactRow.name)
             .join(ContactRow, ContactRow.id == ReportMailRow.contact_id)
             .where(ReportMailRow.id.in_(ids))
             .order_by(*self.order)
-            .execution_options(populate_existing=True)
         )
-        return [
-            ReportMail(row.id, contact, row.tag, row.created_at, row.updated_at)
-            for row, contact in rows
-        ]
+        return [record_of(ReportMail, row, contact=contact) for row, contact in rows]
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
         """Raises Invalid for a contact that does not exist, or that has no email address."""

@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.targets import contacts_of, in_order
 from app.db import DbSession, db, writing
+from app.db.statements import as_stored
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Invalid
@@ -80,10 +81,7 @@ def _replace_in(
     session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
 ) -> None:
     rows = session.scalars(
-        select(MonitorRow)
-        .where(MonitorRow.id.in_(ids))
-        .order_by(MonitorRow.id)
-        .execution_options(populate_existing=True)
+        as_stored(MonitorRow).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
     ).all()
     contacts = contacts_of(session, ids)
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))

@@ -18,6 +18,7 @@ from app.access.dashboard_hosts import is_used
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
+from app.db.types import record_of
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid
 from app.i18n import N_, _
 from app.records import PageQuery, StatusPage, Visibility
@@ -152,9 +153,9 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         members, counts = page_members.of_pages(present), _subscribers(present)
         states, base = states_of_pages(present, self.now()), base_here(self._settings)
         return [
-            StatusPage(
-                id=id,
-                **{name: getattr(rows[id], name) for name in (*COLUMNS, "slug")},
+            record_of(
+                StatusPage,
+                rows[id],
                 monitors=members[id].monitors,
                 names=members[id].names,
                 groups=members[id].groups,
@@ -162,8 +163,6 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
                 password_set=rows[id].password_hash is not None,
                 state=states[id],
                 subscribers=counts[id],
-                created_at=rows[id].created_at,
-                updated_at=rows[id].updated_at,
             )
             for id in present
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, select
 
 from app.access import audit
 from app.access.counters import Counters, Limit, origin_of
@@ -15,10 +15,10 @@ from app.alerts import subscribers
 from app.alerts.subscribers import end
 from app.config import Settings
 from app.db import DbSession, db, writing
-from app.db.statements import inserting
+from app.db.statements import inserting, locked
 from app.db.tables import StatusPageRow, SubscriberRow
-from app.db.types import readable
-from app.errors import Invalid, NotFound
+from app.db.types import readable, record_of
+from app.errors import Invalid, NotFound, existing
 from app.i18n import N_, _
 from app.records import (
     SUBSCRIBER_CHANNELS,
@@ -70,13 +70,7 @@ class LocalSubscribers(LocalPart, base.Subscribers):
 
 
 def _record(row: SubscriberRow) -> Subscriber:
-    return Subscriber(
-        id=row.id,
-        channel=row.channel,
-        target=readable(row.value) or "",
-        created_at=row.created_at,
-        confirmed_at=row.confirmed_at,
-    )
+    return record_of(Subscriber, row, target=readable(row.value) or "")
 
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
@@ -113,7 +107,8 @@ class Subscribing:
         """Confirm a subscription; a second time is no error. Raises NotFound."""
         subscription = self._read(Purpose.CONFIRM, token)
         with writing() as session:
-            row = session.scalar(_locked(SubscriberRow.id == subscription.subscriber_id))
+            query = locked(SubscriberRow).where(SubscriberRow.id == subscription.subscriber_id)
+            row = session.scalar(query)
             page = session.get(StatusPageRow, subscription.page_id)
             if row is None or page is None or page.visibility == Visibility.CLOSED:
                 raise NotFound(N_("subscription"), subscription.subscriber_id)
@@ -124,17 +119,13 @@ class Subscribing:
         """End a subscription, also that to a page which was closed since. Raises NotFound."""
         subscription = self._read(Purpose.UNSUBSCRIBE, token)
         with writing() as session:
-            page = session.get(StatusPageRow, subscription.page_id)
-            if page is None:
-                raise NotFound("status page", subscription.page_id)
+            row = session.get(StatusPageRow, subscription.page_id)
+            page = existing(row, "status page", subscription.page_id)
             subscribers.end(session, [subscription.subscriber_id])
             return _page(page)
 
     def _read(self, purpose: Purpose, token: str) -> Subscription:
-        subscription = read_token(purpose, token, self.clock())
-        if subscription is None:
-            raise NotFound(N_("subscription"), 0)
-        return subscription
+        return existing(read_token(purpose, token, self.clock()), N_("subscription"), 0)
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
@@ -154,7 +145,7 @@ class Subscribing:
         # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
         # moment wait for each other.
         asked = self.counters.count(f"subscribe:target:{mark[:32]}", DAY)
-        row = session.scalar(_locked(*_of(page_id, mark)))
+        row = session.scalar(locked(SubscriberRow).where(*_of(page_id, mark)))
         if row is not None:
             row.channel, row.value = channel, target  # as before, or it could not be read
         if row is not None and row.confirmed_at is not None:
@@ -183,19 +174,12 @@ def _insert(
         "created_at": now,
     }
     session.execute(inserting(SubscriberRow).values(values).on_conflict_do_nothing())
-    row = session.scalar(_locked(*_of(page_id, mark)))
-    if row is None:
-        raise NotFound(N_("subscription"), 0)
-    return row
+    row = session.scalar(locked(SubscriberRow).where(*_of(page_id, mark)))
+    return existing(row, N_("subscription"), 0)
 
 
 def _of(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return SubscriberRow.status_page_id == page_id, SubscriberRow.digest == mark
-
-
-def _locked(*where: ColumnElement[bool]) -> Select[SubscriberRow]:
-    query = select(SubscriberRow).where(*where).with_for_update()
-    return query.execution_options(populate_existing=True)
 
 
 def _page(row: StatusPageRow) -> StatusPage:
