@@ -53,7 +53,7 @@ class Editing(Generic[R, F]):
     subject = "record"  # what the template calls the record
     on_bare_servers = False
     leads = ".index"  # where saving leads: to a list, or to the page of the record
-    deletion = ""  # what the question before it says; empty: it is not deleted here
+    deletion = ""  # what the question before it says
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
 
@@ -163,7 +163,6 @@ class Editing(Generic[R, F]):
 
     def delete(self) -> str | Response:
         record: R = self.records.get(*self.parents, self.id)
-        self.record = record
         name = self.name_of(record)
         return confirmed(
             "delete.html",
@@ -184,9 +183,10 @@ class Editing(Generic[R, F]):
 
     @classmethod
     def register(cls, blueprint: Blueprint, *pages: str) -> None:
-        """Give ``blueprint`` the pages of a new record, an edited and a deleted one, or those of
-        them that ``pages`` names.
+        """Give ``blueprint`` the pages of a new record, an edited and (if ``deletion`` says
+        something) a deleted one, or those of them that ``pages`` names.
         """
+        pages = pages or ("new", "edit", *(["delete"] if cls.deletion else []))
 
         def new(**parents: int) -> Response:
             return cls(None, *parents.values()).answer()
@@ -198,10 +198,8 @@ class Editing(Generic[R, F]):
             return cls(id, *parents.values()).delete()
 
         views: dict[str, Any] = {"/new": new, "/<int:id>/edit": edit, "/<int:id>/delete": delete}
-        if not pages and not cls.deletion:
-            del views["/<int:id>/delete"]
         for path, view in views.items():
-            if not pages or view.__name__ in pages:
+            if view.__name__ in pages:
                 blueprint.add_url_rule(path, view.__name__, view, methods=["GET", "POST"])
 
 

@@ -133,7 +133,7 @@ class PostEditing(Editing[Post, BrowserForm]):
 
     def next(self, record: Post) -> str:
         (page_id,) = self.parents
-        if self.record is None:
+        if self.id is None:
             return url_for("status_pages.show", id=page_id)
         return url_for(".show", page_id=page_id, id=record.id)
 
