@@ -76,6 +76,8 @@ def of_field(field: SchemaField) -> Schema:
         schema["description"] = f"{field.description} {SENT_MOMENT}".strip()
     if isinstance(field, f.Text) and field.required:
         schema["minLength"] = 1
+    if isinstance(field, PairList) and field.required:
+        schema["minItems"] = 1
     default = field.default
     if default not in (None, ()):
         schema["default"] = default.value if isinstance(default, StrEnum) else default

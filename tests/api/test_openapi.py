@@ -108,6 +108,7 @@ def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     fields = schemas["NewMonitor"]
     assert fields["required"] == ["name", "url", "interval"]
     assert schemas["NewContact"]["required"] == ["name", "channels"]
+    assert schemas["NewContact"]["properties"]["channels"]["minItems"] == 1
     properties = fields["properties"]
     assert properties["interval"]["enum"] == list(INTERVALS)
     assert schemas["AlertCondition"]["enum"] == list(AlertCondition)
