@@ -116,9 +116,7 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
                 return self.get(id)
         except (NotFound, Unavailable):
             pass  # the record is stored, even if it cannot be read back
-        sentence = _(
-            "The server %(server)s accepted it, and does not show it yet.", server=self.name
-        )
+        sentence = _(NOT_SHOWN, server=self.name)
         if (message := read_answer(answer).message) is not None:
             sentence += " " + _(ANSWERS, server=self.name, message=message)
         raise Accepted(sentence)

@@ -20,7 +20,7 @@ from app.records import (
     MonitorRef,
 )
 from app.rules.figures import report_subject, report_title
-from app.rules.text import record_id
+from app.rules.text import fault_of, length, record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
 from app.stores import current_store
@@ -136,8 +136,8 @@ def _chosen() -> list[int]:
 
 def _tag() -> str | None:
     tag = request.args.get("tag", "").strip()
-    if len(tag) > MAX_TAG:
-        raise Invalid({"tag": [_("The tag is too long.")]})
+    if (fault := fault_of(lambda: length(tag, MAX_TAG))) is not None:
+        raise Invalid({"tag": [fault]})
     return tag or None
 
 

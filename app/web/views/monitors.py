@@ -65,7 +65,6 @@ CHECKED_ELSEWHERE = N_(
     "The check was made from %(place)s, which is not one of this monitor's places. So it is "
     "listed, and changes nothing else."
 )
-DELETED = N_("%(name)s deleted.")
 DELETED_WITH_ALL = N_("%(name)s deleted, with its incidents and results.")
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
@@ -252,7 +251,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
     @property
     def deleted(self) -> str:  # type: ignore[override]
-        return DELETED if servers.is_bare() else DELETED_WITH_ALL
+        return super().deleted if servers.is_bare() else DELETED_WITH_ALL
 
     def _tried(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""
