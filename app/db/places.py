@@ -1,8 +1,9 @@
 """The places that checks run from, and what their processes report. Needs an application context.
 
-Whoever checks for a place says so with ``seen``: a checker every 2 s, and whoever takes the results
-of a prober or an agent, on its behalf. Each process has a heartbeat of its own, so that several of
-one place do not wait for each other. What a place shows is put together from them when it is read.
+Whoever checks for a place says so with ``keep_heartbeat``: a checker every 2 s, and whoever takes
+the results of a prober or an agent, on its behalf. Each process has a heartbeat of its own, so that
+several of one place do not wait for each other. What a place shows is put together from them when
+it is read.
 """
 
 from __future__ import annotations

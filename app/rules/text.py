@@ -228,8 +228,8 @@ _LEAST, _MOST = 100, 599
 
 @lru_cache(maxsize=1024)
 def parse_statuses(text: str) -> Ranges:
-    """Read the ranges, both ends included. Raises ValueError with a sentence that names the bad
-    part.
+    """Read codes and ranges such as ``200-299,401``, both ends included. Raises ValueError with a
+    sentence that names the bad part.
     """
     parts = [part.strip() for part in text.split(",")]
     if not any(parts):

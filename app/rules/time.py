@@ -1,8 +1,9 @@
 """One way to write moments and to count days: the ISO stamp, the days until an expiry, zones;
-and how long a server asks its client to wait. Clocks that are wrong are in ``clocks``.
+how long to wait before another try; and when to warn that a certificate expires. Clocks that are
+wrong are in ``clocks``.
 
-List, page, alert and condition count a certificate's days here. Separate counts disagreed: one
-said "expires today" while another said "tomorrow".
+Check, list, page and alert count a certificate's days here, so they agree. Separate counts did not:
+one said "expires today" while another said "tomorrow".
 """
 
 from __future__ import annotations

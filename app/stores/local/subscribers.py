@@ -1,4 +1,4 @@
-"""Who subscribed to status pages, in the local database."""
+"""Who subscribed to status pages, and how people subscribe, in the local database."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
 class Subscribing:
-    """``clock`` returns the present moment in UTC; tests pass their own."""
+    """Subscribe to a status page, confirm it and end it. Nothing that a stranger sees or measures
+    shows whether somebody subscribed before: a new target is asked to confirm, a confirmed one is
+    reminded, and the answer is the same. ``clock`` returns the present moment in UTC.
+    """
 
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
