@@ -77,8 +77,8 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
 
 def sections(components: Sequence[Component]) -> list[Section]:
     return [
-        Section(name, list(ones))
-        for name, ones in groupby(components, lambda component: component.group)
+        Section(name, list(members))
+        for name, members in groupby(components, lambda component: component.group)
     ]
 
 

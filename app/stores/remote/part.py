@@ -190,9 +190,8 @@ class RemotePart:
             return self.connection.unavailable(
                 N_("The server %(server)s sent something that is not JSON."), unsent=True
             )
-        if (
-            message := read_answer(answer).message
-        ) is not None:  # a fault, with a status of success
+        # A fault may come with a status of success.
+        if (message := read_answer(answer).message) is not None:
             return self.connection.unavailable(ANSWERS, unsent=True, message=message)
         sentence = N_("The server %(server)s sent an answer that is not valid (%(part)s).")
         return self.connection.unavailable(sentence, unsent=True, part=fault)

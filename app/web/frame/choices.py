@@ -73,10 +73,10 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
     if not without:
         return {}
     try:
-        listed = current_store().contacts.list(PageQuery(per_page=MOST_CONTACTS)).items
+        stored = current_store().contacts.list(PageQuery(per_page=MOST_CONTACTS)).items
     except NOT_TAKEN:
         return {}
-    lacking_of = {contact.name: _channels(contact, without) for contact in listed}
+    lacking_of = {contact.name: _channels(contact, without) for contact in stored}
     return {name: _note(channels) for name, channels in lacking_of.items() if channels}
 
 

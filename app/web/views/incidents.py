@@ -98,7 +98,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
     form.unknown = why_unclear(incident, "comment")
     end = incident.ended_at or times.now()
     deploys = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
-    seen_from = places_of(incident.evidence)
+    places = places_of(incident.evidence)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
@@ -110,8 +110,8 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         with_all_fields=timeline.with_all_fields,
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
-        places=seen_from,
-        titles={place.get("name"): title_of(place) for place in seen_from},
+        places=places,
+        titles={place.get("name"): title_of(place) for place in places},
         hour=hour.of(incident, deploys),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
