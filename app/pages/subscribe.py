@@ -12,7 +12,7 @@ from collections.abc import Callable
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, Throttled
-from app.i18n import N_, _
+from app.i18n import N_, OR, _, listed
 from app.pages.addresses import Visit
 from app.records import Channel, StatusPage
 
@@ -102,7 +102,8 @@ def _form(
     return visit.html(
         "status/subscribe.html",
         status,
-        labels={name: _(LABELS[Channel(name)]) for name in visit.channels},
+        channels=visit.channels,
+        label=listed((_(LABELS[Channel(name)]) for name in visit.channels), OR),
         channel=channel,
         target=target,
         faults=faults,
