@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, literal
 from app.db import AnySession
 from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
 from app.db.types import from_ms, to_ms
-from app.records import Verdict
+from app.records import GOOD_VERDICTS, Verdict
 
 # Built once: an outage of thousands asks for each monitor, and building takes longer than running.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -51,9 +51,6 @@ _NEWEST = (
     .where(AssignmentRow.monitor_id.in_(_IDS))
     .order_by(AssignmentRow.monitor_id, LocationRow.id)
 )  # fmt: skip
-
-
-_GOOD = (Verdict.UP, Verdict.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ def averages(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at >= start_ms,
             ResultRow.at < start_ms + count * width_ms,
-            ResultRow.verdict.in_(_GOOD),
+            ResultRow.verdict.in_(GOOD_VERDICTS),
             ResultRow.response_time.is_not(None),
         )
         # By name: PostgreSQL takes the same expression with other parameters for another one.
@@ -153,7 +150,7 @@ def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Pl
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at >= to_ms(since),
-            ResultRow.verdict.in_(_GOOD),
+            ResultRow.verdict.in_(GOOD_VERDICTS),
         )
         .group_by(ResultRow.location_id)
     )

@@ -68,13 +68,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from app.records import LocationRule, Verdict
+from app.records import GOOD_VERDICTS, LocationRule, Verdict
 from app.rules.clocks import believable
 
 # Checks of several places that begin within this time belong to the same slot.
 TOGETHER = timedelta(seconds=2)
 MOST_FAILURES = 1_000  # counted in a row; more make no difference
-_GOOD = (Verdict.UP, Verdict.DEGRADED)
 LATE_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
 
 
@@ -294,7 +293,7 @@ def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int
     """Failing checks in a row in a place that had so many, with one more. What fails in maintenance
     confirms nothing after it.
     """
-    if maintenance or verdict in _GOOD:
+    if maintenance or verdict in GOOD_VERDICTS:
         return 0
     return min(failures + 1, MOST_FAILURES) if verdict is Verdict.DOWN else failures
 
@@ -443,10 +442,14 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
     observation = Observation(now, verdict, maintenance, is_check=False)
-    if verdict in _GOOD or (verdict is Verdict.DOWN and is_open(state)):
+    if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and is_open(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
-        after = _good(state, observation) if verdict in _GOOD else _failing(state, observation, 0)
+        after = (
+            _good(state, observation)
+            if verdict in GOOD_VERDICTS
+            else _failing(state, observation, 0)
+        )
     else:
         differs = state.verdict not in (None, verdict)
         after = Transition(state, recheck=differs and not maintenance)
@@ -516,7 +519,7 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
     if verdict is not state.verdict:
         recovers = state.stands is Stands.RECOVERING and state.verdict is Verdict.DOWN
         was = Verdict.UP if recovers else state.verdict
-        if verdict not in _GOOD or was not in _GOOD:
+        if verdict not in GOOD_VERDICTS or was not in GOOD_VERDICTS:
             return decision
         if recovers and _waits_for_others(state, decision, check):
             return decision
@@ -560,7 +563,7 @@ def _is_counted(
     down, stands = decision.verdict is Verdict.DOWN, state.stands
     if check.verdict is Verdict.UNKNOWN and decision.verdict is not Verdict.UNKNOWN:
         return False
-    if down and check.verdict in _GOOD and stands in (Stands.CLEAR, Stands.CONFIRMING):
+    if down and check.verdict in GOOD_VERDICTS and stands in (Stands.CLEAR, Stands.CONFIRMING):
         return False
     confirms = down and stands is Stands.CONFIRMING
     if down is (stands is Stands.CONFIRMING) and not _repeats_counted(
@@ -636,5 +639,5 @@ def ends_by_silence(rules: Rules, decision: Decision, silent: Collection[int]) -
 
 def good_places(votes: Iterable[Vote], since: datetime | None) -> Collection[int]:
     """The places whose newest result, from ``since`` on, is good."""
-    good = (vote for vote in votes if vote.verdict in _GOOD)
+    good = (vote for vote in votes if vote.verdict in GOOD_VERDICTS)
     return {vote.place for vote in good if since is None or since <= vote.at}

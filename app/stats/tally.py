@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from app.judge.verdict import Check
-from app.records import INTERVALS, PHASES, TIMEOUT_SECONDS, Classification, Verdict
+from app.records import GOOD_VERDICTS, INTERVALS, PHASES, TIMEOUT_SECONDS, Classification
 from app.stats.cover import (
     DEGRADED,
     MAINTENANCE,
@@ -26,8 +26,6 @@ from app.stats.cover import (
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-
-GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
 
 
 Incident = tuple[int, int | None, str | None]  # start, end (None: it is open), classification
@@ -181,7 +179,7 @@ def tally(
             answers.append((sums, times, spent))
             following = slot + period
         sums.checks += 1
-        if response_time is not None and verdict in GOOD and not maintenance:
+        if response_time is not None and verdict in GOOD_VERDICTS and not maintenance:
             times.append(response_time)
             spent.append(phases)
     for sums, times, spent in answers:  # a period at once: adding up a day's one by one is slow

@@ -29,7 +29,7 @@ from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
 from app.engine.schedule import last_slot
-from app.records import PHASES, Outcome, Verdict
+from app.records import GOOD_VERDICTS, PHASES, Outcome, Verdict
 from app.rules.time import iso
 from app.rules.who_saw import named_places, title_of
 
@@ -293,7 +293,6 @@ def _places(
 LOOKED_AT = timedelta(days=1)
 MOST_CHECKS = 50
 FEWEST_CHECKS = 5  # of fewer, no figure is usual
-_GOOD = (Verdict.UP, Verdict.DEGRADED)
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: asked for each incident that opens.
 _OF_ALL = (
@@ -307,7 +306,7 @@ _OF_ALL = (
         _RESULTS.c.monitor_id == bindparam("id"),
         _RESULTS.c.at >= bindparam("first"),
         _RESULTS.c.at < bindparam("since"),
-        or_(*(_RESULTS.c.verdict == verdict for verdict in _GOOD)),
+        or_(*(_RESULTS.c.verdict == verdict for verdict in GOOD_VERDICTS)),
         _RESULTS.c.maintenance.is_(False),
     )
     .order_by(_RESULTS.c.at.desc())
