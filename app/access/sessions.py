@@ -205,7 +205,7 @@ def _touch(record: Session, now: datetime, client: Client) -> None:
     values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
         session.execute(update(SessionRow).where(SessionRow.id == record.id).values(values))
-        # Last, as in ``begin_session``: in another order, the two could wait for each other.
+        # Last, as in ``begin``: in another order, the two could wait for each other.
         dashboard_hosts.remember(session, record.person_id, client.host, now)
 
 

@@ -2,10 +2,10 @@
 Flask, no SQLAlchemy.
 
     prober        submit(spec, done) or check(spec): thousands of checks on one thread
-    kinds         the table of kinds: what each knows, and how its checks start
+    kinds         the table of kinds: what each knows, and how its checks start; and what a check of
+                  fields that nobody stored consists of
     tools         what the checks of every kind share
     lookup        from a name to the addresses that policy leaves open
-    spec          what a check of fields that nobody stored consists of
     outcome       failures and verdicts; evidence and text have the rest of what kinds share
     http/         how a URL is checked over HTTP, and how its outcome is judged
     tcp/          how a TCP port is checked

@@ -191,7 +191,7 @@ def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:
 
 # --- Damage of an SQLite file
 
-FAULTS_NAMED = 5  # faults that are named
+FAULTS_NAMED = 5
 _STEPS = 10_000  # of SQLite's virtual machine between two checks of the time
 
 

@@ -74,7 +74,8 @@ DIRECTORY, LIST = "addresses", "list"
 AT_ONCE = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 OUTDATED = N_("The page was changed since this was read.")
-HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
+# Made by ``_of_month``, because it needs another record.
+HISTORY = Shown("history", HTML, front.page)
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
 Start = Callable[..., Any]

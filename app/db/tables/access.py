@@ -34,7 +34,7 @@ class PersonRow(Model):
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    if TYPE_CHECKING:  # whether there is one; app/db/tables/access.py says how to tell
+    if TYPE_CHECKING:  # whether there is one: set below
         second_factor: MappedSQLExpression[bool]
 
 

@@ -275,7 +275,7 @@ def _whole(spans: Iterable[Span]) -> list[Span]:
 
 
 def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
-    """The time of ``spans`` that is in none of ``others``."""
+    """The time of ``spans`` that is in none of ``removed``."""
     for begin, end in removed:
         parts = (
             part

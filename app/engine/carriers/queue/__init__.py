@@ -7,10 +7,8 @@ Redis is trusted.
 
     sender    the ``Carrier`` of a checker
     prober    what ``wakeful prober`` runs
-    broker    what both sides share
-    messages  which messages count: ours, fresh, and each once
-    watch     when a prober's consumer receives nothing
-    trouble   what the log says when the broker fails, or when we do
+    broker    what both sides share: which messages count (ours, fresh, and each once), and what
+              the log says when the broker fails, or when we do
 
 Redis may lose messages, and a prober may be killed: what does not come back is sent again. A prober
 claims a batch in Redis before it runs the checks, and the checker claims one that nobody has taken
