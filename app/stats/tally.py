@@ -247,14 +247,6 @@ def middle(bucket: int) -> float:
     return float(RATIO ** (bucket + 0.5))
 
 
-def merge(histograms: Iterable[Mapping[int, int]]) -> Histogram:
-    total: Histogram = {}
-    for histogram in histograms:
-        for bucket_number, number in histogram.items():
-            total[bucket_number] = total.get(bucket_number, 0) + number
-    return total
-
-
 def percentile(histogram: Mapping[int, int], percent: float, highest: int | None) -> int | None:
     """The response time in ms that ``percent`` of all do not exceed; ``highest`` bounds it."""
     count = sum(histogram.values())

@@ -15,7 +15,6 @@ from app.stats.tally import (
     Sums,
     Trouble,
     bucket,
-    merge,
     merged,
     percent,
     percentile,
@@ -385,6 +384,9 @@ def test_percentiles_of_the_histogram_are_near_the_exact_ones(
 
 
 def test_histograms_add_up_and_an_empty_one_has_no_percentile() -> None:
-    assert merge([{1: 2, 5: 1}, {5: 3}, {}]) == {1: 2, 5: 4}
+    total = Sums()
+    for histogram in ({1: 2, 5: 1}, {5: 3}, {}):
+        total.add(Sums(histogram=histogram))
+    assert total.histogram == {1: 2, 5: 4}
     assert percentile({}, 95, None) is None
     assert [bucket(ms) for ms in (0, 1, 2)] == [0, 0, 14]
