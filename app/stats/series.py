@@ -197,7 +197,7 @@ class StripHour(NamedTuple):
     degraded: int = 0
 
 
-NO_FIGURES = StripHour(0, 0, 0, 0, 0, 0)
+EMPTY_HOUR = StripHour(0, 0, 0, 0, 0, 0)
 
 
 class LastHours(NamedTuple):
@@ -219,7 +219,7 @@ def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> di
     begins = [(at, iso(at)) for at in range(start, start + STRIP_HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: LastHours(
-            [_strip_entry(text, own.get(at, NO_FIGURES)) for at, text in begins],
+            [_strip_entry(text, own.get(at, EMPTY_HOUR)) for at, text in begins],
             dict(sorted(own.items())[-1:]),
         )
         for id, own in hours.items()
@@ -234,7 +234,7 @@ def with_hours(
     for begin, hour in hours.items():
         index = (begin - start) // HOUR_MS
         if 0 <= index < STRIP_HOURS:
-            whole = StripHour(*map(add, strip.newest.get(begin, NO_FIGURES), hour))
+            whole = StripHour(*map(add, strip.newest.get(begin, EMPTY_HOUR), hour))
             entries[index] = _strip_entry(entries[index]["start"], whole)
     return entries
 
