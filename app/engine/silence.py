@@ -83,9 +83,9 @@ GRACE = LEAST_SILENCE
 LATELY_MS = 120_000
 
 
-def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> None:
+def tend(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
     """Notify people of places that are silent or back, and show the monitors as unknown that nobody
-    sees. ``watching_since``: when this process began to look. ``telling_since``: since when
+    sees. ``watching_since``: when this process began to look. ``notifying_since``: since when
     messages could leave; people are notified of a place that is silent for long enough since then.
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
@@ -98,7 +98,7 @@ def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> No
         silent &= places.work_of(silent).keys()
     to_report = silent & {
         id
-        for id, state in places.states_of(signs, now, telling_since).items()
+        for id, state in places.states_of(signs, now, notifying_since).items()
         if state is PlaceState.SILENT
     }
     titles = {place.id: place.label or place.name for place in all_places}

@@ -28,7 +28,7 @@ class SilenceWatch:
 
     def __init__(self, clock: Callable[[], datetime], *, alone: bool = False) -> None:
         self._clock, self._alone = clock, alone
-        self._since = self._notified_since = self._looked_at = clock()
+        self._since = self._notifying_since = self._looked_at = clock()
 
     def look(self) -> None:
         now = self._clock()
@@ -39,11 +39,11 @@ class SilenceWatch:
         # Nobody can be notified while no alert worker runs. If the server was off, the places are
         # back seconds after it.
         if not self._alone and heartbeats.signs_of(heartbeats.WORKER, now).silent:
-            self._notified_since = now
+            self._notifying_since = now
         if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:
             from app.engine import silence  # the worker seldom needs it, and it takes 10 MB
 
-            silence.tend(now, self._since, max(self._since, self._notified_since))
+            silence.tend(now, self._since, max(self._since, self._notifying_since))
         db.session.rollback()
         self._looked_at = now
 
