@@ -168,8 +168,8 @@ def troubles(
     ids = [monitor.monitor_id for monitor in monitors]
     by_monitor = incidents_between(ids, start, end) if incidents is None else incidents
     # A check before the start may have been in a window, and may count for time after the start.
-    windows = planned(monitors, start - LONGEST_COVER_MS, end)
-    return {id: trouble(by_monitor[id], end, windows[id]) for id in ids}
+    maintenance = planned(monitors, start - LONGEST_COVER_MS, end)
+    return {id: trouble(by_monitor[id], end, maintenance[id]) for id in ids}
 
 
 def limit_of(monitor: Any) -> int:

@@ -164,7 +164,7 @@ def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) ->
         since = max(since, ended)
     first, last = max(since - rules.stale_after, judged.voting_since), believable(batch.now)
     stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
-    checks = [check for check in stored if check.place in rules.places_since]
+    checks = [other for other in stored if other.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
     begun = {place: max(at, judged.ruled_since) for place, at in rules.places_since.items()}
     rules = replace(rules, places_since=begun)
