@@ -59,7 +59,7 @@ class NewestCheck:
     ``last_at``: when it was checked last, however long ago that was.
     """
 
-    place: int
+    place_id: int
     name: str
     label: str | None = None
     at: datetime | None = None

@@ -53,7 +53,9 @@ def cause_by_some(
     }
     slow = {vote.place for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED
-    who = [place for place in places if place.place in (down or slow) and place.verdict is verdict]
+    who = [
+        place for place in places if place.place_id in (down or slow) and place.verdict is verdict
+    ]
     if not who:
         return None, None
     names = ", ".join(place.title for place in who)

@@ -269,7 +269,7 @@ def _good_before(checks: Sequence[Any], kept: Any) -> Any:
 def _first_place(places: Sequence[NewestCheck], checks: Sequence[Any]) -> int | None:
     """Another place may reach another address, or take ten times as long."""
     name = checks[0].get("location") if checks else None
-    return next((place.place for place in places if checks and place.name == name), None)
+    return next((place.place_id for place in places if checks and place.name == name), None)
 
 
 def _places(

@@ -296,7 +296,7 @@ def _incident(
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, before.started_at, batch.now)
         silent = (
-            [place for place in _newest_checks(batch, judged) if place.place in places]
+            [place for place in _newest_checks(batch, judged) if place.place_id in places]
             if places
             else ()
         )

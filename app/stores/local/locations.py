@@ -103,20 +103,20 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         monitor, now = found_monitor(db.session, monitor_id), self.now()
         rows = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
         times = by_place.times(db.session, monitor_id, now - DAY)
-        states = self._states([row.place for row in rows])
+        states = self._states([row.place_id for row in rows])
         return [
             PlaceSeen(
-                row.place,
+                row.place_id,
                 row.name,
                 row.label,
-                states[row.place],
+                states[row.place_id],
                 row.last_at,
                 row.verdict and str(row.verdict),
                 row.status_code,
                 row.response_time,
                 row.cause_code,
                 row.cause,
-                **asdict(times.get(row.place, by_place.PlaceTimes())),
+                **asdict(times.get(row.place_id, by_place.PlaceTimes())),
             )
             for row in rows
         ]
