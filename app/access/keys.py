@@ -19,6 +19,7 @@ from sqlalchemy import bindparam, or_, outerjoin, select, update
 
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
+from app.db.statements import locked
 from app.db.tables import ApiKeyRow, PersonRow
 from app.db.types import record_of
 from app.errors import Conflict, Denied, Invalid, existing
@@ -275,8 +276,7 @@ def _plain(networks: str) -> str:
 
 def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
     """Raises NotFound."""
-    query = select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
-    row = session.scalar(query.with_for_update().execution_options(populate_existing=True))
+    row = session.scalar(locked(ApiKeyRow).where(ApiKeyRow.prefix == prefix))
     return existing(row, "key", prefix)
 
 

@@ -34,7 +34,7 @@ from app.alerts.outbox import AT_REST, new_row, unleased
 from app.alerts.snapshots import recompose
 from app.db import AnySession, turns
 from app.db.faults import unavailable
-from app.db.statements import updating
+from app.db.statements import as_stored, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
 from app.db.types import Unreadable, Why, readable, record_of
 from app.i18n import _
@@ -320,8 +320,7 @@ def _openings(
 
 def _anew(ids: Collection[int]) -> Any:
     """Rows as they are stored now, whatever the session has loaded."""
-    query = select(DeliveryRow).where(DeliveryRow.id.in_(ids))
-    return query.execution_options(populate_existing=True)
+    return as_stored(DeliveryRow).where(DeliveryRow.id.in_(ids))
 
 
 # --- What came of it ------------------------------------------------------------------------------

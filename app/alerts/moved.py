@@ -14,7 +14,7 @@ from app.access import actors
 from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.words import count_of
 from app.db import writing
-from app.db.statements import updating
+from app.db.statements import as_stored, updating
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
 
@@ -28,12 +28,11 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
     old, new = [channel, value], [channel, to]
     with actors.acting_as(actors.WAKEFUL), writing() as session:
         monitors = session.scalars(
-            select(MonitorRow)
+            as_stored(MonitorRow)
             .where(or_(own_channel(lane(*old)), MonitorRow.alert_lanes.is_(None)))
             .where(MonitorRow.alerts.is_not(None))
             .order_by(MonitorRow.id)
             .with_for_update(key_share=True)
-            .execution_options(populate_existing=True)
         ).all()
         counts = [0, 0]
         for monitor in monitors:

@@ -18,6 +18,7 @@ from flask import current_app
 from sqlalchemy import BindParameter, bindparam, select
 
 from app.db import AnySession
+from app.db.statements import as_stored
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.records import CONTACT, Event, MinSeverity, MonitorRef
@@ -41,9 +42,7 @@ _MEMBERS = (
         MonitorContactRow.monitor_id, MonitorContactRow.position, MonitorContactRow.contact_id
     )
 )
-_CONTACTS = (
-    select(ContactRow).where(ContactRow.id.in_(_IDS)).execution_options(populate_existing=True)
-)
+_CONTACTS = as_stored(ContactRow).where(ContactRow.id.in_(_IDS))
 LOOKED_EVERY = 60.0  # seconds
 _AT_ONCE = 500  # rows in memory at a time
 _CACHE = "wakeful.unreadable_alerts"
