@@ -12,15 +12,17 @@ import json
 from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
+from app.codec.kinds import WHOLE, keyed
 from app.codec.record import reader
-from app.codec.values import Json, text, texts, whole
+from app.codec.values import Json, mapping, text, texts, whole
 from app.records import PHASES, Certificate
 
 MOST_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
 LARGEST = 32 * 1024
 
-certificate = reader(Certificate, "certificate")
+phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
+_read_certificate = reader(Certificate, "certificate")
 
 
 def read_evidence(data: Json) -> dict[str, Any]:
@@ -45,20 +47,10 @@ def _fields(data: Json) -> dict[str, Any]:
         "redirects": _each(data.get("redirects"), _hop),
         "refused": _each(data.get("refused"), _refusal),
         "headers": _headers(data.get("headers")),
-        # One that is no certificate is shown as one that cannot be read.
-        "tls": [
-            entry if isinstance(entry, dict) else certificate({})
-            for entry in _each(data.get("tls"), certificate)
-        ],
+        "tls": _each(data.get("tls"), _certificate),
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
         if isinstance(curl, Mapping) else None,
     }  # fmt: skip
-
-
-def phases(value: Any) -> dict[str, int | None]:
-    """The milliseconds of each phase."""
-    figures = value if isinstance(value, Mapping) else {}
-    return {name: whole(figures.get(name)) for name in PHASES}
 
 
 def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
@@ -89,21 +81,25 @@ def _half(value: Any) -> Any:
     return value[: len(value) // 2] if has_halves else None
 
 
-def _hop(data: Json) -> dict[str, Any]:
-    return {name: text(data.get(name)) for name in ("status_line", "url", "ip")}
+def _hop(entry: Any) -> dict[str, Any] | str | None:
+    """A step of redirects; a check without evidence has an address in its place."""
+    if not isinstance(entry, Mapping):
+        return text(entry)
+    return {name: text(entry.get(name)) for name in ("status_line", "url", "ip")}
 
 
-def _refusal(data: Json) -> dict[str, Any]:
-    return {name: text(data.get(name)) for name in ("address", "network")}
+def _refusal(entry: Any) -> dict[str, Any]:
+    return {name: text(mapping(entry).get(name)) for name in ("address", "network")}
 
 
-def _each(value: Any, read: Callable[[Json], Any]) -> list[Any]:
-    """The entries of a list. A check without evidence has addresses in place of steps."""
+def _certificate(entry: Any) -> Certificate:
+    """What is no certificate is shown as one that cannot be read."""
+    return _read_certificate(mapping(entry))
+
+
+def _each(value: Any, read: Callable[[Any], Any]) -> list[Any]:
     entries = value if isinstance(value, list) else []
-    return [
-        read(entry) if isinstance(entry, Mapping) else text(entry)
-        for entry in entries[:MOST_ENTRIES]
-    ]
+    return [read(entry) for entry in entries[:MOST_ENTRIES]]
 
 
 def _headers(value: Any) -> list[list[str]]:

@@ -19,6 +19,7 @@ from app.codec.values import (
     MalformedData,
     alert_days,
     flag,
+    mapping,
     moment,
     must,
     object_,
@@ -85,8 +86,7 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
 
 def _related(related: Any) -> Json:
     """``monitor_id`` from the relationships of JSON:API."""
-    links = related if isinstance(related, Mapping) else {}
-    ids = {name: _inner(link, "data", "id") for name, link in links.items()}
+    ids = {name: _inner(link, "data", "id") for name, link in mapping(related).items()}
     return {f"{name}_id": id for name, id in ids.items() if id is not None}
 
 

@@ -110,7 +110,7 @@ def keyed(names: tuple[str, ...], of: ValueType) -> ValueType:
     """A mapping that always has these keys, with None for an unknown value."""
 
     def read(value: Any) -> dict[str, Any]:
-        figures = value if isinstance(value, Mapping) else {}
+        figures = values.mapping(value)
         return {name: of.read(figures.get(name)) for name in names}
 
     return ValueType(

@@ -56,6 +56,11 @@ def object_(data: Any, name: str) -> Json:
     return data
 
 
+def mapping(value: Any) -> Json:
+    """The object itself; an empty one for what is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def must(value: T | None, name: str) -> T:
     if value is None:
         raise MalformedData(name)
@@ -182,7 +187,7 @@ def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
 
 
 def _span(value: Any) -> tuple[datetime, datetime] | None:
-    ends = value if isinstance(value, Mapping) else {}
+    ends = mapping(value)
     since, to = moment(ends.get("from")), moment(ends.get("to"))
     return None if since is None or to is None else (since, to)
 
