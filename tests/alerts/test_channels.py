@@ -110,6 +110,7 @@ def check_flock(request: Request) -> None:
     assert "Down: Shop" in sent["text"]
     assert sent["flockml"].startswith("<flockml>")
     assert "&lt;!channel&gt;" in sent["flockml"]
+    assert "<!channel>" not in sent["flockml"]
 
 
 def check_telegram(request: Request) -> None:
@@ -223,6 +224,7 @@ def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(
     assert "Down since: 2026-11-21 08:00 UTC" in text
     assert "Incident: http://wakeful.test/incidents/1" in text
     assert "&lt;!channel&gt;" in html
+    assert "<!channel>" not in html
     assert "prefers-color-scheme: dark" in html
     assert "It was down for 5 minutes 1 second." in resolved.get_body(("plain",)).get_content()
     assert [row.attempts[-1]["answer"] for row in box.rows()] == [

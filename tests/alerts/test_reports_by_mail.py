@@ -46,6 +46,7 @@ def test_a_report_is_mailed_also_in_quiet_hours_and_after_a_failure(
     assert "Uptime 100%" in text
     html = sent.get_body(("html",)).get_content()
     assert "Shop &lt;b&gt;" in html
+    assert "Shop <b>" not in html
     assert "for your contact on the Reports page" in html
     (row,) = box.rows()
     assert (row.status, row.sources) == (DeliveryStatus.DELIVERED, f",{boss},")

@@ -134,6 +134,8 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     assert f'href="{END}"' in html
     assert ".second line, with &lt;b&gt;" in html
     assert "on the status page of Example &lt;b&gt;" in html
+    assert "with <b>" not in html
+    assert "Example <b>" not in html
 
 
 def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSink) -> None:

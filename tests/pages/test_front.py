@@ -96,6 +96,7 @@ def test_a_corrected_update_says_so_and_its_text_is_no_markup(app: Flask, client
 
     assert re.search(r"edited <time[^>]*>3 Nov 2026, 12:30 UTC", text)
     assert "&lt;b&gt;See&lt;/b&gt;" in text
+    assert "<b>See" not in text
     assert '<a href="https://help.example/a?b=1&amp;c=2"' in text
 
 

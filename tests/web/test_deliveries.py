@@ -36,11 +36,13 @@ def test_every_attempt_stands_there_with_its_time_and_the_answer_of_the_service(
     assert viewer.open("/deliveries").status == 200
     viewer.shows("Incident opened", "Shop", "Webhook", "2 attempts", "200 ok", "Delivered")
     assert "503 Service Unavailable: &lt;b&gt;busy" in viewer.page.text
+    assert "<b>busy" not in viewer.page.text
     assert HOOK not in viewer.page.text
     assert at.strftime("%H:%M:%S") in viewer.text
     assert f'href="/monitors/{monitor.id}"' in viewer.page.text
     assert f'href="/incidents/{incident.id}"' in viewer.page.text
     viewer.open("/deliveries/1").shows("503 Service Unavailable")
+    assert "<b>busy" not in viewer.page.text
     assert viewer.open("/deliveries/77").status == 404
 
 

@@ -28,6 +28,7 @@ def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
     assert editor.path == "/monitors/1"
     assert "Shop <b> saved." in editor.text
     assert "Shop &lt;b&gt;" in editor.page.text
+    assert "Shop <b>" not in editor.page.text
     editor.open("/monitors/1/edit").press("Save", name="Shop", follow_redirects=False)
     stored = row(app)
     assert (stored.name, stored.interval, stored.follow_redirects) == ("Shop", 300, False)
@@ -78,6 +79,7 @@ def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
     make_incident(app, monitor, evidence={"failing": seen, "confirming": [], "last_good": seen})
     editor.open("/incidents/1")
     assert "421 &lt;busy&gt;" in editor.page.text
+    assert "<busy" not in editor.page.text
     editor.shows("What the server sent first, 10 bytes", "connected")
 
 
@@ -209,8 +211,8 @@ def test_a_test_for_the_script_is_the_outcome_alone(app, editor, httpserver):
 def test_a_stored_password_is_used_by_the_test_and_never_shown(app, editor, httpserver):
     headers = {"Authorization": "Basic YWRhOmdlaGVpbQ=="}
     httpserver.expect_request("/", headers=headers).respond_with_data("in")
-    known = {"request_auth_username": "ada", "request_auth_password": "geheim"}
-    make_monitor(app, url=httpserver.url_for("/"), **known)
+    login = {"request_auth_username": "ada", "request_auth_password": "geheim"}
+    make_monitor(app, url=httpserver.url_for("/"), **login)
     editor.open("/monitors/1/edit")
     assert "geheim" not in editor.page.text
     editor.press("Check now").shows("HTTP 200")

@@ -172,6 +172,7 @@ def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
     preview = previewed(editor)
     assert "<h1>Mine</h1>" in preview
     assert "<h3>The &lt;b&gt;shop&lt;/b&gt;</h3>" in preview
+    assert "<b>shop" not in editor.page.text + preview
     assert "https://shop.example.com/" in preview
     assert not store_of(app).status_pages.list(PageQuery()).items
     form, _ = editor.form_with("Refresh the preview")
