@@ -165,7 +165,7 @@ def _plain(sentence: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("sentence", "other"),
     [
         (
             "%(count)s of %(total)s checks failed at once",
@@ -175,8 +175,8 @@ def _plain(sentence: str) -> str:
         ("Show all the monitors", "show all the monitors…"),
     ],
 )
-def test_sentences_that_differ_in_nothing_that_is_read_are_alike(one, other):
-    assert _plain(one) == _plain(other)
+def test_sentences_that_differ_in_nothing_that_is_read_are_alike(sentence, other):
+    assert _plain(sentence) == _plain(other)
 
 
 def test_the_catalogue_has_each_sentence_once():

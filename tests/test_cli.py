@@ -143,7 +143,7 @@ def test_check_looks_for_text_and_refuses_what_is_no_plain_url(type_, site):
     assert type_("check", site.url, "--no-text", "ok")[0] == 0
     for url, fault in (("ftp://example.test/", "http"), ("https://u:p@example.test/", "password")):
         code, _out, err = type_("check", url)
-        assert (code, fault in err) == (2, True)
+        assert (code, fault in err) == (2, True), (url, err)
 
 
 def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(type_, monkeypatch):
@@ -151,9 +151,9 @@ def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(type_, mo
         with monkeypatch.context() as environment:
             environment.setenv(f"WAKEFUL_{name}", "mysql://x")
             code, out, err = type_("db", "upgrade")
-        assert (code, out) == (2, "")
+        assert (code, out) == (2, ""), name
         assert f"WAKEFUL_{name}" in err
-        assert "Traceback" not in err
+        assert "Traceback" not in err, name
 
 
 def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypatch, tmp_path):
@@ -210,9 +210,9 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
     (home / "secret_key").write_text("another key than before, long enough")
     for part in ("serve", "web", "checker", "worker"):
         code, _out, err = type_(part)
-        assert code == 2
-        assert "WAKEFUL_SECRET_KEY is not the one" in err
-        assert "Traceback" not in err
+        assert code == 2, part
+        assert "WAKEFUL_SECRET_KEY is not the one" in err, part
+        assert "Traceback" not in err, part
 
 
 def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypatch):

@@ -166,7 +166,7 @@ def test_a_wrong_value_stops_the_start_naming_the_setting_and_no_secret(environ,
             read(environ | {f"WAKEFUL_{name}": value})
         sentence = str(caught.value)
         assert ("WAKEFUL_REMOTE_URL" if value == "remote" else f"WAKEFUL_{name}") in sentence
-        assert "hunter2" not in sentence
+        assert "hunter2" not in sentence, value
         assert sentence.endswith("."), value
 
 

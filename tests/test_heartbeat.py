@@ -201,8 +201,8 @@ def test_policy_judges_the_receiver_and_the_log_says_what_to_allow(here, receive
 def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(here, receiver, caplog):
     for status in (302, 404, 503):
         receiver.answer = status
-        assert not here.heartbeat.send()
-        assert receiver.got() == [f"GET {PATH}"], "a redirect is not followed"
+        assert not here.heartbeat.send(), status
+        assert receiver.got() == [f"GET {PATH}"], f"{status}: a redirect is not followed"
         assert f"Heartbeat: 127.0.0.1 answered {status}." in caplog.text
     receiver.answer = 204
     assert here.heartbeat.send(), "and the next one is sent all the same"

@@ -70,8 +70,8 @@ def test_a_password_that_cannot_be_taken_changes_nothing(people):
         ("password\npassword\n", "one of the most common passwords"),
     ):
         code, out, err = people("user", "password", "ada@example.org", input=typed)
-        assert (code, out) == (1, "")
-        assert fault in err
+        assert (code, out) == (1, ""), typed
+        assert fault in err, typed
     code, _out, err = people("user", "password", "ada@example.org", NEW)
     assert (code, "unexpected extra argument" in err) == (2, True), "it is never an argument"
     with access() as here:
@@ -148,5 +148,5 @@ def test_an_unknown_address_is_named_with_the_way_out(people):
     fault = "No account has the email address eve@example.org. To see all: wakeful user list\n"
     for command in ("password", "disable", "enable", "reset"):
         answer = people("user", command, "eve@example.org", input=f"{NEW}\n{NEW}\n")
-        assert answer == (1, "", fault)
-        assert actors.actor() is None
+        assert answer == (1, "", fault), command
+        assert actors.actor() is None, command

@@ -43,10 +43,10 @@ def test_section_1_a_list_is_data_links_meta_and_status(api):
 def test_section_1_past_the_end_is_an_empty_page_and_last_page_at_least_1(api):
     for page in ("1", "2", "99999999999999999999999999"):
         body = api.get("/monitors", page=page)
-        assert body["data"] == []
-        assert (body["meta"]["last_page"], body["meta"]["total"]) == (1, 0)
-        assert (body["meta"]["from"], body["meta"]["to"]) == (None, None)
-        assert body["links"]["next"] is None
+        assert body["data"] == [], page
+        assert (body["meta"]["last_page"], body["meta"]["total"]) == (1, 0), page
+        assert (body["meta"]["from"], body["meta"]["to"]) == (None, None), page
+        assert body["links"]["next"] is None, page
         assert page_of(body["links"]["prev"]) == (None if page == "1" else {"page": "1"})
 
 
@@ -90,12 +90,12 @@ def test_section_1_another_spelling_of_a_path_is_a_json_404_for_everybody(strang
         for method in ("GET", "POST", "BREW"):
             answer = stranger(method, path)
             assert answer.status_code == 404, (method, path)
-            assert answer.json.keys() == {"message", "status"}
+            assert answer.json.keys() == {"message", "status"}, (method, path)
     # The framework looks for routes of web sockets alone, and has a page for where none is.
     socket = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for path, status in (("/api/v1/me", 401), ("/api/v1/nothing", 404)):
         answer = stranger("GET", path, headers=socket)
-        assert answer.status_code == answer.json["status"] == status
+        assert answer.status_code == answer.json["status"] == status, path
 
 
 def big(request_type=FORM):
@@ -126,12 +126,17 @@ def test_section_1_the_first_of_several_errors_in_order_is_returned(api, reader,
     for who, method, path, sent, status in ORDER:
         path = path.format(open=opened["id"], closed=closed["id"])
         answer = callers[who](method, path, **sent)
-        assert answer.status_code == answer.json["status"] == status, answer.text
-        assert answer.json["message"]
+        assert answer.status_code == answer.json["status"] == status, (
+            who,
+            method,
+            path,
+            answer.text,
+        )
+        assert answer.json["message"], (who, method, path)
         if status == 401:
-            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert answer.headers["WWW-Authenticate"] == "Bearer", (method, path)
         if status == 409:
-            assert answer.json["open_incident_id"] == opened["id"]
+            assert answer.json["open_incident_id"] == opened["id"], (method, path)
 
 
 def test_section_1_allow_head_and_options(api):
@@ -143,13 +148,14 @@ def test_section_1_allow_head_and_options(api):
         ("/me", "GET, HEAD, OPTIONS"),
     ):
         options = api("OPTIONS", path)
-        assert (options.status_code, options.headers["Allow"], options.data) == (204, allowed, b"")
+        answer = (options.status_code, options.headers["Allow"], options.data)
+        assert answer == (204, allowed, b""), path
         wrong = api("TRACE", path)
-        assert (wrong.status_code, wrong.headers["Allow"]) == (405, allowed)
+        assert (wrong.status_code, wrong.headers["Allow"]) == (405, allowed), path
         if "GET" in allowed:
             head, get = api("HEAD", path), api("GET", path)
-            assert (head.status_code, head.data) == (200, b"")
-            assert head.content_type == get.content_type == "application/json"
+            assert (head.status_code, head.data) == (200, b""), path
+            assert head.content_type == get.content_type == "application/json", path
 
 
 def test_section_5_of_the_interface_every_path_and_method_needs_a_key(app, stranger):

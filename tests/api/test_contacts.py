@@ -76,7 +76,7 @@ def test_a_monitor_names_contacts_and_an_unknown_one_is_named_with_its_index(api
     assert faults == {"alerts.7.value": ['There is no contact "Nobody".']}
     for name in ("\ud800", "a\x00b", "x" * (MAX_CONTACT_NAME + 1)):
         sent = MONITOR | {"alerts": [{"key": "contact", "value": name}]}
-        assert list(api.errors("POST", "/monitors", json=sent)) == ["alerts.0.value"]
+        assert list(api.errors("POST", "/monitors", json=sent)) == ["alerts.0.value"], name
     api.data("PATCH", f"/contacts/{id}", data={"name": "Store team"})
     assert api.get(f"/monitors/{monitor['id']}")["data"]["alerts"][1]["value"] == "Store team"
 

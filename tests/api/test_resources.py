@@ -268,7 +268,7 @@ def test_section_4_one_open_incident_for_each_monitor_and_none_for_an_unknown_on
     assert api.get("/incidents")["meta"]["total"] == 2
     for id in ("99", "0", "-1", "9" * 30):
         faults = api.errors("POST", "/incidents", data={"monitor_id": id, "started_at": START})
-        assert list(faults) == ["monitor_id"]
+        assert list(faults) == ["monitor_id"], id
 
 
 INCIDENTS = [

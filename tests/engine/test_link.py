@@ -271,7 +271,7 @@ def test_standings_are_heard_and_results_sent_once_while_the_file_cannot_be_writ
         for _ in range(4):
             link._turn()
         news = heard(link)
-        assert [type(one) for one in news] == [
+        assert [type(item) for item in news] == [
             Greeted,
             StandingsNews,
             AssignedNews,

@@ -48,9 +48,9 @@ class House:
     def owned(self):
         """How many shards each live checker owns; each shard has one owner."""
         living = [self.checkers[name] for name in sorted(self.checkers.keys() - self.gone)]
-        held = [number for one in living for number in one.tokens]
-        assert len(held) == len(set(held)), "nothing is owned twice"
-        return [len(one.tokens) for one in living]
+        numbers = [number for checker in living for number in checker.tokens]
+        assert len(numbers) == len(set(numbers)), "nothing is owned twice"
+        return [len(checker.tokens) for checker in living]
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_se
 def test_no_shard_moves_without_need(house):
     house.join("a", "b", "c")
     house.go_on(20)
-    before = {name: dict(one.tokens) for name, one in house.checkers.items()}
+    before = {name: dict(checker.tokens) for name, checker in house.checkers.items()}
     house.go_on(60)
-    assert {name: one.tokens for name, one in house.checkers.items()} == before
+    assert {name: checker.tokens for name, checker in house.checkers.items()} == before
 
 
 @pytest.mark.both_databases
@@ -187,7 +187,7 @@ def test_setting_the_clock_stops_no_checker(house, hours):
             monotonic(one, house.now + step, house.seconds)
         house.seconds += LOOK_SECONDS
     assert parts(house, 32, 32)
-    assert all(one.is_owned(house.now + step) for one in shards.read(1))
+    assert all(shard.is_owned(house.now + step) for shard in shards.read(1))
 
 
 @pytest.mark.both_databases
@@ -209,7 +209,7 @@ def test_each_place_has_its_own_shards(house):
     house.join("a")
     house.join("b", location="oslo")
     house.go_on(10)
-    assert [len(one.tokens) for one in house.checkers.values()] == [shards.count()] * 2
+    assert [len(checker.tokens) for checker in house.checkers.values()] == [shards.count()] * 2
     assert journal.location_id("oslo") != 1
     signs = db.session.query(HeartbeatRow).all()
     assert {sign.location for sign in signs} == {"default", "oslo"}

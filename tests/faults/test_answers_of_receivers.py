@@ -278,11 +278,11 @@ def mailed(
 
 
 @pytest.mark.parametrize(
-    ("said", "goodbye"),
-    [*((said, "lost") for said in MAIL), *(("plainly", bye) for bye in ("reset", "no", "garbage"))],
+    ("kind", "goodbye"),
+    [*((kind, "lost") for kind in MAIL), *(("plainly", bye) for bye in ("reset", "no", "garbage"))],
 )
-def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_path: Path) -> None:
-    reply, verdict = MAIL[said]
+def test_what_is_said_to_the_mail_itself_decides(kind: str, goodbye: str, tmp_path: Path) -> None:
+    reply, verdict = MAIL[kind]
 
     def serve(connection: Connection) -> None:
         connection.send(b"220 mail.test\r\n")

@@ -115,8 +115,8 @@ def headers(value: str) -> None:
 
 
 def redirect(value: str) -> None:
-    found = url.join(BASE, value)
-    compose.without_buster(found.url)
+    joined = url.join(BASE, value)
+    compose.without_buster(joined.url)
 
 
 def post_links(value: str) -> None:
@@ -140,11 +140,11 @@ def page_form(value: str) -> None:
 
 
 def remote_answer(value: str) -> None:
-    one = connection.RemoteConnection("http://other.example", "wkf_a_key", NETWORK)
-    told = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
-    one._note_clock(told)
-    connection._pause(told)
-    one._json(value.encode())
+    remote = connection.RemoteConnection("http://other.example", "wkf_a_key", NETWORK)
+    answer = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
+    remote._note_clock(answer)
+    connection._pause(answer)
+    remote._json(value.encode())
 
 
 def remote_record(value: str) -> None:

@@ -160,7 +160,7 @@ def test_an_older_one_is_told_what_to_do_and_before_the_first_migration_which_co
 
 def test_the_revisions_are_those_that_alembic_finds():
     script = ScriptDirectory(str(MIGRATIONS))
-    assert schema.revisions() == {found.revision for found in script.walk_revisions()}
+    assert schema.revisions() == {revision.revision for revision in script.walk_revisions()}
     assert schema.wanted() == script.get_current_head()
 
 

@@ -196,8 +196,8 @@ def test_a_database_that_repeats_its_url_in_a_refusal_has_no_password_printed(tm
     refusal = f'password "{password}" failed (postgresql://{url}/wakeful)'
     with closing(postgres_that_says(refusal)) as server:
         setting = f"postgresql://{url}:{server.port}/wakeful"
-        with printing(tmp_path / "instance", *words, DATABASE_URL=setting) as said:
-            printed = await_text(said, "cannot be used")
+        with printing(tmp_path / "instance", *words, DATABASE_URL=setting) as output:
+            printed = await_text(output, "cannot be used")
     assert planted.shown_in(printed) == []
 
 
@@ -216,8 +216,8 @@ def test_a_broker_that_repeats_its_url_in_a_refusal_has_no_password_printed(tmp_
     with closing(Listener(refuse)) as broker:
         settings = {"BATCH_KEY": planted["batch key"], "LOCATION": "eu"}
         settings["BROKER_URL"] = f"redis://:{password}@127.0.0.1:{broker.port}/0"
-        with printing(folder, *words, **settings) as said:
-            printed = await_text(said, "The broker cannot be used")
+        with printing(folder, *words, **settings) as output:
+            printed = await_text(output, "The broker cannot be used")
     assert planted.shown_in(printed) == []
 
 
@@ -226,8 +226,8 @@ def test_an_agent_whose_server_repeats_its_token_prints_no_secret(tmp_path):
     token = planted.new("agenttoken", "wka_")
     with closing(HttpSink()) as sink:
         sink.replies.default_factory = lambda: [Reply(401, act="echo")]
-        with printing(tmp_path / "agent", "agent", SERVER=sink.url, AGENT_TOKEN=token) as said:
-            printed = await_text(said, "not Wakeful's API (status 401)")
+        with printing(tmp_path / "agent", "agent", SERVER=sink.url, AGENT_TOKEN=token) as output:
+            printed = await_text(output, "not Wakeful's API (status 401)")
             assert any(token in one.headers["authorization"] for one in sink.requests)
     assert planted.shown_in(printed) == []
     assert (tmp_path / "agent" / "agent_key").read_text().strip() not in printed

@@ -47,9 +47,9 @@ def secrets(app, id):
     with app.app_context():
         row = db.session.get(MonitorRow, id)
         login = (row.request_auth_username, row.request_auth_password)
-        found = (row.request_headers, *login, row.request_body)
+        fields = (row.request_headers, *login, row.request_body)
         db.session.remove()
-    return found
+    return fields
 
 
 ALL = (HEADERS, "ada", "geheim", "a very secret body")
@@ -99,9 +99,9 @@ def test_the_forms_of_a_change_and_a_clone_ask_for_the_secrets_of_another_server
     for page in ("clone", "edit"):
         for changes in ({"verify_tls": False}, {"url": EVIL}):
             editor.open(f"/monitors/{monitor}/{page}").press("Save", **changes)
-            assert editor.status == 422
-    assert editor.text.count(AGAIN) >= 3
-    assert secrets(app, monitor) == ALL
+            assert editor.status == 422, (page, changes)
+            assert editor.text.count(AGAIN) >= 3, (page, changes)
+            assert secrets(app, monitor) == ALL, (page, changes)
     editor.open(f"/monitors/{monitor}/edit").press("Save", url=SAME)
     assert secrets(app, monitor) == ALL
     typed = {"request_auth_password": "typed", "request_headers[0][value]": HEADERS[0][1]}

@@ -278,6 +278,8 @@ def test_the_manual_names_every_event():
     manual = (Path(__file__).parents[2] / "docs" / "people.md").read_text()
     assert [event for event in SecurityEvent if f"| `{event}` |" not in manual] == []
     filtered = re.search(r"failregex = (.+)", manual)[1].replace("<ADDR>", r"\S+")
-    failures = {one for one in SecurityEvent if one.endswith((".failed", ".wrong", ".throttled"))}
+    failures = {
+        event for event in SecurityEvent if event.endswith((".failed", ".wrong", ".throttled"))
+    }
     line = "security event={} who=person:1 address=192.0.2.7"
-    assert {one for one in SecurityEvent if re.search(filtered, line.format(one))} == failures
+    assert {event for event in SecurityEvent if re.search(filtered, line.format(event))} == failures

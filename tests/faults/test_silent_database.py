@@ -231,8 +231,10 @@ def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relaye
     findings = list(examine(relayed, relayed_settings))
     assert [one.subject for one in findings if one.fault][:2] == ["database", "not examined"]
     commands = [["key", "list"], ["db", "upgrade"], ["checker"], ["worker"]]
-    for process in [Running(words, environ_of(relayed_settings)) for words in commands]:
-        with process.stdout as printed:
-            said = printed.read()
-        assert process.wait(90) == 1
-        assert said.strip().splitlines()[-1].startswith("The database cannot be used: ")
+    environ = environ_of(relayed_settings)
+    for words, process in [(words, Running(words, environ)) for words in commands]:
+        with process.stdout as stdout:
+            printed = stdout.read()
+        assert process.wait(90) == 1, (words, printed)
+        last = printed.strip().splitlines()[-1]
+        assert last.startswith("The database cannot be used: "), (words, printed)

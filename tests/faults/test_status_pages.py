@@ -72,9 +72,9 @@ def test_a_wrong_token_tells_nothing_of_pages_that_strangers_cannot_read(
                 for slug in ("unknown", "closed", "secret")
             ]
             answers.append(client.open(f"/{purpose}/1-1-0-0-0", method=method, **OWN))
-            assert {answer.status_code for answer in answers} == {404}
-            assert len({answer.data for answer in answers}) == 1
-            assert "Falcon" not in answers[0].text
+            assert {answer.status_code for answer in answers} == {404}, (purpose, method)
+            assert len({answer.data for answer in answers}) == 1, (purpose, method)
+            assert "Falcon" not in answers[0].text, (purpose, method)
     make_page(app)
     answer = client.get("/status/example/confirm/1-1-0-0-0")
     assert answer.status_code == 404

@@ -213,7 +213,7 @@ def test_doctor_says_in_which_way_it_cannot_be_read(app, whole):
         sentences = [finding.sentence for finding in findings(app)]
         sentences = [sentence for sentence in sentences if "message of delivery" in sentence]
         assert len(sentences) == (why is not None), kind
-        assert all(why in sentence for sentence in sentences)
+        assert all(why in sentence for sentence in sentences), (kind, sentences)
 
 
 def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):

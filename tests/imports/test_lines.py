@@ -15,7 +15,10 @@ CONTEXT = FormContext(contact_known=lambda name: name in ("Ops", "Shop team"))
 
 
 def rows(text):
-    return [judge(one, ImportDefaults(), CONTEXT) for one in files.read(text.encode()).candidates]
+    return [
+        judge(candidate, ImportDefaults(), CONTEXT)
+        for candidate in files.read(text.encode()).candidates
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,7 @@ def test_a_header_row_names_columns_in_any_order():
     )
     reading = files.read(text.encode())
     assert reading.remarks == ("Ignored columns: Colour.",)
-    shop, blog = (judge(one, ImportDefaults(), CONTEXT) for one in reading.candidates)
+    shop, blog = (judge(candidate, ImportDefaults(), CONTEXT) for candidate in reading.candidates)
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.position == "Line 4"

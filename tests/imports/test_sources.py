@@ -32,7 +32,10 @@ RECHECKS = (
 
 
 def judged(reading):
-    return {one.name: judge(one, ImportDefaults(), FormContext()) for one in reading.candidates}
+    return {
+        candidate.name: judge(candidate, ImportDefaults(), FormContext())
+        for candidate in reading.candidates
+    }
 
 
 def sample(name):

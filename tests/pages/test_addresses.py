@@ -17,7 +17,7 @@ def test_a_slash_at_the_end_leads_to_the_address_without_it(app: Flask, client: 
     make_page(app, [make_shown(app)])
     for path in ("/status", "/status/example", "/status/nobody"):
         answer = client.get(f"{path}/", base_url="http://localhost/folder")
-        assert answer.status_code == 308
+        assert answer.status_code == 308, path
         assert urljoin(f"{path}/", answer.headers["Location"]) == path
         assert urljoin(f"/folder{path}/", answer.headers["Location"]) == f"/folder{path}"
     for path in (
@@ -26,7 +26,7 @@ def test_a_slash_at_the_end_leads_to_the_address_without_it(app: Flask, client: 
     ):  # fmt: skip
         answer = client.get(path)
         assert answer.status_code == 404, path
-        assert "Location" not in answer.headers
+        assert "Location" not in answer.headers, path
 
 
 def test_whoever_stands_at_the_door_of_a_page_sees_its_theme(app: Flask, client: FlaskClient):

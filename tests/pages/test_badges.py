@@ -38,8 +38,8 @@ def test_a_badge_says_name_and_state_in_words_that_stand_out_in_a_colour_of_its_
         assert (root.get("role"), root.get("aria-label")) == ("img", f"Shop 1: {state}")
         boxes = [box.get("fill") for box in root.find(f"{SVG}g").iter(f"{SVG}rect")]
         [ink] = [group.get("fill") for group in root.iter(f"{SVG}g") if group.get("fill")]
-        assert len(boxes) == 2
-        assert all(contrast(ink, box) >= 4.5 for box in boxes)
+        assert len(boxes) == 2, state
+        assert all(contrast(ink, box) >= 4.5 for box in boxes), (state, ink, boxes)
     assert len({badges.COLOURS[state] for state in ComponentState}) == len(ComponentState)
 
 

@@ -183,8 +183,8 @@ def test_a_post_about_a_monitor_that_is_down_has_major_impact():
 
 def test_ended_posts_and_cancelled_maintenance_are_left_out():
     ended = (incident_post(state=PostState.RESOLVED), planned_post(state=PostState.COMPLETED))
-    found = read(summary(page(posts=ended, windows=(replace(window(), cancelled=True),))))
-    assert (found.incidents, found.scheduled_maintenances) == ([], [])
+    shown = read(summary(page(posts=ended, windows=(replace(window(), cancelled=True),))))
+    assert (shown.incidents, shown.scheduled_maintenances) == ([], [])
 
 
 def test_planned_posts_and_windows_are_scheduled_maintenance_once_each():
@@ -239,7 +239,7 @@ def test_an_unknown_monitor_makes_the_indicator_minor_and_hides_no_outage():
     unknown = component(2, ComponentState.UNKNOWN)
     for state in (PageState.OPERATIONAL, PageState.MAINTENANCE):
         status = read(summary(page(state=state, components=(component(1), unknown)))).status
-        assert status == {"indicator": "minor", "description": SOME_UNKNOWN}
+        assert status == {"indicator": "minor", "description": SOME_UNKNOWN}, state
     components = (component(1, ComponentState.OUTAGE), unknown)
     status = read(summary(page(state=PageState.MAJOR_OUTAGE, components=components))).status
     assert status["indicator"] == "critical"

@@ -48,7 +48,7 @@ def test_it_says_the_state_in_words_and_leads_to_the_page():
         shown = read(make(a_page(state=state)))
         assert SENTENCES[state] in shown.text
         [link] = [attributes for tag, attributes in shown.tags if tag == "a"]
-        assert (link["href"], link["target"], link["rel"]) == (LINK, "_blank", "noopener")
+        assert (link["href"], link["target"], link["rel"]) == (LINK, "_blank", "noopener"), state
 
 
 def test_it_has_one_script_and_no_style_of_its_own():

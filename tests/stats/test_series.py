@@ -86,8 +86,8 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None
         (start + HOUR_MS, end + HOUR_MS, None),  # its end is in neither
         (start, start + 9000, "false_alarm"),
     ]
-    seen = between(ChartSpan(start, end, HOUR_MS), pieces, incidents)
-    told = figures(start, end, {1: pieces}, {1: incidents})[1]
+    shown = between(ChartSpan(start, end, HOUR_MS), pieces, incidents)
+    report = figures(start, end, {1: pieces}, {1: incidents})[1]
     names = (
         "uptime",
         "downtime",
@@ -98,9 +98,9 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None
         "incidents",
         "mttr",
     )
-    assert {name: seen[name] for name in names} == {name: told[name] for name in names}
-    times = seen["response_time"]
-    assert (times["avg"], times["p95"]) == (told["avg"], told["p95"])
+    assert {name: shown[name] for name in names} == {name: report[name] for name in names}
+    times = shown["response_time"]
+    assert (times["avg"], times["p95"]) == (report["avg"], report["p95"])
 
 
 def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> None:

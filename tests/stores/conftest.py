@@ -35,7 +35,7 @@ def at_once(core: Flask, settings: Settings, store: LocalStore) -> AtOnce:
     def run(acts: Sequence[Act]) -> list[Any]:
         together = Barrier(len(acts))
 
-        def one(act: Act) -> Any:
+        def begin(act: Act) -> Any:
             with core.app_context():
                 together.wait()
                 try:
@@ -46,8 +46,8 @@ def at_once(core: Flask, settings: Settings, store: LocalStore) -> AtOnce:
                     return None
 
         with ThreadPoolExecutor(len(acts)) as pool:
-            found = list(pool.map(one, acts))
+            returned = list(pool.map(begin, acts))
         db.session.rollback()  # what was read before the threads wrote is another moment's truth
-        return found
+        return returned
 
     return run

@@ -541,7 +541,7 @@ def test_a_list_that_comes_whole_is_paged_here() -> None:
     with reached(server) as url:
         store = remote_store(url, KEY)
         page = store.monitors.list(MonitorQuery(page=120, per_page=25, sort="asc"))
-        assert [one.name for one in page.items][:1] == ["m02975"]
+        assert [monitor.name for monitor in page.items][:1] == ["m02975"]
         assert (len(page.items), page.total, page.more) == (25, 3_000, False)
         assert len(store.monitors.refs(limit=20_000)) == 3_000
     assert len(server.seen) == 2

@@ -79,8 +79,8 @@ def until(core, look, seconds=60):
     deadline = datetime.now(UTC) + timedelta(seconds=seconds)
     while datetime.now(UTC) < deadline:
         with core.app_context():
-            if found := look():
-                return found
+            if result := look():
+                return result
         pause.wait(0.02)
     raise AssertionError(f"not within {seconds} s: {look}")
 

@@ -156,17 +156,17 @@ class Figures(Places):
         """Seconds in each state in all figures that people are shown, which must agree."""
         now = at(until)
         self.store.now = lambda: now
-        found = [self._of_statistics(range_) for range_ in ("24h", "90d")]
+        figures = [self._of_statistics(range_) for range_ in ("24h", "90d")]
         (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
-        found.append(self._sum(listed.hours))
+        figures.append(self._sum(listed.hours))
         midnight = to_ms(now) // DAY_MS * DAY_MS
         day = [midnight, midnight + DAY_MS]
         (days,) = rollups.KeptDays().read([self.id], [now.date()], day, now).values()
         since = days.since.get(0, (0, 0, 0, 0))
-        found.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
-        whole = found[0]
-        for other in found[1:]:  # hours are rounded
-            assert all(abs(a - b) <= 2 for a, b in zip(whole, other, strict=True)), found
+        figures.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
+        whole = figures[0]
+        for other in figures[1:]:  # hours are rounded
+            assert all(abs(a - b) <= 2 for a, b in zip(whole, other, strict=True)), figures
         return dict(zip(STATES, whole, strict=True))
 
     def _of_statistics(self, range_):

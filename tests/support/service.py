@@ -121,7 +121,7 @@ def eventually(look: Callable[[], T | None], what: str, seconds: float = 90) -> 
 
 def parts(service):
     """The process ids of the supervisor's children by name; ``zombies`` among them is a fault."""
-    found = {}
+    ids = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
@@ -130,7 +130,7 @@ def parts(service):
             continue
         if int(fields[1]) == service.process.pid:
             if fields[0] == "Z":
-                found["zombies"] = int(path.parent.name)
+                ids["zombies"] = int(path.parent.name)
             elif name[0] == "wakeful" and len(name) == 2:
-                found[name[1]] = int(path.parent.name)
-    return found
+                ids[name[1]] = int(path.parent.name)
+    return ids

@@ -132,15 +132,15 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
     if not results:
         return part.state
     last = results[-1]
-    known = {name: getattr(last, name) for name in SHARED} | {
+    columns = {name: getattr(last, name) for name in SHARED} | {
         "status_since": results[0].checked_at, "domain": "example.com",
         "ssl_expires_at": last.checked_at + timedelta(days=62),
         "ssl_fingerprint": SEEN["tls"][0]["sha256"],
     }  # fmt: skip
     if part.outages:
         ago, length = min(part.outages)
-        known["status_since"] = now() - timedelta(seconds=ago - (length or 0))
-    return known | part.state
+        columns["status_since"] = now() - timedelta(seconds=ago - (length or 0))
+    return columns | part.state
 
 
 def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:

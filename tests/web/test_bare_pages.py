@@ -99,7 +99,7 @@ def test_all_that_match_are_all_whatever_the_pages_of_the_server(over, style, la
     while "Pausing monitors" in editor.text:
         editor.press("Continue")
     assert "40 monitors paused." in editor.text
-    assert sum(one["pause"] for one in server.monitors.values()) == 40
+    assert sum(monitor["pause"] for monitor in server.monitors.values()) == 40
     editor.open("/monitors/new").press("Save", url="http://new.test/", name="New")
     assert "New saved." in editor.text
     assert len(server.monitors) == 41

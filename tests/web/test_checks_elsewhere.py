@@ -409,15 +409,15 @@ def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkey
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
     dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
     gone, _token = place(app, "gone", seen=now() - 10 * SECOND)
-    for places_, said in (
+    for places_, sentence in (
         ([dead], r"Its place Dead office has brought no result, and was last heard from 2\d seconds"
                  r" ago\. If a result comes later, it is among the monitor's checks\."),
         ([dead, gone], r"Its places Dead office, gone have brought no result, and were last heard"
                        r" from 1.*"),
     ):  # fmt: skip
         answer = api("POST", f"/monitors/{make_monitor(app, places=places_).id}/check")
-        assert answer.status_code == 503
-        assert re.fullmatch(said, answer.json["message"])
+        assert answer.status_code == 503, places_
+        assert re.fullmatch(sentence, answer.json["message"]), answer.json
 
 
 def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
@@ -466,7 +466,7 @@ def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
         def now(cls, zone):
             return datetime.now(zone) + set_by * SECOND
 
-    with clicked(app, of_oslo) as told:
+    with clicked(app, of_oslo) as clicks:
         eventually(lambda: any(asked(app, of_oslo)), "the request")
         (before,) = asked(app, of_oslo)
         monkeypatch.setattr(elsewhere, "datetime", Set)
@@ -475,7 +475,7 @@ def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
         assert is_fresh(again, Set.now(UTC))
         assert not is_fresh(before, Set.now(UTC))
         record(app, of_oslo, "oslo", again + SECOND)
-        assert told.result(60).location == "oslo"
+        assert clicks.result(60).location == "oslo"
 
 
 def request(app, monitor_id, place_id, patience, moment):
@@ -532,10 +532,10 @@ def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app, oslo, of_oslo)
 def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app, of_oslo):
     """The clock was set back since."""
     record(app, of_oslo, "oslo", now() + timedelta(minutes=30))
-    with clicked(app, of_oslo) as told:
+    with clicked(app, of_oslo) as clicks:
         eventually(lambda: any(asked(app, of_oslo)), "the request")
         record(app, of_oslo, "oslo", now() + SECOND, "down")
-        assert told.result(60).verdict is Verdict.DOWN
+        assert clicks.result(60).verdict is Verdict.DOWN
 
 
 def test_a_result_that_was_there_before_the_request_is_no_answer(app, oslo, of_oslo):
@@ -544,12 +544,12 @@ def test_a_result_that_was_there_before_the_request_is_no_answer(app, oslo, of_o
     """
     before = now() + 5 * SECOND
     record(app, of_oslo, "oslo", before)
-    with clicked(app, of_oslo) as told:
+    with clicked(app, of_oslo) as clicks:
         eventually(lambda: any(asked(app, of_oslo)), "the request")
         (at,) = asked(app, of_oslo)
         assert before < at <= before + SECOND
         record(app, of_oslo, "oslo", before + SECOND, "down")
-        assert told.result(60).verdict is Verdict.DOWN
+        assert clicks.result(60).verdict is Verdict.DOWN
     with app.app_context(), writing() as session:
         again = recorder.ask(session, of_oslo, [oslo], now(), 40 * SECOND)[oslo]
     assert again > before + SECOND, "seconds later it is no double click"

@@ -64,13 +64,13 @@ def test_values_are_shown_masked_and_stay_when_the_mask_is_sent_back(app, editor
 def test_what_is_wrong_is_said_and_nothing_is_stored(app, editor):
     add(app, "Night shift")
     contact = add(app, "Shop team", MAIL)
-    for typed, said in (
+    for typed, fault in (
         ({"name": "Night SHIFT"}, "This is already in use. Choose another one."),
         ({"channels[0][value]": "nobody"}, "This is not an email address."),
     ):
         editor.open(f"/contacts/{contact.id}/edit").press("Save", **typed)
-        assert (editor.status, said in editor.text) == (422, True)
-        assert contacts(app)[1] == contact
+        assert (editor.status, fault in editor.text) == (422, True), typed
+        assert contacts(app)[1] == contact, typed
 
 
 def test_a_monitor_picks_contacts_by_ticking_them(app, editor):

@@ -74,12 +74,12 @@ def test_a_stored_password_goes_to_no_other_server(app, admin, mail):
     before = stored(app)
     for change in ({"host": "mail.evil.example"}, {"user": "other"}):
         admin.open("/settings/email").press("Save", **change)
-        assert (admin.status, "Enter the password again" in admin.text) == (422, True)
-        assert stored(app) == before
+        assert (admin.status, "Enter the password again" in admin.text) == (422, True), change
+        assert stored(app) == before, change
 
 
 def test_a_fault_is_told_beside_its_field(app, admin, mail):
-    for field, value, said in (
+    for field, value, fault in (
         ("host", "", "This field is required"),
         ("host", "smtp://mail.example.com", "Enter a host name or an IP address"),
         ("host", "user@host", "Enter a host name or an IP address"),
@@ -88,8 +88,8 @@ def test_a_fault_is_told_beside_its_field(app, admin, mail):
         ("password", "alone", "A password needs a user name."),
     ):
         set_up(admin, mail, **{field: value})
-        assert (admin.status, said in admin.text) == (422, True), field
-        assert stored(app) is None
+        assert (admin.status, fault in admin.text) == (422, True), (field, value)
+        assert stored(app) is None, (field, value)
 
 
 @pytest.mark.settings(smtp_url="smtp://me:hunter2hunter@mail.example.com?from=a@b.example")
@@ -160,4 +160,4 @@ def test_a_server_is_read_as_it_was_written(tls):
     ):
         sender = "Wäkeful & co <a+b@example.com>"
         server = Server(host, 2525, sender, user, password, tls)
-        assert smtp.parse(smtp.compose(server)) == server
+        assert smtp.parse(smtp.compose(server)) == server, host

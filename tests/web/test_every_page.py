@@ -199,8 +199,8 @@ def test_every_page_fits_a_desktop_and_a_phone_and_everybody(place, chromium, ki
 @pytest.mark.more
 @pytest.mark.parametrize(("kind", "name"), SIGHTS)
 def test_every_page_fits_the_other_screens_themes_and_fonts(place, chromium, kind, name):
-    found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name], rest=True)
-    assert not found, "\n".join(found)
+    faults = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name], rest=True)
+    assert not faults, "\n".join(faults)
 
 
 # What is wrong with a page, with the start of what is said of it.

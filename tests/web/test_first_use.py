@@ -32,7 +32,7 @@ def test_a_bare_host_is_enough_for_a_monitor(app, editor):
         editor.open("/monitors/new").press("Save", url=typed)
         monitor = stored(app)[-1]
         assert (monitor.url, monitor.name) == (f"https://{typed}", name)
-        assert monitor.ssl_alert_days == 14
+        assert monitor.ssl_alert_days == 14, typed
     page = editor.open("/monitors/new?url=https://shop.example.com/a").page.text
     assert 'value="shop.example.com/a"' in page, "the name follows without a script too"
 
@@ -47,7 +47,7 @@ def test_no_certificate_is_warned_about_where_nobody_chose_it_and_there_is_none(
         ("http://127.0.0.1:9/a", {"ssl_alert_days": "30"}),  # it may redirect to HTTPS
     ):
         editor.open("/monitors/new").press("Save", url=url, **more)
-    assert [one.ssl_alert_days for one in stored(app)] == [None, None, 30]
+    assert [monitor.ssl_alert_days for monitor in stored(app)] == [None, None, 30]
     make_monitor(app, url="https://127.0.0.1:9/", ssl_alert_days=14)
     editor.open("/monitors/4/edit").press("Save", url="tcp://127.0.0.1:10")
     assert stored(app)[3].ssl_alert_days is None, "it became one without"

@@ -112,8 +112,8 @@ def test_a_list_that_is_not_known_is_replaced_as_a_whole_or_not_at_all(
         server.style, server.sent = style, []
         editor.open("/monitors/1/edit").press("Save", **row)
         assert editor.status == 422, style
-        assert "This would replace all that this server has stored" in editor.text
-        assert server.sent == []
+        assert "This would replace all that this server has stored" in editor.text, style
+        assert server.sent == [], style
         editor.press("Save", **row, **{f"replace_{name}": True})
         assert sent(server) == row, style
 
@@ -212,8 +212,8 @@ def test_pause_is_read_and_sent_as_the_server_takes_it(opened: Opened) -> None:
         server.style = Style(pause=pause, pause_values=frozenset({"1", "0"}))
         editor.open("/monitors/1").press("Pause")
         assert sent(server) == {"pause": "1"}, pause
-        assert "Shop paused." in editor.text
-        assert "Pause" not in buttons(editor)
+        assert "Shop paused." in editor.text, pause
+        assert "Pause" not in buttons(editor), pause
         editor.press("Resume")
         assert sent(server) == {"pause": "0"}, pause
 
@@ -241,7 +241,7 @@ def test_a_second_press_makes_no_second_monitor(opened: Opened, shows: bool) -> 
         typed = dict(form.values) | {"url": f"https://{written}.test/", "name": written}
         for _press in range(2):
             editor.client.post("/monitors/new", data=typed, headers={"Origin": "http://localhost"})
-        names = [one["name"] for one in server.monitors.values()]
+        names = [monitor["name"] for monitor in server.monitors.values()]
         assert names.count(written) == 1, names
 
 

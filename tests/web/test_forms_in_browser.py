@@ -189,7 +189,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         page.get_by_role("button", name="Apply"),
     )
     expect(action).to_be_hidden()
-    for choice, names, typed, told, row, shows in (
+    for choice, names, typed, message, row, shows in (
         ("pause", "Alpha Beta", None, "2 monitors paused.", "Alpha", "Paused"),
         ("tag", "Alpha Gamma", "prod", "2 monitors tagged.", "Gamma", "prod"),
     ):
@@ -199,9 +199,9 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         if typed:
             page.get_by_label("Tag", exact=True).fill(typed)
         apply.click()
-        expect(page.get_by_text(told)).to_be_visible()
+        expect(page.get_by_text(message)).to_be_visible()
         expect(page.get_by_role("row").filter(has_text=row)).to_contain_text(shows)
-        assert page.url.endswith("/monitors?sort_by=name&sort=asc")
+        assert page.url.endswith("/monitors?sort_by=name&sort=asc"), choice
     page.get_by_label("Select all on this page").check()
     expect(page.get_by_text("3 selected")).to_be_visible()
     action.select_option("interval")

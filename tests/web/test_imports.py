@@ -238,7 +238,7 @@ def test_a_shared_notification_becomes_a_contact_once(app, editor, monkeypatch):
         editor.press("Continue")
     store = store_of(app)
     assert list(store.contacts.names()) == ["Ops Slack"]
-    alerts = {one.name: one.alerts for one in store.monitors.list(MonitorQuery()).items}
+    alerts = {monitor.name: monitor.alerts for monitor in store.monitors.list(MonitorQuery()).items}
     assert alerts["Shop"][0] == alerts["Database"][0] == Pair("contact", "Ops Slack")
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created" not in editor.text, "the same channels are there"

@@ -40,8 +40,8 @@ def test_what_a_key_cannot_be_bound_to_is_named_and_nothing_is_lost(editor):
         ("tag", "a,b", "without a comma"),
     ):
         editor.open("/keys").press("Create key", name="CI", **{field: value})
-        assert (editor.status, sentence in editor.text) == (422, True)
-        assert "CI" in editor.page.text
+        assert (editor.status, sentence in editor.text) == (422, True), sentence
+        assert "CI" in editor.page.text, sentence
     networks = ", ".join(f"10.0.{n}.0/24" for n in range(50))
     assert editor.press("Create key", networks=networks, tag="").status == 201
 

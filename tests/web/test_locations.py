@@ -174,7 +174,7 @@ def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_pla
     make_monitor(app, name="Seen from here")
     assert "If a place falls silent, nobody is notified." in editor.open(PAGE).text
     channels = [{"key": "webhook", "value": "https://ops.test/"}]
-    fields = {"name": "Ops", "channels": [Pair(**one) for one in channels], "default": True}
+    fields = {"name": "Ops", "channels": [Pair(**channel) for channel in channels], "default": True}
     store_of(app).contacts.create(fields)
     editor.open(PAGE).hides("nobody is notified").shows("these contacts are notified: Ops")
     monitors = "/monitors?location=oslo"
@@ -190,8 +190,8 @@ def test_a_monitor_is_given_places_and_their_rule(app, editor):
     make_place(app)
     assert "More than half of the places" in editor.open(f"/monitors/{monitor.id}/edit").text
     editor.press("Save", locations=["default", "oslo"], location_rule="any")
-    found = store_of(app).monitors.get(monitor.id)
-    assert (found.locations, found.location_rule) == (("default", "oslo"), "any")
+    saved = store_of(app).monitors.get(monitor.id)
+    assert (saved.locations, saved.location_rule) == (("default", "oslo"), "any")
 
 
 def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
@@ -200,8 +200,8 @@ def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
 
     def apply(action, **typed):
         editor.open("/monitors").press("Apply", ids=ids, action=action, **typed)
-        found = [store_of(app).monitors.get(int(id)) for id in ids]
-        return {(one.locations, one.location_rule) for one in found}
+        monitors = [store_of(app).monitors.get(int(id)) for id in ids]
+        return {(monitor.locations, monitor.location_rule) for monitor in monitors}
 
     assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}
     assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}

@@ -115,7 +115,7 @@ PAGES = [
      "/status-pages/{page}/posts/{post}/edit", "/status-pages/{page}/posts/{post}/updates/1"),
 ]  # fmt: skip
 STEPS = 4  # a run has a lie in every fourth part of an answer; the long run has the others
-QUARTERS = [0, *(pytest.param(one, marks=pytest.mark.more) for one in range(1, STEPS))]
+QUARTERS = [0, *(pytest.param(quarter, marks=pytest.mark.more) for quarter in range(1, STEPS))]
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_contacts_monitors_windows_and_imports_are_written_on_the_remote_server(
         page = remote.client.post(form.action, data={**dict(form.values), "file": (file, "kuma")})
     remote._take(page)
     remote.press("Create 4 monitors").shows("4 monitors created")
-    assert sum(one.paused for one in store.monitors.list(MonitorQuery()).items) == 1
+    assert sum(monitor.paused for monitor in store.monitors.list(MonitorQuery()).items) == 1
     remote.open("/contacts/1/delete").press("Delete contact", force=True)
     assert store.monitors.get(shop.id).alerts == ()
 
@@ -124,8 +124,8 @@ def test_pages_say_that_an_incident_was_found_late(app, remote):
     monitor = make_monitor(app, created_at=midnight, updated_at=midnight)
     began = midnight + timedelta(hours=10, minutes=4)
     ended = began + timedelta(minutes=37)
-    seen = {"found_late": True, "seen_by": ["Oslo"]}
-    incident = make_incident(app, monitor, started_at=began, ended_at=ended, **seen)
+    late = {"found_late": True, "seen_by": ["Oslo"]}
+    incident = make_incident(app, monitor, started_at=began, ended_at=ended, **late)
     here = Visitor(app).let_in(make_person(app, "viewer"))
     for visitor in (here, remote):
         for page in (
@@ -136,7 +136,7 @@ def test_pages_say_that_an_incident_was_found_late(app, remote):
         ):
             shown = visitor.open(page).text
             assert "Found by results that came late. Nobody was alerted." in shown, page
-            assert "Oslo" in shown
+            assert "Oslo" in shown, page
 
 
 def test_what_pages_show_is_the_remote_servers(app, remote):
@@ -172,8 +172,8 @@ def test_what_pages_show_is_the_remote_servers(app, remote):
     assert "Blog" not in remote.text
 
     start = now() - timedelta(days=1)
-    seen = {"verdict": Verdict.UP, "monitor_id": shop, "response_time": 77}
-    keep_results(app, [Result(start + timedelta(minutes=minute), **seen) for minute in range(5)])
+    check = {"verdict": Verdict.UP, "monitor_id": shop, "response_time": 77}
+    keep_results(app, [Result(start + timedelta(minutes=minute), **check) for minute in range(5)])
     span = f"from={iso(start)}&to={iso(start + timedelta(hours=1))}"
     remote.open(f"/monitors/{shop}?{span}").shows("Response time: 77 ms on average", "Zoom out")
     assert "None: Up all day" in remote.open(f"/monitors/{shop}/days/{start:%Y-%m-%d}").text
@@ -232,7 +232,7 @@ def test_markers_are_the_remote_servers(app, remote):
     assert "shop v2.1" in remote.open("/monitors/1").page.text
     assert "Deployed 5 minutes before: shop v2.0" in remote.open("/incidents/1").text
     remote.open("/markers/1/delete").press("Delete this marker")
-    assert [one.name for one in markers.list(MarkerQuery()).items] == ["shop v2.0"]
+    assert [marker.name for marker in markers.list(MarkerQuery()).items] == ["shop v2.0"]
 
 
 def test_a_dashboard_with_a_key_of_a_tag_shows_its_monitors_and_leaves_out_the_rest(app, over):
@@ -253,4 +253,4 @@ def test_a_dashboard_with_a_key_of_a_tag_shows_its_monitors_and_leaves_out_the_r
     for path in ("/contacts", "/status-pages", "/markers", "/maintenance", "/reports"):
         assert f'href="{path}"' not in places, path
         assert editor.open(path).status == 403, path
-        assert "bound to the tag prod" in editor.text
+        assert "bound to the tag prod" in editor.text, path

@@ -134,7 +134,7 @@ def test_lines_and_headings_are_dragged_by_their_handles(app, visit, three):
     expect(page.get_by_text("Our shop saved.")).to_be_visible()
     _, blog, mail = three
     assert stored(app).monitors == (mail, blog), "the heading takes what it passes into its group"
-    assert [(one.name, one.monitors) for one in stored(app).groups] == [("Ours", (blog,))]
+    assert [(group.name, group.monitors) for group in stored(app).groups] == [("Ours", (blog,))]
 
 
 @DESKTOP

@@ -220,8 +220,8 @@ def test_a_lying_key_does_not_log_in(app, owner):
         vars(key).update(lie)
         visitor = use(half(app), key)
         assert visitor.status == 422, lie
-        assert "The passkey could not be verified. Try again." in visitor.text
-        assert not is_in(visitor)
+        assert "The passkey could not be verified. Try again." in visitor.text, lie
+        assert not is_in(visitor), lie
 
 
 def test_nonsense_is_refused_with_a_sentence(app, owner):

@@ -43,7 +43,7 @@ def late(admin, clock):
 
 
 def emails(app):
-    return {one.email for one in access_of(app).people.all()}
+    return {person.email for person in access_of(app).people.all()}
 
 
 def carried(visitor):

@@ -261,7 +261,7 @@ def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_o
         mail.send_second_factor = lambda *args: (tell(*args), sent.set())[0]
         mail.notify_of_second_factor("ada@example.org", "A passkey was added.")
     assert sent.wait(60)
-    assert [one["Subject"] for one in sink.mails] == ["The second factor of your Wakeful account"]
+    assert [mail["Subject"] for mail in sink.mails] == ["The second factor of your Wakeful account"]
     release.set()
     lines = [one.getMessage() for one in caplog.records if one.name == "app.stores.mail"]
     assert lines == [

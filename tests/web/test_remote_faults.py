@@ -251,7 +251,7 @@ def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(app, over):
         tab = editor.open(f"{one}{page}")
         elsewhere = another_tab(editor)
         elsewhere.open("/").press("Switch", server=list(addresses(editor))[1])
-        assert elsewhere.path == f"{two}/"
+        assert elsewhere.path == f"{two}/", page
         first.asked, second.asked = [], []
         tab.press(button, **typed)
         assert tab.status == 200, page
@@ -276,9 +276,9 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(app, over):
     form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
     for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
         answer = editor.client.post(path, data=dict(form.values) | {"cause": "typed before"})
-        assert answer.status_code == status
-        assert "typed before" in answer.text, "it is kept"
-        assert "server" in answer.text
+        assert answer.status_code == status, path
+        assert "typed before" in answer.text, f"{path}: it is kept"
+        assert "server" in answer.text, path
     stranger = Visitor(editor.client.application).open("/on/gone/monitors")
     assert stranger.status == 404
     assert "127.0.0.1" not in stranger.text, "who is not logged in learns of no server"
@@ -298,15 +298,15 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
     store = store_behind(editor)
-    for known in (store.me._extent, None):
-        store.me._extent, store.me._asked_at = known, -1e9  # it is time to ask again
+    for extent in (store.me._extent, None):
+        store.me._extent, store.me._asked_at = extent, -1e9  # it is time to ask again
         server.gone = True
-        assert another_tab(editor).open("/monitors").status == 503
+        assert another_tab(editor).open("/monitors").status == 503, extent
         server.gone = False
-        assert editor.press("Save", tags="prod, new", timeout="7").status == 200
+        assert editor.press("Save", tags="prod, new", timeout="7").status == 200, extent
         kept = store_of(app).monitors.get(monitor.id)
-        assert (kept.tags, kept.timeout) == (("prod", "new"), 7)
-        assert "Reports" in editor.text
+        assert (kept.tags, kept.timeout) == (("prod", "new"), 7), extent
+        assert "Reports" in editor.text, extent
         editor.open(f"/monitors/{monitor.id}/edit")
 
 
@@ -387,7 +387,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(over):
     editor.hides("Status pages", "Post on a status page")
     for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
         assert editor.open(path).status == 404, path
-        assert "The server behind this dashboard does not have this." in editor.text
+        assert "The server behind this dashboard does not have this." in editor.text, path
     assert editor.open("/status-pages/templates").status == 404
     places = editor.open("/jump").page.text
     assert 'href="/incidents"' in places

@@ -145,7 +145,7 @@ def test_a_report_is_of_a_tag_and_says_what_happened_and_who_made_it(app, viewer
 def test_figures_that_begin_within_the_month_say_since_when(app, viewer):
     row = make_monitor(app, name="Young", interval=3600, created_at=OCTOBER)
     late = OCTOBER + 11 * 24 * HOUR
-    keep_results(app, [one for one in october(row.id) if one.checked_at >= late])
+    keep_results(app, [result for result in october(row.id) if result.checked_at >= late])
     assert "Since 12 Oct" in viewer.open("/reports?month=2026-10").text
 
 

@@ -173,8 +173,8 @@ def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured,
         tokens = [logins.begin(1) for _ in range(4)]
     act = logins.by_code if how == "code" else logins.by_recovery_code
     code = secured.phone.code() if how == "code" else secured.codes[0]
-    found = at_once(app, act, *((token, code) for token in tokens))
-    assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
+    outcomes = at_once(app, act, *((token, code) for token in tokens))
+    assert sum(not isinstance(outcome, WakefulError) for outcome in outcomes) == 1, outcomes
 
 
 @pytest.mark.both_databases
@@ -182,8 +182,8 @@ def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
     with app.app_context():
         token = access.half_logins.begin(1)
     choices = [(token, code) for code in secured.codes[:4]]
-    found = at_once(app, access.half_logins.by_recovery_code, *choices)
-    assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
+    outcomes = at_once(app, access.half_logins.by_recovery_code, *choices)
+    assert sum(not isinstance(outcome, WakefulError) for outcome in outcomes) == 1, outcomes
     with app.app_context():
         assert access.factors.of(1).codes_left == 9, "the others keep their codes"
 
@@ -249,8 +249,8 @@ def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured
 def test_guesses_at_once_all_count(app, access, secured):
     with app.app_context():
         tokens = [access.half_logins.begin(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
-    found = at_once(app, access.half_logins.by_code, *((token, "000000") for token in tokens))
-    names = [type(one).__name__ for one in found]
+    outcomes = at_once(app, access.half_logins.by_code, *((token, "000000") for token in tokens))
+    names = [type(outcome).__name__ for outcome in outcomes]
     assert (names.count("Invalid"), names.count("Throttled")) == (LOGINS_PER_ACCOUNT, 4)
 
 
@@ -397,12 +397,12 @@ def required(app, admin):
 def test_the_settings_count_who_has_none_in_a_fixed_number_of_queries(app, access, required):
     make_person(app, "editor", EMAIL)
     counts = []
-    for said in ("1 person has none yet.", "4 people have none yet."):
+    for sentence in ("1 person has none yet.", "4 people have none yet."):
         with app.app_context(), queries() as sent:
-            assert said in required.open("/settings").text
+            assert sentence in required.open("/settings").text
         counts.append(len(sent))
         for number in range(3):
-            make_person(app, "editor", f"bob{number}{said[0]}@example.org")
+            make_person(app, "editor", f"bob{number}{sentence[0]}@example.org")
     assert counts[0] == counts[1]
 
 

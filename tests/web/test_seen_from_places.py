@@ -124,8 +124,8 @@ def test_a_monitor_shows_its_response_time_by_place(editor, incident):
 
 
 def test_the_api_gives_what_each_place_sees(app, incident):
-    seen = store_of(app).locations.of_monitor(1)
-    assert [(one.name, one.verdict, one.checks, one.average) for one in seen] == [
+    places = store_of(app).locations.of_monitor(1)
+    assert [(place.name, place.verdict, place.checks, place.average) for place in places] == [
         ("berlin", "down", 1, 310),
         ("oslo", "down", 1, 310),
         ("sydney", "up", 2, 310),
@@ -142,7 +142,9 @@ def test_each_check_says_where_it_was_made_and_one_place_can_be_chosen(editor, i
 
 def test_a_deleted_place_is_named_as_such(app, editor, incident):
     store_of(app).monitors.update(1, {"locations": ("berlin",)})
-    (oslo,) = [one for one in store_of(app).locations.list(PageQuery()).items if one.name == "oslo"]
+    (oslo,) = [
+        place for place in store_of(app).locations.list(PageQuery()).items if place.name == "oslo"
+    ]
     store_of(app).locations.delete(oslo.id)
     text = editor.open("/monitors/1/checks").page.text
     shown = re.findall(r'data-label="Place">([\w ]+)<', text)
@@ -166,6 +168,6 @@ def test_a_silent_place_keeps_the_time_of_its_last_check(app, incident):
         for row in session.scalars(select(AssignmentRow)):
             row.checked_at = later - timedelta(hours=2)
         session.execute(update(ResultRow).values(at=ResultRow.at - 7_200_000))
-    seen = store_of(app).locations.of_monitor(1)
-    assert {one.verdict for one in seen} == {None}
-    assert {one.checked_at for one in seen} == {later - timedelta(hours=2)}
+    places = store_of(app).locations.of_monitor(1)
+    assert {place.verdict for place in places} == {None}
+    assert {place.checked_at for place in places} == {later - timedelta(hours=2)}

@@ -106,7 +106,7 @@ def test_a_person_sees_every_browser_they_are_logged_in_with(app, browser, phone
 def test_a_hostile_browser_name_is_an_unknown_browser(app, ada):
     for agent in ("<script>alert(1)</script>", "x" * 8000, "\xff\xfe", "'\"--"):
         hostile = visitor(app, agent=agent)
-        assert "Unknown browser This browser" in hostile.open("/profile/sessions").text
+        assert "Unknown browser This browser" in hostile.open("/profile/sessions").text, agent
         assert agent not in hostile.page.text
 
 

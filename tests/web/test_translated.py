@@ -240,7 +240,9 @@ UNREAD = ("/broken", "/profile/two-factor/app")
 def test_all_that_a_page_says_is_translated(living, sentences):
     app, names, data = living
     faults = []
-    for path, who, status in {(one.path, one.who, one.status) for one in gallery.LIVING.values()}:
+    for path, who, status in {
+        (sight.path, sight.who, sight.status) for sight in gallery.LIVING.values()
+    }:
         if path in UNREAD:
             continue
         page = _visit(app, who, names["cookie"]).get(
@@ -334,17 +336,17 @@ def test_errors_of_forms_are_translated(admin, sentences, tmp_path):
 
 
 def test_what_was_done_is_said_in_the_language(admin, sentences, tmp_path):
-    for path, button, said in (
+    for path, button, sentence in (
         ("/monitors/1", "Pause", "%(name)s paused. It is not checked until you resume it."),
         ("/profile", "Save", "Profile saved."),
         ("/settings", "Save", "Networks saved. They apply to the next checks and alerts."),
     ):
         admin.open(path).press(f"{OPEN}{button}{CLOSE}")
-        assert f"{OPEN}{said % {'name': 'Kiosk'}}{CLOSE}" in admin.text
+        assert f"{OPEN}{sentence % {'name': 'Kiosk'}}{CLOSE}" in admin.text
         left = _untranslated(admin.page.text, sentences, _data(tmp_path / "wakeful.db"))
         assert not left, "\n".join(left)
-    for ids, said in (([1], "⟦1 monitor paused.⟧"), ([1, 2], "⟦2 monitors paused.⟧")):
-        admin.open("/monitors").press("⟦Apply⟧", ids=ids, action="pause").shows(said)
+    for ids, sentence in (([1], "⟦1 monitor paused.⟧"), ([1, 2], "⟦2 monitors paused.⟧")):
+        admin.open("/monitors").press("⟦Apply⟧", ids=ids, action="pause").shows(sentence)
     stranger = Visitor(admin.client.application)
     stranger.client.environ_base["HTTP_ACCEPT_LANGUAGE"] = LANGUAGE
     stranger.open("/login").press("⟦Log in⟧", email=gallery.ADMIN, password="not this one")

@@ -72,9 +72,9 @@ def test_sixty_monitors_of_three_teams_take_25_actions_and_a_changed_hook_one_ed
     edit = Counting(editor.open("/contacts/1/edit"))
     edit.press("Save", **{"channels[0][value]": "https://hooks.slack.com/services/T0/B0/new45678"})
     assert edit.fields == 1
-    found = store_of(app).monitors.list(MonitorQuery(per_page=100)).items
+    monitors = store_of(app).monitors.list(MonitorQuery(per_page=100)).items
     changed = store_of(app).contacts.get(1)
-    assert {one.name: one.alerts for one in found} == {
+    assert {monitor.name: monitor.alerts for monitor in monitors} == {
         f"Page {n}": (Pair("contact", TEAMS[n % 3]),) for n in range(60)
     }
     assert changed.monitors == 20

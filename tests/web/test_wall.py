@@ -84,7 +84,7 @@ def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, vi
 
 
 def test_one_sentence_says_it():
-    for counters, said in (
+    for counters, sentence in (
         ({}, "No monitors yet"),
         ({MonitorStatus.UP: 3}, "All 3 up"),
         ({MonitorStatus.UP: 1}, "Everything is up"),
@@ -92,4 +92,4 @@ def test_one_sentence_says_it():
         ({MonitorStatus.UP: 3, MonitorStatus.DEGRADED: 2}, "2 degraded"),
         ({MonitorStatus.UNKNOWN: 1, MonitorStatus.DOWN: 2}, "2 down"),
     ):
-        assert wall.answer(counters, sum(counters.values()))[0] == said
+        assert wall.answer(counters, sum(counters.values()))[0] == sentence

@@ -178,8 +178,8 @@ class Visitor:
         return self
 
     def hides(self, *texts: str) -> Visitor:
-        found = [text for text in texts if text in self.text]
-        assert not found, f"{self.path} shows {found}: {self.text}"
+        present = [text for text in texts if text in self.text]
+        assert not present, f"{self.path} shows {present}: {self.text}"
         return self
 
     def form_with(self, button: str) -> tuple[Form, tuple[str, str | None, str | None]]:
