@@ -148,9 +148,8 @@ class History:
         """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
         opening = self.openings.get(recovery.incident_id or 0)
         if opening is None or opening.status == DeliveryStatus.DELIVERED:
-            return (
-                True  # no opening row: only a reminder was sent, or it was deleted because of age
-            )
+            # Without an opening row, only a reminder was sent, or it was deleted because of age.
+            return True
         waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
         if waits or opening.status == DeliveryStatus.PENDING:
             return None  # it is being sent, or the digest of the quiet hours will include it
