@@ -26,7 +26,7 @@ FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
 # For a reading. SQLite waits ten seconds for locks of its WAL, whatever its timeout says.
 PROMPT_SECONDS = 1.0
-WAIT_SECONDS = 5.0  # where nothing is kept
+WAIT_SECONDS = 5.0  # where nothing is kept, or what is kept is older than a change made here
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
 
 READING = "status page"  # the name of a thread that reads
@@ -100,7 +100,10 @@ class Memory(Generic[K, V]):
             recent = current and now - entry.read_at < TOLERATED_SECONDS
             if under_way and entry.value is not None and (entry.away or recent):
                 break
-            if not self._has_ended(key, entry, reading):
+            # A person sees a change that was made here at once, even where reading takes long.
+            outdated = entry.value is not None and not current
+            patience = WAIT_SECONDS if outdated else self._prompt
+            if not self._has_ended(key, entry, reading, patience):
                 break
         if entry.value is None:
             raise Unavailable(_(NOT_YET))
@@ -117,10 +120,12 @@ class Memory(Generic[K, V]):
         threading.Thread(target=self._refresh, args=arguments, name=READING, daemon=True).start()
         return reading
 
-    def _has_ended(self, key: K, entry: MemoryEntry[V], reading: Future[None]) -> bool:
-        """Wait for a reading. Raises what it raises."""
+    def _has_ended(
+        self, key: K, entry: MemoryEntry[V], reading: Future[None], patience: float
+    ) -> bool:
+        """Wait for a reading, ``patience`` in seconds. Raises what it raises."""
         with suppress(TimeoutError):
-            reading.result(self._prompt)
+            reading.result(patience)
             return True
         copy = self._copied(key) if entry.value is None else None
         if entry.value is None and copy is None:

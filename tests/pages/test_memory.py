@@ -351,22 +351,28 @@ def test_what_was_read_before_a_change_is_not_given_after_it():
 
 
 def test_a_reading_that_takes_long_is_not_waited_for():
-    reading, go_on = threading.Event(), threading.Event()
+    go_on, passed = threading.Event(), 0.0
 
     def read(key: str, before: int | None) -> int:
         if before is None:
             return 1
-        reading.set()
         assert go_on.wait(30)
         return 2
 
-    memory = Memory(read, 5, prompt=0.01)
+    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed, prompt=0.01)
     memory.get("a")
-    memory.expire()
+    passed += 60
     assert memory.get("a") == memory.get("a") == (1, True)
     go_on.set()
     while memory.get("a") == (1, True):
         pass
+    assert memory.get("a") == (2, False)
+
+
+def test_a_change_made_here_is_waited_for_where_reading_takes_long():
+    memory = Memory(lambda key, before: time.sleep(0.1) or (before or 0) + 1, 5, prompt=0.01)
+    assert memory.get("a") == (1, False)
+    memory.expire()
     assert memory.get("a") == (2, False)
 
 
