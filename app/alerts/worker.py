@@ -57,6 +57,7 @@ MAX_WEBHOOKS = 8
 # SQLite has one writer, and an outage is recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 SHORTEST_REST = 0.02  # seconds
+NO_REST = float("-inf")
 CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after a turn that failed
@@ -115,7 +116,7 @@ class Worker:
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._heartbeat_at = float("-inf")
-        self._rests_until = float("-inf")  # subscribers wait until then
+        self._rests_until = NO_REST  # subscribers wait until then
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
@@ -156,9 +157,15 @@ class Worker:
 
     @property
     def idle(self) -> bool:
-        """No message is being sent, and no outcome waits to be stored."""
-        busy = any(lanes.busy for lanes, *_rest in self._lane_sets)
-        return not busy and not self._unstored and self._rest_left == 0
+        """No message is being sent, no outcome waits to be stored, and no lanes rest: a rest that
+        is over ends with the next turn, because messages may have been written before it.
+        """
+        return not self._is_sending and self._rests_until == NO_REST
+
+    @property
+    def _is_sending(self) -> bool:
+        """A message is being sent, or its outcome waits to be stored."""
+        return bool(self._unstored) or any(lanes.busy for lanes, *_rest in self._lane_sets)
 
     @property
     def _sends_to_subscribers(self) -> bool:
@@ -185,6 +192,7 @@ class Worker:
         """A turn of alerts, and of subscribers too unless these rest."""
         if self._rest_left:
             return self._turn_of(self._lane_sets[:1])
+        self._rests_until = NO_REST
         began = time.monotonic()
         busy = self._sends_to_subscribers
         jobs = self._turn_of(self._lane_sets)
@@ -365,7 +373,7 @@ class Worker:
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
         try:
-            while not self.idle and time.monotonic() < deadline:
+            while self._is_sending and time.monotonic() < deadline:
                 self._collect(0.1)
                 if self._unstored:
                     with self.app.app_context():
