@@ -21,7 +21,7 @@ from app.db.latest import last_moment
 from app.db.statements import bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
-from app.judge.verdict import MOMENT_S
+from app.judge.verdict import SHORTEST_COVER_S
 from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import LONGEST_COVER_MS
 
@@ -211,7 +211,7 @@ def covers_s(monitor_id: int, until: datetime) -> int | None:
     query = select(ResultRow.covers_s).where(
         ResultRow.monitor_id == monitor_id,
         ResultRow.at.between(last - LONGEST_COVER_MS, last),
-        ResultRow.covers_s > MOMENT_S,
+        ResultRow.covers_s > SHORTEST_COVER_S,
     )
     return db.session.scalar(query.order_by(ResultRow.at.desc()).limit(1))
 

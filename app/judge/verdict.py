@@ -1,33 +1,33 @@
-"""When is a monitor down? What a result of one of its places leads to (``step``).
+"""When is a monitor down? ``step`` judges each result of one of its places.
 
 The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknown``) is made in
 ``app/checks/``. Here:
 
-1. Each place votes with its newest result, unless that is too old (``heard``, ``vote_lasts``);
-   ``unknown`` is no vote. The monitor's rule makes one verdict of the votes (``decide``): ``down``
-   if enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few
-   places see has lasted through all confirmations. Else ``up``.
+1. Each place votes with its newest result, unless that is too old (``valid_votes``, ``vote_lasts``)
+   or ``unknown``. The monitor's rule makes one verdict of the votes (``decide``): ``down`` if
+   enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few places
+   see has lasted through all confirmations. Else ``up``.
 2. Of several places that repeat a check at once, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
-``fold.py`` has the results that come after newer ones of other places. When a monitor's rule or
-places change, what its places saw last is judged anew (``revote``). A monitor of which no result
-counts any more, or whose places are all silent, becomes unknown without a result
+``fold.py`` judges the results that come after newer ones of other places. When a monitor's rule or
+places change, the newest results of its places are judged again (``revote``). A monitor of which no
+result counts any more, or whose places are all silent, becomes unknown without a result
 (``app/engine/silence.py``, ``show_unknown`` in ``app/engine/recorder/monitors.py``).
 
-The states of a monitor (``Stands``):
+The stages of a monitor (``Stage``):
 
-    CLEAR        nothing is wrong, or nothing is known yet
+    CLEAR        nothing is wrong, or no check has been made yet
     CONFIRMING   a check failed; it is repeated before anybody is alerted
     OPEN         an incident is open
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
     BY_HAND      a person reported an incident; checks neither end it nor open another beside it
 
-What a verdict leads to in each. Failing is ``down``, good is ``up`` or ``degraded``; ``n`` is the
+The next stage, by the verdict. Failing is ``down``, good is ``up`` or ``degraded``; ``n`` is the
 monitor's ``confirmations``:
 
     ============  =============================  ==============================  ========
-    stands        failing                        good                            unknown
+    stage         failing                        good                            unknown
     ============  =============================  ==============================  ========
     CLEAR         n = 0: OPEN, else CONFIRMING   --                              --
     CONFIRMING    the n-th repeat: OPEN          CLEAR (one good check cancels)  --
@@ -50,14 +50,14 @@ Maintenance: checks continue, but no incident opens and no alert is sent.
   first good check after the maintenance (``ended_at`` is then still the first good check of the
   recovery): people who were alerted to the outage hear of its end, but not during maintenance.
 
-Closing an incident by hand resets to CLEAR: if checks still fail, they are confirmed again and a
-new incident opens. Pausing resets to CLEAR too; a check on request while paused changes nothing.
+Closing an incident by hand leads to CLEAR: if checks still fail, they are confirmed again and a
+new incident opens. Pausing leads to CLEAR too; a check on request while paused changes nothing.
 
 A result older than the newest one judged (of a slow check, after "check now") changes nothing.
 If it is older by more than a check can last, the clock was set back, and the result counts:
 otherwise no failure would be noticed until the clock catches up.
 
-All times are of the begins of checks. When a result was recorded makes no difference.
+All times are the start times of checks. When a result was recorded makes no difference.
 """
 
 from __future__ import annotations
@@ -71,13 +71,11 @@ from typing import Any, NamedTuple
 from app.records import GOOD_VERDICTS, LocationRule, Verdict
 from app.rules.clocks import believable
 
-# Checks of several places that begin within this time belong to the same slot.
-TOGETHER = timedelta(seconds=2)
-MOST_FAILURES = 1_000  # counted in a row; more make no difference
+# Checks of several places that start within this time belong to the same slot.
+SAME_SLOT = timedelta(seconds=2)
+MOST_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
 LATE_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
-
-
-MOMENT_S = 1  # what a result covers that says nothing of the time after it
+SHORTEST_COVER_S = 1  # of a result that counts for its own moment only
 
 
 def vote_lasts(monitor: Any) -> timedelta:
@@ -88,22 +86,25 @@ def vote_lasts(monitor: Any) -> timedelta:
 
 
 class Check(NamedTuple):
-    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
+    """What figures and verdicts need of a result. Times are milliseconds, ``phases`` are in the
+    order of ``PHASES``.
 
-    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
-    interval. ``place``: where it was made.
+    ``covers_ms``: how long it counts at most; 0: not at all, None: by the monitor's present
+    interval. ``place``: the id of the place that made the check.
     """
 
-    at: int
+    at_ms: int
     verdict: Verdict
     maintenance: bool = False
     response_time: int | None = None
     phases: tuple[int | None, ...] = ()
-    covers: int | None = None
+    covers_ms: int | None = None
     place: int = 0
 
 
-class Stands(StrEnum):
+class Stage(StrEnum):
+    """How far a monitor is on the way into an incident or out of it. The table is above."""
+
     CLEAR = "clear"
     CONFIRMING = "confirming"
     OPEN = "open"
@@ -138,18 +139,18 @@ class State:
     by_hand: bool = False
 
     @property
-    def stands(self) -> Stands:
+    def stage(self) -> Stage:
         if self.started_at is not None:
             if self.by_hand:
-                return Stands.BY_HAND
-            return Stands.RECOVERING if self.recovering_since else Stands.OPEN
-        return Stands.CONFIRMING if self.failing_since else Stands.CLEAR
+                return Stage.BY_HAND
+            return Stage.RECOVERING if self.recovering_since else Stage.OPEN
+        return Stage.CONFIRMING if self.failing_since else Stage.CLEAR
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A verdict (of all places together) and when the check that led to it began. ``is_check``
-    False: none was made, the monitor's rule or places have changed.
+    """A verdict of all places together, and the start of the check that led to it. ``is_check`` is
+    False if there was no check: the monitor's rule or places have changed.
     """
 
     at: datetime
@@ -172,7 +173,7 @@ class Transition:
 
 
 def advance(state: State, observation: Observation, confirmations: int) -> Transition:
-    """The transition from ``state`` that an observation leads to."""
+    """The next state after an observation, and what the recorder has to do (the table above)."""
     if state.checked_at and timedelta(0) < state.checked_at - observation.at <= LATE_AT_MOST:
         return Transition(state, late=True)
     changed = state.verdict != observation.verdict
@@ -190,7 +191,7 @@ def advance(state: State, observation: Observation, confirmations: int) -> Trans
 
 
 def cleared(state: State) -> State:
-    """The state after an incident was closed by hand, or the monitor was paused or resumed."""
+    """The same state in stage CLEAR: no failure, no recovery, no incident. The verdict stays."""
     return replace(
         state, failing_since=None, failures=0, recovering_since=None, started_at=None, by_hand=False
     )
@@ -198,15 +199,15 @@ def cleared(state: State) -> State:
 
 def _in_maintenance(state: State) -> Transition:
     """A check in maintenance that was not good: drop a failure that was being confirmed."""
-    if state.stands is Stands.CONFIRMING:
+    if state.stage is Stage.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
     return Transition(state)
 
 
 def _failing(state: State, observation: Observation, confirmations: int) -> Transition:
-    if state.stands is Stands.RECOVERING:
+    if state.stage is Stage.RECOVERING:
         state = replace(state, recovering_since=None)
-    if state.stands in (Stands.OPEN, Stands.BY_HAND):
+    if state.stage in (Stage.OPEN, Stage.BY_HAND):
         return Transition(state)
     if observation.maintenance:
         return _in_maintenance(state)
@@ -222,9 +223,9 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
 
 
 def _good(state: State, observation: Observation) -> Transition:
-    if state.stands is Stands.CONFIRMING:
+    if state.stage is Stage.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
-    if state.stands is Stands.OPEN:
+    if state.stage is Stage.OPEN:
         state = replace(state, recovering_since=observation.at)
         if observation.is_check or observation.maintenance:
             return Transition(state, recheck=not observation.maintenance)
@@ -241,12 +242,12 @@ def after_gap(state: State) -> State:
     """The state after a time without checks. An incident goes on. A failure that was confirmed just
     then is dropped: it must not open an incident that began before the gap.
     """
-    return cleared(state) if state.stands is Stands.CONFIRMING else state
+    return cleared(state) if state.stage is Stage.CONFIRMING else state
 
 
 def is_open(state: State) -> bool:
     """Whether an incident is open that checks opened."""
-    return state.stands in (Stands.OPEN, Stands.RECOVERING)
+    return state.stage in (Stage.OPEN, Stage.RECOVERING)
 
 
 # --- Votes
@@ -254,8 +255,8 @@ def is_open(state: State) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The newest result of one place. ``lasting``: it failed in this check and in all of its
-    confirmations. ``failures``: failing checks in a row.
+    """The newest result of one place. ``lasting``: it failed through all confirmations.
+    ``failures``: failing checks in a row.
     """
 
     place: int
@@ -265,13 +266,13 @@ class Vote:
     failures: int = 0
 
 
-def heard(
+def valid_votes(
     votes: Iterable[Vote], now: datetime, stale_after: timedelta, *, maintenance: bool
 ) -> Sequence[Vote]:
-    """The votes that count. ``maintenance``: the monitor is in one; what failed there is no vote
-    after it.
+    """The votes that count. ``maintenance``: whether the monitor is in maintenance; a check that
+    failed in maintenance is no vote after it.
 
-    ``stale_after``: a place whose newest result is older has no vote, so that one that was
+    ``stale_after``: a place whose newest result is older has no vote, so that a place that was
     switched off while it saw a failure does not keep an incident open for ever. The same goes for
     a result as far in the future, from a clock that was ahead.
     """
@@ -290,18 +291,18 @@ def failed_in_maintenance(vote: Vote) -> bool:
 
 
 def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int:
-    """Failing checks in a row in a place that had so many, with one more. What fails in maintenance
-    confirms nothing after it.
+    """Failing checks in a row of a place that had ``failures``, after a check with this verdict. A
+    failure in maintenance confirms nothing after it.
     """
     if maintenance or verdict in GOOD_VERDICTS:
         return 0
-    return min(failures + 1, MOST_FAILURES) if verdict is Verdict.DOWN else failures
+    return min(failures + 1, MOST_COUNTED_FAILURES) if verdict is Verdict.DOWN else failures
 
 
 def decide(
     votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
 ) -> Verdict:
-    """The verdict of all places together, from the votes that count; ``unknown`` of none.
+    """The verdict of all places together, from the votes that count; ``unknown`` if there is none.
 
     ``awaited``: how many more places are about to vote for the first time. They count as voters:
     of a new monitor, the place that is first would otherwise be the majority. Where an
@@ -325,7 +326,7 @@ def decide(
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How a monitor is judged. ``stale_after``: how old a vote may be (``vote_lasts``).
-    ``places_since``: since when each of its places is to vote.
+    ``places_since``: the ids of its places, and since when each checks the monitor.
 
     ``longest_gap`` is for ``fold.py``, which judges stored results again. A longer time without
     checks drops a failure that is being confirmed; an outage goes on. None: both end where no
@@ -344,7 +345,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCheck:
-    """A check of a place, as far as it is judged."""
+    """What the judge needs of a result. ``at``: the start of the check."""
 
     place: int
     at: datetime
@@ -362,32 +363,25 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a result leads to. ``verdict``: of the ``votes`` that count, or of the only place, and
-    ``at`` its time.
-
-    ``counted``: the state machine has counted it. ``shown``: the monitor's verdict and its cause
-    are those of ``votes`` now. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
-    next slot. ``unconfirmed``: so it does, as too few places see a failure. ``waits``: places still
-    have to repeat a failure that enough of them see.
-    """
+    """What a result leads to."""
 
     after: Situation
-    verdict: Verdict
-    at: datetime
-    votes: Sequence[Vote] = ()
-    awaited: int = 0
+    verdict: Verdict  # of the votes that count together
+    at: datetime  # the time of the verdict
+    votes: Sequence[Vote] = ()  # that count
+    awaited: int = 0  # places that are about to vote for the first time
     step: Step = Step.NONE
-    moment: datetime | None = None
-    counted: bool = False
-    shown: bool = False
-    recheck: bool = False
-    unconfirmed: bool = False
-    waits: bool = False
+    moment: datetime | None = None  # when the incident started or ended, by ``step``
+    counted: bool = False  # the state machine has counted the result
+    shown: bool = False  # the monitor shows this verdict and its cause now
+    recheck: bool = False  # the next check comes after CONFIRM_SECONDS, not at its next slot
+    unconfirmed: bool = False  # the same, because too few places see a failure
+    waits: bool = False  # enough places see a failure, and some have not repeated it yet
 
 
 def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situation:
-    """The situation without times that are ahead of ``now``, as after the clock was set back: what
-    places saw then counts as seen when this check began.
+    """The situation without times that are ahead of ``now``, as after the clock was set back: votes
+    of such a time get the time of this check.
     """
     latest, state, votes = believable(now), before.state, before.votes
     if state.checked_at is not None and state.checked_at > latest:
@@ -407,7 +401,9 @@ def is_late(before: Situation, check: PlaceCheck) -> bool:
 
 
 def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
-    """What a result leads to, which is later than those before it."""
+    """Judge one result as the newest of all. One that is older than those of other places may need
+    ``fold.in_turn`` besides.
+    """
     if is_late(before, check):
         return Decision(before, check.verdict, check.at)
     state, previous = before.state, before.votes.get(check.place)
@@ -417,11 +413,11 @@ def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
     vote = rules.vote(check.place, check.at, check.verdict, failures)
     votes = {**before.votes, check.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # With one place alone, each result counts: what follows says the same, and takes longer.
+        # With one place alone, each result counts. The code below comes to the same, but is slower.
         alone = Decision(Situation(state, votes), check.verdict, check.at, (vote,))
         return _advanced(rules, state, alone, check)
-    at = _moment(before, check)
-    voting = heard(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
+    at = _verdict_time(before, check)
+    voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=check.maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
@@ -431,14 +427,13 @@ def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
 
 
 def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool) -> Decision:
-    """What it leads to that the monitor's rule or places have changed ``now``, by what its places
-    saw last.
+    """Judge the votes again after the monitor's rule or places have changed ``now``.
 
-    No check was made, so nothing opens: a failure, or that nothing is known, is for the next checks
-    to say, which come soon (``recheck``). A failure that is no longer one ends at once.
+    No check was made, so no incident opens: the next checks decide, and come soon (``recheck``). A
+    good verdict ends an incident at once.
     """
     state = before.state
-    voting = heard(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
+    voting = valid_votes(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
     awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
     observation = Observation(now, verdict, maintenance, is_check=False)
@@ -460,9 +455,9 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     )  # fmt: skip
 
 
-def _moment(before: Situation, check: PlaceCheck) -> datetime:
+def _verdict_time(before: Situation, check: PlaceCheck) -> datetime:
     """The time of a verdict: not before the previous one, unless the clock was set back. Places
-    check at the same times, and the check that is recorded first may have begun last.
+    check at the same times, and the check that is recorded first may have started last.
     """
     times = [vote.at for vote in before.votes.values()]
     if before.state.checked_at is not None:
@@ -476,7 +471,7 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
     maintenance in which they saw it fail.
     """
     since = at - rules.stale_after
-    new = sum(begun >= since for place, begun in rules.places_since.items() if place not in votes)
+    new = sum(start >= since for place, start in rules.places_since.items() if place not in votes)
     if maintenance:
         return new
     return new + sum(failed_in_maintenance(vote) and vote.at >= since for vote in votes.values())
@@ -489,7 +484,7 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
     if after.late:
         return decision
     new = after.state
-    waits = state.stands is Stands.OPEN and _waits_for_others(new, decision, check)
+    waits = state.stage is Stage.OPEN and _waits_for_others(new, decision, check)
     if waits:
         new = replace(new, verdict=state.verdict, status_since=state.status_since)
     return replace(
@@ -517,7 +512,7 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
     """
     verdict = decision.verdict
     if verdict is not state.verdict:
-        recovers = state.stands is Stands.RECOVERING and state.verdict is Verdict.DOWN
+        recovers = state.stage is Stage.RECOVERING and state.verdict is Verdict.DOWN
         was = Verdict.UP if recovers else state.verdict
         if verdict not in GOOD_VERDICTS or was not in GOOD_VERDICTS:
             return decision
@@ -528,22 +523,22 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
         decision,
         after=Situation(state, decision.after.votes),
         shown=True,
-        waits=state.stands is Stands.CONFIRMING and verdict is Verdict.DOWN,
+        waits=state.stage is Stage.CONFIRMING and verdict is Verdict.DOWN,
     )
 
 
 def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bool:
-    """Whether a recovery that has begun leaves the monitor degraded only by failures of places that
-    have not been heard in this slot. They check at the same time, and an agent's result comes up to
-    seconds later: until then the monitor stays down, or it would be degraded for a moment though
-    all of them are good. The recheck that confirms the recovery ends the wait.
+    """Whether a recovery that has begun leaves the monitor degraded only by failures of places
+    whose result of this slot is missing. They check at the same time, and an agent's result comes
+    up to seconds later: until then the monitor stays down, or it would be degraded for a moment
+    though all of them are good. The recheck that confirms the recovery ends the wait.
     """
-    if state.stands is not Stands.RECOVERING or decision.verdict is not Verdict.DEGRADED:
+    if state.stage is not Stage.RECOVERING or decision.verdict is not Verdict.DEGRADED:
         return False
     degrading = [
         vote for vote in decision.votes if vote.lasting or vote.verdict is Verdict.DEGRADED
     ]
-    slot = check.at - TOGETHER
+    slot = check.at - SAME_SLOT
     return all(vote.verdict is Verdict.DOWN and vote.at < slot for vote in degrading)
 
 
@@ -560,19 +555,18 @@ def _is_counted(
     another place saw: only one that fails again does, and only once enough places have repeated it.
     In maintenance what is being confirmed is dropped.
     """
-    down, stands = decision.verdict is Verdict.DOWN, state.stands
+    down, stage = decision.verdict is Verdict.DOWN, state.stage
+    confirming = stage is Stage.CONFIRMING
     if check.verdict is Verdict.UNKNOWN and decision.verdict is not Verdict.UNKNOWN:
         return False
-    if down and check.verdict in GOOD_VERDICTS and stands in (Stands.CLEAR, Stands.CONFIRMING):
+    if down and check.verdict in GOOD_VERDICTS and (confirming or stage is Stage.CLEAR):
         return False
-    confirms = down and stands is Stands.CONFIRMING
-    if down is (stands is Stands.CONFIRMING) and not _repeats_counted(
-        state, decision, check, previous
-    ):
+    goes_on = down is confirming  # the failure that is being confirmed, or the recovery
+    if goes_on and not _repeats_counted(state, decision, check, previous):
         return False
-    if state.checked_at is None or check.maintenance or not confirms:
+    if state.checked_at is None or check.maintenance or not (down and confirming):
         return True
-    repeated = _unrepeated_as_good(decision.votes, state.checked_at)
+    repeated = _with_only_repeated_failures(decision.votes, state.checked_at)
     return decide(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
@@ -589,17 +583,17 @@ def _repeats_counted(
     checks that other places begin just after it repeat nothing. Counted as repeats, they would
     confirm a failure that lasted for a moment.
     """
-    if state.stands not in (Stands.CONFIRMING, Stands.RECOVERING) or state.checked_at is None:
+    if state.stage not in (Stage.CONFIRMING, Stage.RECOVERING) or state.checked_at is None:
         return True
     failures = decision.after.votes[check.place].failures
-    if state.stands is Stands.CONFIRMING and failures > state.failures:
+    if state.stage is Stage.CONFIRMING and failures > state.failures:
         return True
-    return previous is not None and previous.at >= state.checked_at - TOGETHER
+    return previous is not None and previous.at >= state.checked_at - SAME_SLOT
 
 
-def _unrepeated_as_good(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
-    """The votes without failures that were not repeated after the check that was counted last; they
-    count as good. A place that failed once confirms no failure that another one still sees.
+def _with_only_repeated_failures(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
+    """The votes, where a failure that was not repeated after the last counted check is ``up``. A
+    place that failed once confirms no failure that another one still sees.
     """
     return [
         vote
@@ -615,9 +609,7 @@ def _unrepeated_as_good(votes: Iterable[Vote], counted_at: datetime) -> Sequence
 def silent_failures(
     rules: Rules, votes: Iterable[Vote], since: datetime | None, now: datetime
 ) -> Collection[int]:
-    """The places whose newest result is a failure from ``since`` on that no longer counts as their
-    vote.
-    """
+    """The places whose newest result is a failure from ``since`` on, and too old for a vote."""
     return {
         vote.place
         for vote in votes

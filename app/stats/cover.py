@@ -11,7 +11,7 @@ from app.judge.verdict import Check, failures_after
 from app.records import Verdict
 
 LATE_MS = 60_000  # how late a check may be before the time until it is a gap
-Span = tuple[int, int]
+Span = tuple[int, int]  # begin and end, ms
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 # A failure that one place of several sees: not confirmed, and through all confirmations.
@@ -19,39 +19,41 @@ _FAILING, _LASTING = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
 _CONCLUSIVE = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
 Cover = tuple[int, int, int]  # kind, begin and end
-EVER: Sequence[Span] = ((-(2**62), 2**62),)
+ALL_TIME: Sequence[Span] = ((-(2**62), 2**62),)
 
 
 def cover_limit_ms(interval: int, timeout: int) -> int:
-    """How long one result counts for a monitor; ``interval`` and ``timeout`` in seconds."""
+    """How long one result of a monitor counts at most, in ms; ``interval`` and ``timeout`` are
+    seconds.
+    """
     return (interval + timeout) * 1000 + LATE_MS
 
 
 def covered(
     checks: Sequence[Check], limit: int, planned: Sequence[Span] = (), confirmations: int = 0
 ) -> list[Cover]:
-    """The time that ``checks`` (in order) cover: kind, begin and end; adjoining spans are merged.
+    """The time that ``checks`` (in order) cover; adjoining spans of a kind are merged.
 
-    A check counts until the next one of its place. Where several places check, the kind is that of
-    all together (``_of_all``), for which a failure of one place counts once it has lasted through
-    ``confirmations``. A check in a window of ``planned`` does not make the time after the window
-    maintenance.
+    A check counts until the next one of its place, ``limit`` ms at most. Where several places
+    check, the kind is that of all together (``_kind_of_all``), for which a failure of one place
+    counts once it has lasted through ``confirmations``. A check in a window of ``planned`` does not
+    make the time after the window maintenance.
 
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
     if not of_several_places(checks):
-        return _one_after_another(checks, _kinds(checks, planned), limit)
+        return _cover_of_each(checks, _kinds(checks, planned), limit)
     by_place: dict[int, list[Check]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
     covers = [
-        _one_after_another(own_checks, _kinds_of_place(own_checks, limit, confirmations), limit)
+        _cover_of_each(own_checks, _kinds_of_place(own_checks, limit, confirmations), limit)
         for own_checks in by_place.values()
     ]
     windows = _maintenance(checks, planned)
     return [
         (MAINTENANCE if inside else kind, first, last)
-        for kind, begin, stop in _together(covers)
+        for kind, begin, stop in _of_all_places(covers)
         for inside, first, last in split(windows, begin, stop)
     ]
 
@@ -67,9 +69,9 @@ def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
     """The kind of each check."""
     return [
         MAINTENANCE
-        if maintenance and not _is_within(planned, at)
+        if maintenance and not _is_within(planned, at_ms)
         else (WATCHED if verdict in _CONCLUSIVE else _KINDS[verdict])
-        for at, verdict, maintenance, _, _, _, _ in checks
+        for at_ms, verdict, maintenance, _, _, _, _ in checks
     ]
 
 
@@ -78,50 +80,50 @@ def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> 
     are counted as for its vote; a gap ends them.
     """
     failures = stop = 0
-    for at, verdict, maintenance, _, _, covers, _ in checks:
-        failures = failures_after(0 if at > stop else failures, verdict, maintenance=maintenance)
+    for at_ms, verdict, maintenance, _, _, covers_ms, _ in checks:
+        failures = failures_after(0 if at_ms > stop else failures, verdict, maintenance=maintenance)
         if verdict is Verdict.DOWN:
             yield _LASTING if failures > confirmations else _FAILING
         else:
             yield WATCHED if verdict is Verdict.UP else _KINDS[verdict]
-        stop = at + (limit if covers is None else covers)
+        stop = at_ms + (limit if covers_ms is None else covers_ms)
 
 
-def _one_after_another(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
+def _cover_of_each(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
     """``covered`` where each check ends the time of the one before it. ``kinds``: of each check."""
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
-    for (at, _, _, _, _, covers, _), next_kind in zip(checks, kinds, strict=True):
-        if next_kind != kind or at > stop:
-            spans.append((kind, begin, min(stop, at)))
-            kind, begin = next_kind, at
-        stop = at + (limit if covers is None else covers)
+    for (at_ms, _, _, _, _, covers_ms, _), next_kind in zip(checks, kinds, strict=True):
+        if next_kind != kind or at_ms > stop:
+            spans.append((kind, begin, min(stop, at_ms)))
+            kind, begin = next_kind, at_ms
+        stop = at_ms + (limit if covers_ms is None else covers_ms)
     spans.append((kind, begin, stop))
     return spans
 
 
 def _maintenance(checks: Iterable[Check], planned: Sequence[Span]) -> list[Span]:
     """The time that is maintenance by the newest check of any place, however long that one counts:
-    a check that counts for a moment must not end the maintenance that all places saw.
+    a check that counts for a second must not end the maintenance that all places saw.
     """
     spans: list[Span] = []
     since = None
     for check in checks:
-        says = check.maintenance and not _is_within(planned, check.at)
-        if says and since is None:
-            since = check.at
-        elif not says and since is not None:
-            spans.append((since, check.at))
+        is_maintenance = check.maintenance and not _is_within(planned, check.at_ms)
+        if is_maintenance and since is None:
+            since = check.at_ms
+        elif not is_maintenance and since is not None:
+            spans.append((since, check.at_ms))
             since = None
-    return spans if since is None else [*spans, (since, EVER[0][1])]
+    return spans if since is None else [*spans, (since, ALL_TIME[0][1])]
 
 
 def _is_within(spans: Sequence[Span], at: int) -> bool:
     return bool(spans) and overlap(spans, at, at + 1) > 0
 
 
-def _together(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
-    """The cover of all places, from that of each."""
+def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
+    """The cover of all places together, from that of each."""
     changes = sorted(
         change
         for spans in covers
@@ -129,24 +131,24 @@ def _together(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
         for change in ((begin, kind, 1), (stop, kind, -1))
         if begin < stop
     )
-    counts = [0] * (_LASTING + 1)  # how many see each kind
-    was, since = None, 0
-    for at, together in groupby(changes, key=itemgetter(0)):
-        for _at, kind, more in together:
-            counts[kind] += more
-        now = _of_all(counts)
-        if now != was:
-            if was is not None:
-                yield was, since, at
-            was, since = now, at
+    counts = [0] * (_LASTING + 1)  # how many places see each kind
+    present, since = None, 0
+    for at, at_once in groupby(changes, key=itemgetter(0)):
+        for _at, kind, difference in at_once:
+            counts[kind] += difference
+        following = _kind_of_all(counts)
+        if following != present:
+            if present is not None:
+                yield present, since, at
+            present, since = following, at
 
 
-def _of_all(counts: Sequence[int]) -> int | None:
-    """The kind of a moment from how many places see each; None if none checks (decision 14).
+def _kind_of_all(counts: Sequence[int]) -> int | None:
+    """The kind of a moment from how many places see each; None if no check covers it (decision 14).
 
-    A place that cannot tell has no vote. What one place sees as slow is degraded, and so is a
-    failure that lasts, where another place is up. Any other failure is watched time: the monitor's
-    rule decides whether an incident opens, and then the time is down.
+    ``unknown`` is no vote. If one place is slow, the time is degraded, and so it is if a failure
+    lasts in one place while another is up. Any other failure is watched time: the monitor's rule
+    decides whether an incident opens, and then the time is down.
     """
     if counts[DEGRADED] or (counts[_LASTING] and counts[WATCHED]):
         return DEGRADED
@@ -156,7 +158,9 @@ def _of_all(counts: Sequence[int]) -> int | None:
 
 
 def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
-    """``begin`` to ``end`` in pieces, each with whether it is in one of ``spans`` (in order)."""
+    """``begin`` to ``end`` in pieces: whether each is inside one of ``spans`` (in order), its begin
+    and its end.
+    """
     if not spans:
         return [(False, begin, end)]
     pieces = []
@@ -172,7 +176,7 @@ def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, 
 
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
-    """How much of ``begin`` to ``end`` is covered by ``spans`` (merged, in order)."""
+    """How many ms of ``begin`` to ``end`` are covered by ``spans`` (merged, in order)."""
     total = 0
     index = max(0, bisect_right(spans, (begin,)) - 1)
     while index < len(spans) and spans[index][0] < end:

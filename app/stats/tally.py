@@ -169,8 +169,8 @@ def tally(
     spent: list[tuple[int | None, ...]]
     following = start  # the start of the period after the one of ``sums``
     # Unpacked, here and below: a list reads thousands of checks, and each named access is a call.
-    for at, verdict, maintenance, response_time, phases, covers, _ in checks:
-        if not start <= at < end or covers == 0:
+    for at, verdict, maintenance, response_time, phases, covers_ms, _ in checks:
+        if not start <= at < end or covers_ms == 0:
             continue
         if at >= following:
             slot = at - at % period

@@ -318,7 +318,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
 
 def test_a_location_whose_results_are_of_the_future_has_no_vote():
     votes = [judge.Vote(2, now() + HOURS, judge.Verdict.DOWN)]
-    counted = judge.heard(votes, now(), timedelta(minutes=3), maintenance=True)
+    counted = judge.valid_votes(votes, now(), timedelta(minutes=3), maintenance=True)
     assert judge.decide(counted, LocationRule.ANY) is judge.Verdict.UNKNOWN
 
 

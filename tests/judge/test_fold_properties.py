@@ -53,11 +53,11 @@ def in_time(seen, confirmations):
 @given(CHECKS, CONFIRMATIONS)
 def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(seen, confirmations):
     replay = Fold(rules(confirmations), COVERS, BEGIN, State())
-    replay.see(
+    replay.judge(
         Check(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
         for number, (verdict, maintenance) in enumerate(seen)
     )
-    assert list(replay.ended()) == in_time(seen, confirmations)
+    assert list(replay.all_outages()) == in_time(seen, confirmations)
 
 
 def stored(history):
@@ -86,11 +86,11 @@ def test_results_in_two_parts_show_what_they_show_together(
         Fold(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), known)
         for _number in range(2)
     )
-    whole.see(checks)
-    parts.see(checks[:cut])
-    parts.see(checks[cut:])
-    outages = list(whole.ended())
-    assert outages == list(parts.ended())
+    whole.judge(checks)
+    parts.judge(checks[:cut])
+    parts.judge(checks[cut:])
+    outages = list(whole.all_outages())
+    assert outages == list(parts.all_outages())
     times = [time for outage in outages for time in outage]
     assert times == sorted(times)
     for start, end in outages:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.verdict import Observation, Stands, State, Step, advance, cleared
+from app.judge.verdict import Observation, Stage, State, Step, advance, cleared
 from app.records import Verdict
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -28,55 +28,55 @@ BY_HAND = State(started_at=START, by_hand=True)
 
 
 @pytest.mark.parametrize(
-    ("before", "mark", "stands", "step", "recheck"),
+    ("before", "mark", "stage", "step", "recheck"),
     [
-        (CLEAR, "u", Stands.CLEAR, Step.NONE, False),
-        (CLEAR, "s", Stands.CLEAR, Step.NONE, False),
-        (CLEAR, "d", Stands.CONFIRMING, Step.CONFIRM, True),
-        (CLEAR, "?", Stands.CLEAR, Step.NONE, False),
-        (CONFIRMING, "u", Stands.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "s", Stands.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "d", Stands.CONFIRMING, Step.CONFIRM, True),
-        (CONFIRMING, "?", Stands.CONFIRMING, Step.NONE, False),
-        (LAST, "u", Stands.CLEAR, Step.CANCEL, False),
-        (LAST, "s", Stands.CLEAR, Step.CANCEL, False),
-        (LAST, "d", Stands.OPEN, Step.OPEN, False),
-        (LAST, "?", Stands.CONFIRMING, Step.NONE, False),
-        (OPEN, "u", Stands.RECOVERING, Step.NONE, True),
-        (OPEN, "s", Stands.RECOVERING, Step.NONE, True),
-        (OPEN, "d", Stands.OPEN, Step.NONE, False),
-        (OPEN, "?", Stands.OPEN, Step.NONE, False),
-        (RECOVERING, "u", Stands.CLEAR, Step.END, False),
-        (RECOVERING, "s", Stands.CLEAR, Step.END, False),
-        (RECOVERING, "d", Stands.OPEN, Step.NONE, False),
-        (RECOVERING, "?", Stands.RECOVERING, Step.NONE, False),
-        (BY_HAND, "u", Stands.BY_HAND, Step.NONE, False),
-        (BY_HAND, "s", Stands.BY_HAND, Step.NONE, False),
-        (BY_HAND, "d", Stands.BY_HAND, Step.NONE, False),
-        (BY_HAND, "?", Stands.BY_HAND, Step.NONE, False),
+        (CLEAR, "u", Stage.CLEAR, Step.NONE, False),
+        (CLEAR, "s", Stage.CLEAR, Step.NONE, False),
+        (CLEAR, "d", Stage.CONFIRMING, Step.CONFIRM, True),
+        (CLEAR, "?", Stage.CLEAR, Step.NONE, False),
+        (CONFIRMING, "u", Stage.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "s", Stage.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "d", Stage.CONFIRMING, Step.CONFIRM, True),
+        (CONFIRMING, "?", Stage.CONFIRMING, Step.NONE, False),
+        (LAST, "u", Stage.CLEAR, Step.CANCEL, False),
+        (LAST, "s", Stage.CLEAR, Step.CANCEL, False),
+        (LAST, "d", Stage.OPEN, Step.OPEN, False),
+        (LAST, "?", Stage.CONFIRMING, Step.NONE, False),
+        (OPEN, "u", Stage.RECOVERING, Step.NONE, True),
+        (OPEN, "s", Stage.RECOVERING, Step.NONE, True),
+        (OPEN, "d", Stage.OPEN, Step.NONE, False),
+        (OPEN, "?", Stage.OPEN, Step.NONE, False),
+        (RECOVERING, "u", Stage.CLEAR, Step.END, False),
+        (RECOVERING, "s", Stage.CLEAR, Step.END, False),
+        (RECOVERING, "d", Stage.OPEN, Step.NONE, False),
+        (RECOVERING, "?", Stage.RECOVERING, Step.NONE, False),
+        (BY_HAND, "u", Stage.BY_HAND, Step.NONE, False),
+        (BY_HAND, "s", Stage.BY_HAND, Step.NONE, False),
+        (BY_HAND, "d", Stage.BY_HAND, Step.NONE, False),
+        (BY_HAND, "?", Stage.BY_HAND, Step.NONE, False),
         # in maintenance
-        (CLEAR, "um", Stands.CLEAR, Step.NONE, False),
-        (CLEAR, "dm", Stands.CLEAR, Step.NONE, False),
-        (CLEAR, "?m", Stands.CLEAR, Step.NONE, False),
-        (CONFIRMING, "um", Stands.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "dm", Stands.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "?m", Stands.CLEAR, Step.CANCEL, False),
-        (LAST, "dm", Stands.CLEAR, Step.CANCEL, False),
-        (OPEN, "um", Stands.RECOVERING, Step.NONE, False),
-        (OPEN, "dm", Stands.OPEN, Step.NONE, False),
-        (OPEN, "?m", Stands.OPEN, Step.NONE, False),
-        (RECOVERING, "um", Stands.RECOVERING, Step.NONE, False),
-        (RECOVERING, "dm", Stands.OPEN, Step.NONE, False),
-        (RECOVERING, "?m", Stands.RECOVERING, Step.NONE, False),
-        (BY_HAND, "um", Stands.BY_HAND, Step.NONE, False),
-        (BY_HAND, "dm", Stands.BY_HAND, Step.NONE, False),
-        (BY_HAND, "?m", Stands.BY_HAND, Step.NONE, False),
+        (CLEAR, "um", Stage.CLEAR, Step.NONE, False),
+        (CLEAR, "dm", Stage.CLEAR, Step.NONE, False),
+        (CLEAR, "?m", Stage.CLEAR, Step.NONE, False),
+        (CONFIRMING, "um", Stage.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "dm", Stage.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "?m", Stage.CLEAR, Step.CANCEL, False),
+        (LAST, "dm", Stage.CLEAR, Step.CANCEL, False),
+        (OPEN, "um", Stage.RECOVERING, Step.NONE, False),
+        (OPEN, "dm", Stage.OPEN, Step.NONE, False),
+        (OPEN, "?m", Stage.OPEN, Step.NONE, False),
+        (RECOVERING, "um", Stage.RECOVERING, Step.NONE, False),
+        (RECOVERING, "dm", Stage.OPEN, Step.NONE, False),
+        (RECOVERING, "?m", Stage.RECOVERING, Step.NONE, False),
+        (BY_HAND, "um", Stage.BY_HAND, Step.NONE, False),
+        (BY_HAND, "dm", Stage.BY_HAND, Step.NONE, False),
+        (BY_HAND, "?m", Stage.BY_HAND, Step.NONE, False),
     ],
 )
-def test_what_a_result_does_in_each_state(before, mark, stands, step, recheck):
+def test_what_a_result_does_in_each_state(before, mark, stage, step, recheck):
     seen = Observation(START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
     after = advance(before, seen, CONFIRMATIONS)
-    assert (after.state.stands, after.step, after.recheck) == (stands, step, recheck)
+    assert (after.state.stage, after.step, after.recheck) == (stage, step, recheck)
     assert after.state.checked_at == seen.at
     assert after.state.verdict == seen.verdict
 
@@ -133,7 +133,7 @@ def test_how_runs_of_results_become_incidents(confirmations, script, story):
 
 def test_closing_by_hand_lets_a_new_incident_open_if_checks_still_fail():
     _, state = run("d d d")
-    assert state.stands is Stands.OPEN
+    assert state.stage is Stage.OPEN
     story, _ = run("d d d", state=replace(cleared(state), checked_at=None))
     assert story == [("open", 2, 0)]
 
@@ -197,4 +197,4 @@ def test_incidents_of_a_monitor_never_overlap(results, confirmations):
             open_since, failures = None, []
         assert (state.started_at is not None) == (open_since is not None)
         if verdict is Verdict.UNKNOWN and not maintenance:
-            assert (state.stands, after.step) == (before.stands, Step.NONE)
+            assert (state.stage, after.step) == (before.stage, Step.NONE)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.judge.verdict import (
     LATE_AT_MOST,
     Observation,
-    Stands,
+    Stage,
     State,
     Step,
     Transition,
@@ -142,7 +142,7 @@ class Watch:
         assert len(unfinished) <= 1
         started = unfinished[0].started_at if unfinished else None
         assert self.state.started_at == started, "state and incidents disagree"
-        assert (self.state.stands in (Stands.OPEN, Stands.RECOVERING, Stands.BY_HAND)) == bool(
+        assert (self.state.stage in (Stage.OPEN, Stage.RECOVERING, Stage.BY_HAND)) == bool(
             unfinished
         )
         assert self.state.failures == len(self.failing) <= max(self.confirmations, 0)

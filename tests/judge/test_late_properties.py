@@ -13,7 +13,7 @@ from app.judge.verdict import (
     Check,
     Rules,
     Situation,
-    Stands,
+    Stage,
     State,
     Step,
     step,
@@ -59,7 +59,7 @@ def rules_of(rule, confirmations, gap=timedelta(days=1)):
 
 def judged(situation):
     state = situation.state
-    return state.stands, state.failing_since, state.failures, state.recovering_since
+    return state.stage, state.failing_since, state.failures, state.recovering_since
 
 
 KINDS = {Verdict.UP: WATCHED, Verdict.DEGRADED: DEGRADED, Verdict.UNKNOWN: UNKNOWN}
@@ -77,7 +77,7 @@ def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
         if at(result) < live.since or (result.verdict is Verdict.UNKNOWN and at(result) < newest):
             return  # before an incident that people know, or without a vote: it does not count then
         live.record(result)
-        if live.folded().state.stands is Stands.RECOVERING and not live.situation.state.started_at:
+        if live.folded().state.stage is Stage.RECOVERING and not live.situation.state.started_at:
             return  # no incident opens for what is over by now
         assert live.is_of_before or judged(live.situation) == judged(live.folded())
 
@@ -90,7 +90,7 @@ def test_results_in_their_order_lead_to_the_outages_of_the_fold(
     for result in sorted(result for _arrival, result in results(history, window)):
         live.record(result)
     fold = Fold(live.rules, COVERS, BEGIN, State())
-    fold.see(sorted(result for _arrival, result in results(history, window)))
+    fold.judge(sorted(result for _arrival, result in results(history, window)))
     assert fold.situation == live.situation
     assert fold.outages == [(start, end) for start, end in live.incidents if start < end]
 
@@ -121,7 +121,7 @@ def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations)
         check, before = check_of(result), situation.state
         decision = step(rules, situation, check)
         is_up = before.verdict is check.verdict is Verdict.UP
-        if is_up and before.stands is Stands.CLEAR and not situation.votes[1].failures:
+        if is_up and before.stage is Stage.CLEAR and not situation.votes[1].failures:
             assert decision.after.state == replace(before, checked_at=check.at)
             assert (decision.step, decision.recheck) == (Step.NONE, False)
         situation = decision.after
@@ -138,5 +138,5 @@ def test_figures_say_of_a_moment_what_the_fold_says(history, rule, confirmations
         decision = step(rules, situation, check_of(result))
         situation = decision.after
         if decision.verdict is not Verdict.DOWN:
-            (kind,) = {kind for kind, begin, end in covers if begin <= result.at < end}
+            (kind,) = {kind for kind, begin, end in covers if begin <= result.at_ms < end}
             assert kind == KINDS[decision.verdict]

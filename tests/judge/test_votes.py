@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.judge.verdict import Vote, decide, heard
+from app.judge.verdict import Vote, decide, valid_votes
 from app.records import LocationRule, Verdict
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -58,6 +58,6 @@ def test_the_rule_over_the_newest_result_of_each_location(newest, any_, majority
         )
         for place, mark in enumerate(newest)
     ]
-    counted = heard(votes, NOW, timedelta(minutes=5), maintenance=True)
+    counted = valid_votes(votes, NOW, timedelta(minutes=5), maintenance=True)
     verdicts = [decide(counted, rule) for rule in LocationRule]
     assert verdicts == [MARKS[any_], MARKS[majority], MARKS[all_]]

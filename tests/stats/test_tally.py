@@ -174,7 +174,7 @@ def test_time_counts_by_what_all_places_see_together(
 ) -> None:
     """Decision 14: ``unknown`` has no vote, whichever result came last."""
     seen = [check._replace(place=1) for check in checks(*one)]
-    seen += [check._replace(place=2, at=check.at + 20_000) for check in checks(*other)]
+    seen += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
     sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
     found = (sums.up, sums.unknown, sums.degraded)
     assert tuple(ms // 1000 for ms in found) == expected
@@ -202,7 +202,7 @@ def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None
 def made(
     at: int, verdict: Verdict, maintenance: bool, place: int, covers: int | None = None
 ) -> Check:
-    return Check(at, verdict, maintenance, place=place, covers=covers)
+    return Check(at, verdict, maintenance, place=place, covers_ms=covers)
 
 
 CHECKS = st.lists(
@@ -286,11 +286,11 @@ def test_sums_equal_a_count_of_each_moment(
     start: int,
     end: int,
 ) -> None:
-    seen = sorted((made(*row) for row in rows), key=lambda one: (one.at, one.place))
+    seen = sorted((made(*row) for row in rows), key=lambda one: (one.at_ms, one.place))
     expected: dict[int, dict[str, int]] = {}
     for at in range(start, end):
         counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
-        counts["checks"] += sum(check.at == at and check.covers != 0 for check in seen)
+        counts["checks"] += sum(check.at_ms == at and check.covers_ms != 0 for check in seen)
         kind = kind_at(at, seen, incidents, windows, limit)
         if kind is not None:
             counts["up" if kind == "degraded" else kind] += 1
@@ -314,19 +314,19 @@ def kind_at(
     limit: int,
 ) -> str | None:
     """What this moment counts as, computed without spans; None in a gap."""
-    past = [check for check in seen if check.at <= at]
+    past = [check for check in seen if check.at_ms <= at]
     of_places = {check.place: check for check in past}.values()
     voting = [
         check
         for check in of_places
-        if at < check.at + (limit if check.covers is None else check.covers)
+        if at < check.at_ms + (limit if check.covers_ms is None else check.covers_ms)
     ]
     votes = {check.verdict for check in voting}
     if not votes:
         return None
     if any(begin <= at < stop for begin, stop in windows):
         return "maintenance"
-    known = any(begin <= past[-1].at < stop for begin, stop in windows)
+    known = any(begin <= past[-1].at_ms < stop for begin, stop in windows)
     if past[-1].maintenance and not known:
         return "maintenance"
     if votes == {UNKNOWN}:

@@ -24,7 +24,7 @@ MOMENT = timedelta(milliseconds=1)
 
 
 def at(check):
-    return datetime.fromtimestamp(check.at / 1000, UTC)
+    return datetime.fromtimestamp(check.at_ms / 1000, UTC)
 
 
 def check_of(result):
@@ -80,5 +80,5 @@ class Live:
         """The same by all stored results in their order."""
         state = State(started_at=self.situation.state.started_at)
         fold = Fold(self.rules, COVERS, self.since, state)
-        fold.see(self.stored)
+        fold.judge(self.stored)
         return fold.situation

@@ -99,9 +99,9 @@ def checks(
     rows = db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
     new = partial(tuple.__new__, Check)  # half the time of calling it
     for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
-        covers = None if covers_s is None else covers_s * 1000
+        covers_ms = None if covers_s is None else covers_s * 1000
         columns = at, VERDICTS.get(verdict, Verdict.UNKNOWN), bool(maintenance), response_time
-        by_monitor[id].append(new((*columns, tuple(spent), covers, place)))
+        by_monitor[id].append(new((*columns, tuple(spent), covers_ms, place)))
     return by_monitor
 
 
@@ -119,7 +119,7 @@ def checks_and_before(
     early = [
         id
         for id, own in by_monitor.items()
-        if not own or own[0].at >= start or of_several_places(own)
+        if not own or own[0].at_ms >= start or of_several_places(own)
     ]
     if early:
         first = start - LONGEST_COVER_MS - CONFIRMATIONS[1] * longest

@@ -22,7 +22,7 @@ from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
-from app.judge.fold import EVER, Fold, IncidentSpan, Span, margin
+from app.judge.fold import FAR_FUTURE, Fold, IncidentSpan, TimeSpan, margin
 from app.judge.verdict import Check, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
@@ -103,14 +103,14 @@ class JudgedSpan:
 
 def find(
     session: AnySession, looks: Sequence[JudgedSpan], title: str, now: datetime
-) -> dict[int, Span]:
+) -> dict[int, TimeSpan]:
     """Judge the stored results again, and store the incidents that the late ones of the place
     called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
     with the states locked.
     """
     looks = needed(session, looks)
     incidents = _incidents(session, looks)
-    changed: dict[int, Span] = {}
+    changed: dict[int, TimeSpan] = {}
     for look, replaced, spans in _replayed(looks, incidents):
         outages = [outage for span in spans if (outage := _outage(span, look, title))]
         before = [_as_stored(row) for row in replaced]
@@ -179,7 +179,7 @@ def _overlap(row: IncidentRow, outage: Outage) -> bool:
 
 
 def _end_of(row: IncidentRow) -> datetime:
-    return row.ended_at or EVER
+    return row.ended_at or FAR_FUTURE
 
 
 def end(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -218,31 +218,33 @@ def _incidents(session: AnySession, looks: Sequence[JudgedSpan]) -> dict[int, li
 
 def _replayed(
     looks: Sequence[JudgedSpan], incidents: Mapping[int, Sequence[IncidentSpan]]
-) -> Iterator[tuple[JudgedSpan, list[IncidentRow], Sequence[Span]]]:
+) -> Iterator[tuple[JudgedSpan, list[IncidentRow], Sequence[TimeSpan]]]:
     """Each with the stored incidents whose time was judged again, and what was found of it."""
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
         spans = [
-            span for span in incidents[look.monitor.id] if (span.ended_at or EVER) > look.begin
+            span
+            for span in incidents[look.monitor.id]
+            if (span.ended_at or FAR_FUTURE) > look.begin
         ]
         replay, without = _fold(look, spans), _fold(look, spans)
-        replay.see(checks)
-        without.see(_others(look, checks))
+        replay.judge(checks)
+        without.judge(_others(look, checks))
         over = _over(look, replay)
         if over is None:
             begun.append((look, replay, without))
         else:
             replaced = [incident for incident in look.stored if incident.started_at < look.settled]
-            yield look, replaced, _not_judged_in_time(over, without.ended(), replaced)
+            yield look, replaced, _not_judged_in_time(over, without.all_outages(), replaced)
     both = {look.monitor.id: (replay, without) for look, replay, without in begun}
     for look, checks in _read((look, look.settled, None) for look, _replay, _without in begun):
         replay, without = both[look.monitor.id]
-        replay.see(checks)
-        without.see(checks)
+        replay.judge(checks)
+        without.judge(checks)
         yield (
             look,
             list(look.stored),
-            _not_judged_in_time(replay.ended(), without.ended(), look.stored),
+            _not_judged_in_time(replay.all_outages(), without.all_outages(), look.stored),
         )
 
 
@@ -255,12 +257,12 @@ def _fold(look: JudgedSpan, incidents: Sequence[IncidentSpan]) -> Fold:
 
 def _others(look: JudgedSpan, checks: Iterable[Check]) -> Iterator[Check]:
     """The results that were stored before those of ``look`` came."""
-    return (check for check in checks if check.place != look.place or check.at not in look.times)
+    return (check for check in checks if check.place != look.place or check.at_ms not in look.times)
 
 
 def _not_judged_in_time(
-    spans: Iterable[Span], without: Iterable[Span], stored: Iterable[IncidentRow]
-) -> Sequence[Span]:
+    spans: Iterable[TimeSpan], without: Iterable[TimeSpan], stored: Iterable[IncidentRow]
+) -> Sequence[TimeSpan]:
     """These outages without the time that was down before the new results came and is not stored:
     it was judged in time, and its incident was deleted, or the monitor had another rule.
     """
@@ -268,13 +270,13 @@ def _not_judged_in_time(
     return _minus(_whole(spans), _minus(_whole(without), stored_spans))
 
 
-def _whole(spans: Iterable[Span]) -> list[Span]:
+def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     """In whole seconds, as incidents are stored."""
     rounded = [(whole(start), whole(end)) for start, end in spans]
     return [(start, end) for start, end in rounded if start < end]
 
 
-def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
+def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[TimeSpan]:
     """The time of ``spans`` that is in none of ``removed``."""
     for begin, end in removed:
         parts = (
@@ -286,7 +288,7 @@ def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
     return spans
 
 
-def _over(look: JudgedSpan, replay: Fold) -> Sequence[Span] | None:
+def _over(look: JudgedSpan, replay: Fold) -> Sequence[TimeSpan] | None:
     """The outages, if what follows is stored already; None if later results must be judged too."""
     ends = look.settled
     after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)
@@ -303,7 +305,7 @@ def _read(
     """The results of each from one time to another (None: to the last). One statement for those
     whose times overlap for the most part: a batch mostly has the same minutes of many monitors.
     """
-    spans = [(to_ms(a), to_ms(b or EVER), look) for look, a, b in wanted]
+    spans = [(to_ms(a), to_ms(b or FAR_FUTURE), look) for look, a, b in wanted]
     group: list[tuple[int, int, JudgedSpan]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):
@@ -326,10 +328,10 @@ def _read_group(
     first, last = group[0][0], max(end for _begin, end, _look in group)
     checks = rollups.checks(ids, first, last)
     for begin, end, look in group:
-        yield look, [check for check in checks[look.monitor.id] if begin <= check.at < end]
+        yield look, [check for check in checks[look.monitor.id] if begin <= check.at_ms < end]
 
 
-def _outage(span: Span, look: JudgedSpan, title: str) -> Outage | None:
+def _outage(span: TimeSpan, look: JudgedSpan, title: str) -> Outage | None:
     """Returns None if no late result shows it: a failure in time has an ordinary incident."""
     start, end = span
     incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
@@ -351,7 +353,7 @@ def _as_stored(row: IncidentRow) -> Outage:
     return Outage(row.started_at, _end_of(row), row.cause, row.cause_code, seen_by)
 
 
-def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> Span | None:
+def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> TimeSpan | None:
     """The time in which these differ: of a long outage that goes on, only what is new."""
     old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
     times = [

@@ -29,7 +29,7 @@ from app.judge.verdict import (
     PlaceCheck,
     Rules,
     Situation,
-    Stands,
+    Stage,
     State,
     Step,
     Vote,
@@ -275,7 +275,7 @@ def _keep_aside(
             evidence.add_place(batch.session, id, outcome)
     elif (
         failures <= judged.monitor.confirmations + 1
-        or judged.state.stands is Stands.CONFIRMING
+        or judged.state.stage is Stage.CONFIRMING
         # A failure of another place that was not confirmed has dropped it.
         or not batch.failing.has_aside(id, result.location)
     ):
@@ -309,7 +309,7 @@ def _incident(
 
 def _notify_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
     """Alert to an incident again, once, if a failing check shows that it still lasts."""
-    still = judged.state.verdict is Verdict.DOWN and judged.state.stands is Stands.OPEN
+    still = judged.state.verdict is Verdict.DOWN and judged.state.stage is Stage.OPEN
     if judged.unsent and still and not result.maintenance:
         alerting.notify_again(batch.session, judged.monitor.id, judged.unsent, batch.now)
         judged.unsent = ()

@@ -20,7 +20,7 @@ from app.db.windows import Quiet
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import JudgedSpan
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
-from app.judge.verdict import MOMENT_S
+from app.judge.verdict import SHORTEST_COVER_S
 from app.records import Result
 
 # Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
@@ -139,7 +139,7 @@ def _covers_s(monitor: Any, at: datetime) -> int:
     if pause is None or at >= pause[1]:
         return covers
     left = int((pause[0] - at).total_seconds())
-    return min(covers, max(MOMENT_S, left)) if at < pause[0] else 0
+    return min(covers, max(SHORTEST_COVER_S, left)) if at < pause[0] else 0
 
 
 def _looks(

@@ -28,7 +28,7 @@ from app.engine.recorder import found_late, gaps
 from app.engine.recorder.rows import end, forget_good, lock, open_incident, remark, start_afresh
 from app.errors import existing
 from app.i18n import N_, _
-from app.judge.verdict import MOMENT_S
+from app.judge.verdict import SHORTEST_COVER_S
 from app.records import Cause, Ending, Location, Verdict
 from app.stats.tally import LONGEST_COVER_MS
 
@@ -265,7 +265,7 @@ def _end_cover(
         updating(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
         .where(ResultRow.covers_s > 0, reaches, ResultRow.location_id.not_in(kept))
-        .values(covers_s=case((at > now_ms - 2000, MOMENT_S), else_=(now_ms - at) // 1000))
+        .values(covers_s=case((at > now_ms - 2000, SHORTEST_COVER_S), else_=(now_ms - at) // 1000))
     )
 
 

@@ -31,10 +31,10 @@ from app.engine.recorder.rows import covers_s, state_of
 from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
-    MOMENT_S,
+    SHORTEST_COVER_S,
     Rules,
     Situation,
-    Stands,
+    Stage,
     Step,
     revote,
     silent_failures,
@@ -267,7 +267,7 @@ def _covers(judged: JudgedMonitor) -> int:
     """
     if judged.monitor.paused or not judged.assigned.has_vote:
         return 0
-    return MOMENT_S if judged.assigned.here is None else covers_s(judged.monitor)
+    return SHORTEST_COVER_S if judged.assigned.here is None else covers_s(judged.monitor)
 
 
 def _placed(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> Outcome:
@@ -331,7 +331,7 @@ def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
     unconfirmed_at = judged.columns["unconfirmed_at"]
     if decision.recheck or decision.unconfirmed:
         judged.columns["unconfirmed_at"] = unconfirmed_at or now
-    elif judged.state.stands not in (Stands.CONFIRMING, Stands.RECOVERING):
+    elif judged.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
         judged.columns["unconfirmed_at"] = None
     failing = evidence.Failing(session, [monitor.id])
     batch = RecordedBatch(session, now, "", NOWHERE, quiet, loaded, {}, failing, set())

@@ -14,7 +14,7 @@ from app.db.statements import locked
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
 from app.db.types import record_of
 from app.errors import NotFound
-from app.judge.fold import EVER
+from app.judge.fold import FAR_FUTURE
 from app.judge.verdict import State
 from app.records import MAX_COMMENT, Ending, Verdict
 from app.rules import comments
@@ -74,13 +74,17 @@ def judged_since(monitor: Any) -> datetime:
 
 
 def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
-    """When a monitor's last pause began and ended, ``EVER`` while it lasts; None if none is stored.
-    ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and ``resumed_at``.
+    """When a monitor's last pause began and ended, ``FAR_FUTURE`` while it lasts; None if none is
+    stored. ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and
+    ``resumed_at``.
     """
     if not monitor.paused and monitor.resumed_at is None:
         return None
     # The begin is not stored for a monitor that was created paused, or paused by an older version.
-    return monitor.paused_at or monitor.created_at, EVER if monitor.paused else monitor.resumed_at
+    return (
+        monitor.paused_at or monitor.created_at,
+        FAR_FUTURE if monitor.paused else monitor.resumed_at,
+    )
 
 
 def columns_of(state: State) -> dict[str, Any]:

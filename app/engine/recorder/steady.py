@@ -30,7 +30,7 @@ from app.db.windows import Quiet
 from app.engine.recorder import alerting, evidence
 from app.engine.recorder.rows import covers_s, state_of
 from app.engine.schedule import Claim, Standing, last_slot
-from app.judge.verdict import Stands, State
+from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
 
 BATCH = 500  # results in one transaction
@@ -97,7 +97,7 @@ def steady_of(
     """
     if not alone or standing is None or monitor.paused or state.checked_at is None:
         return None
-    if state.verdict is not Verdict.UP or state.stands is not Stands.CLEAR:
+    if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR:
         return None
     if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
         return None
