@@ -48,10 +48,10 @@ ELSEWHERE = N_(
 )
 # The beginnings of the paths that a key bound to a tag may use. Its store decides what it sees
 # there (app/stores/local/bound.py).
-OF_A_TAG = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
+TAG_PATHS = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
-# Requests are counted some at a time: a hundredth of the limit, so that what a process has counted
-# and not answered yet takes no more than that from the others.
+# Requests are counted in batches: a process takes a hundredth of the limit in one write and hands
+# it out, so what it has taken and not used yet costs the other processes no more than that.
 SHARES, MOST_AT_ONCE = 100, 20
 _LONGEST_SECRET = 256
 _ROUTES: dict[str, Path] = {}  # by the rule of Flask
@@ -123,7 +123,7 @@ def _admit() -> Response | None:
     if operation is None:
         return problem(405, _("This path accepts only %(allow)s.", allow=allow), Allow=allow)
     if key is not None:
-        if key.tag is not None and not path.template.startswith(OF_A_TAG):
+        if key.tag is not None and not path.template.startswith(TAG_PATHS):
             raise Denied(_(BOUND, tag=key.tag))
         reads = request.method in READING
         require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))

@@ -16,7 +16,7 @@ from app.records.resources import INCIDENTS
 register(
     INCIDENTS,
     query=IncidentQueryForm,
-    refusals={"store": (409,)},
+    refusals={"create": (409,)},
 )
 
 

@@ -10,10 +10,11 @@ from app.api.operations import operation
 from app.codec import json_of
 from app.stores import API_LEVEL
 
-# ``features`` is from before the level and grows no more: what a key of a tag has, and all.
-OF_A_TAG = ["overview", "hours", "classify", "spans", "changes", "result_places", "certificates",
+# The answer's ``features`` are older than ``api_level`` and get no new words. A key that is bound to a
+# tag has those of TAG_FEATURES, any other key has all.
+TAG_FEATURES = ["overview", "hours", "classify", "spans", "changes", "result_places", "certificates",
             "list_order", "certificate_life"]  # fmt: skip
-FEATURES = [*OF_A_TAG, "reports", "report_days", "report_mails", "status_pages", "contacts",
+FEATURES = [*TAG_FEATURES, "reports", "report_days", "report_mails", "status_pages", "contacts",
             "post_templates", "markers", "unreadable_alerts", "window_tags", "channel_setup",
             "shared_channels", "locations"]  # fmt: skip
 
@@ -24,5 +25,5 @@ def show(call: Call) -> Response:
     call.without_input()
     if call.key is None:
         return record_answer(None)
-    features = FEATURES if call.key.tag is None else OF_A_TAG
+    features = FEATURES if call.key.tag is None else TAG_FEATURES
     return record_answer({**json_of(call.key), "api_level": API_LEVEL, "features": features})

@@ -33,9 +33,10 @@ Handler = Callable[[Call], Response]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body.
-    ``scope``: what the key needs, if it is not read for reading and write for writing.
-    ``refusals``: statuses that other operations do not answer.
+    """``answer`` names the schema of ``data`` in the OpenAPI document, ``form`` that of the body;
+    ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
+    read for reading and write for writing. ``refusals``: statuses that other operations do not
+    answer.
     """
 
     name: str
@@ -111,6 +112,8 @@ def operation(
 # --- The operations of a resource ----------------------------------------------------------------
 
 Records = base.Collection[Any, Any]
+# How the OpenAPI document names operations where it differs: generated clients have these names.
+_OPERATION_IDS = {"list": "list_", "create": "store"}
 
 
 def shape(call: Call, record: Any) -> dict[str, Any]:
@@ -120,14 +123,13 @@ def shape(call: Call, record: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """The five operations of a resource, named as in ``Resource.about``: ``store`` creates a
-    record, ``show`` reads one.
+    """The five operations of a resource, named as in ``Resource.about``.
 
-    ``refusals``: the statuses that only some operations answer. ``check`` raises Denied where the
-    key may not store or change what it sends; it gets the present record or None.
+    ``refusals``: by operation, the statuses that only some operations answer. ``check`` raises
+    Denied where the key may not store or change what it sends; it gets the present record or None.
     """
 
-    of: Resource
+    resource: Resource
     form: type[SchemaForm]
     update_form: type[SchemaForm]
     query: type[ListForm] = PageForm
@@ -136,14 +138,14 @@ class Handlers:
     refusals: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def records(self, store: Store) -> Records:
-        collection: Records = getattr(store, self.of.name)
+        collection: Records = getattr(store, self.resource.name)
         return collection
 
     def list(self, call: Call) -> Response:
         page = self.records(call.store).list(binding.list_query(self.query, call.query))
         return paged(page, lambda record: self.shape(call, record), call.query)
 
-    def store(self, call: Call) -> Response:
+    def create(self, call: Call) -> Response:
         if self.check:
             self.check(call, None)
         return created(self.shape(call, self.records(call.store).create(call.new(self.form))))
@@ -164,7 +166,7 @@ class Handlers:
         self.records(call.store).get(call.id)
         call.without_input()
         self.records(call.store).delete(call.id)
-        return deleted(self.of.path.removeprefix("/").removesuffix("s"), call.id)
+        return deleted(self.resource.path.removeprefix("/").removesuffix("s"), call.id)
 
 
 def register(
@@ -177,7 +179,7 @@ def register(
     a = "an" if resource.singular[0] in "aeiou" else "a"
     operations: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
         "list": ("GET", path, f"List {resource.plural}", {"paged": True, "query": handlers.query}),
-        "store": ("POST", path, f"Create {a} {resource.singular}", {"status": 201, "form": form}),
+        "create": ("POST", path, f"Create {a} {resource.singular}", {"status": 201, "form": form}),
         "show": ("GET", record, f"Show {a} {resource.singular}", {}),
         # PUT is as partial as PATCH: both change only what is sent.
         "update": (
@@ -193,7 +195,7 @@ def register(
             at,
             summary,
             "Deleted" if verb == "delete" else resource.schema,
-            name=f"{resource.name}_{'list_' if verb == 'list' else verb}",
+            name=f"{resource.name}_{_OPERATION_IDS.get(verb, verb)}",
             description=description,
             refusals=handlers.refusals.get(verb, ()),
             **more,
@@ -202,7 +204,7 @@ def register(
 
 _OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
     ObjectKind.MARKER: {"query": MarkerQueryForm},
-    ObjectKind.STATUS_PAGE: {"refusals": {"store": (409,), "update": (409,)}},
+    ObjectKind.STATUS_PAGE: {"refusals": {"create": (409,), "update": (409,)}},
 }
 # Resources with a module here, which registers them and has operations besides.
 _OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}

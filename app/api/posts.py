@@ -42,8 +42,8 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm)
-def store(call: Call) -> Response:
+@operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm, name="posts_store")
+def create(call: Call) -> Response:
     """Publishes the post, and notifies the subscribers of the page."""
     call.store.status_pages.get(call.id)
     return created(json_of(call.store.posts.create(call.id, call.new(PostForm))))

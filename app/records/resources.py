@@ -57,8 +57,8 @@ class Resource:
     audit log; of others a line is noted where they are written.
 
     ``path``: in the API; ``record``: what it answers, which the document calls ``answer``; ``tag``:
-    what the document says of its operations, and ``about`` of each that it has, by its name:
-    ``list``, ``store`` (create), ``show``, ``update`` (PUT and PATCH), ``delete``.
+    the document's sentence about all of its operations; ``about``: the description of each that it
+    has, by its name: ``list``, ``create``, ``show``, ``update`` (PUT and PATCH), ``delete``.
     ``name``: its collection in a store, and its dashboard's blueprint.
     """
 
@@ -96,7 +96,7 @@ MONITORS = Resource(
     tag="URLs that are watched, their results and figures.",
     about={
         "list": "Secrets are masked for a key that may only read; the password is never returned.",
-        "store": "The scheme of `url` decides the kind: `http`, `https` or `tcp`. The first check"
+        "create": "The scheme of `url` decides the kind: `http`, `https` or `tcp`. The first check"
         " is made at once.",
         "show": "With its present status, and its uptime over four ranges.",
         "update": "Changes what is sent. `request_headers` and `alerts` replace the whole list. A"
@@ -123,7 +123,7 @@ INCIDENTS = Resource(
     tag="Periods of trouble of a monitor.",
     about={
         "list": "By the end, descending, open incidents come first.",
-        "store": "Reports an incident by hand. Stored open, it alerts like an automatic one. It"
+        "create": "Reports an incident by hand. Stored open, it alerts like an automatic one. It"
         " ends by hand, by a pause or with its monitor. If the monitor has an open incident, the"
         " answer is 409, with its id in `open_incident_id`.",
         "show": "With what the failing check saw, in `evidence`.",
@@ -143,7 +143,7 @@ CONTACTS = Resource(
     tag="Names for channels that several monitors use.",
     about={
         "list": "Channel values are masked for a key that may only read.",
-        "store": "A contact is a name for channels that several monitors use.",
+        "create": "A contact is a name for channels that several monitors use.",
         "show": "Channel values are masked for a key that may only read.",
         "update": "Changes what is sent, for every monitor that uses the contact. A masked channel"
         " value keeps the stored one.",
@@ -165,7 +165,7 @@ STATUS_PAGES = Resource(
     tag="Pages for the public, their posts and subscribers.",
     about={
         "list": "Each with its present state.",
-        "store": "The page is there at once, at the address in `link`.",
+        "create": "The page is there at once, at the address in `link`.",
         "show": "`state` is the worst of its monitors' confirmed states, or of its open posts.",
         "update": "Changes what is sent. Taking a monitor off the page takes it out of names,"
         " groups and posts too.",
@@ -193,7 +193,7 @@ POST_TEMPLATES = Resource(
     tag="Posts to start from.",
     about={
         "list": "Texts that people start a post from.",
-        "store": "Its title, state and body fill in the form of a new post.",
+        "create": "Its title, state and body fill in the form of a new post.",
         "show": "Returns one template.",
         "update": "Changes what is sent. Posts that were made from it stay as they are.",
         "delete": "Posts that were made from it stay as they are.",
@@ -221,7 +221,7 @@ WINDOWS = Resource(
     tag="Times in which no incident opens and nobody is alerted.",
     about={
         "list": "Windows for one monitor, set on the monitor itself, are not among them.",
-        "store": "During a window, checks continue, but no incident opens and nobody is alerted.",
+        "create": "During a window, checks continue, but no incident opens and nobody is alerted.",
         "show": "Returns the window as it was stored, with the time of its first occurrence.",
         "update": "Changes what is sent. A change counts for the occurrence that is on.",
         "delete": "Ends the window, also while it is on. Past figures keep leaving its time out.",
@@ -240,7 +240,7 @@ MARKERS = Resource(
     tag="Deploys and other moments that charts show.",
     about={
         "list": "The newest first.",
-        "store": "Marks a moment, such as a deploy, on the charts of its monitors.",
+        "create": "Marks a moment, such as a deploy, on the charts of its monitors.",
         "show": "Returns one marker.",
         "update": "Changes what is sent.",
         "delete": "Takes the marker off the charts.",
@@ -260,7 +260,7 @@ REPORT_MAILS = Resource(
     tag="Monthly reports by email.",
     about={
         "list": "Who gets a report by email each month.",
-        "store": "Sends a contact the report of each month when it is over.",
+        "create": "Sends a contact the report of each month when it is over.",
         "show": "Returns one monthly report.",
         "update": "Changes what is sent.",
         "delete": "Sends this report no more.",
@@ -293,7 +293,7 @@ LOCATIONS = Resource(
     tag="Places that checks run from.",
     about={
         "list": "`default`, the place of the server itself, is always there, and first.",
-        "store": "With the carrier `agent`, which needs a key of scope `admin`, the answer has the"
+        "create": "With the carrier `agent`, which needs a key of scope `admin`, the answer has the"
         " agent's `token`, this once. A checker that starts under a new name adds its place.",
         "show": "Its `state`, and what the checkers, the probers or the agent there said of"
         " themselves last.",
