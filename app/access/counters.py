@@ -29,7 +29,7 @@ LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
 LOGINS_PER_DEVICE = 10
 KEPT_SECONDS = 24 * 3600  # longer than any window in use
-BRIEF = "agent:"  # counts whose names begin so have windows of seconds, thousands a day
+BRIEF = "agent:"  # the beginning of the names of counts whose windows are seconds, thousands a day
 BRIEF_KEPT_SECONDS = 3600
 
 
@@ -85,7 +85,7 @@ class Counters:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
         self._guard = threading.Lock()
-        # For each name: the window, and the numbers of this process's share that are left.
+        # For each name: the window, and the numbers of this process's share that it has not used.
         self._left: dict[str, tuple[int, Iterator[int]]] = {}
 
     def attempt(self, sentence: str, *limits: Limit) -> None:
@@ -97,18 +97,19 @@ class Counters:
         """Raises Throttled if a limit is reached already. That costs no write: SQLite has one
         writer, and the results of checks would wait for it.
         """
-        self._within(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
+        self._throttle(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
 
     def take(self, sentence: str, *limits: Limit) -> None:
         """Count, without a check before. To be called before what was typed is compared, so that a
-        thousand guesses at the same moment all count.
+        thousand guesses at the same moment all count. Raises Throttled if that exceeds a limit.
         """
         with writing():
             counts = [(limit, self.count(limit.name, limit.seconds)) for limit in limits]
-        self._within(sentence, (limit for limit, count in counts if count > limit.most))
+        self._throttle(sentence, (limit for limit, count in counts if count > limit.most))
 
-    def _within(self, sentence: str, over: Iterator[Limit]) -> None:
-        limit = next(over, None)
+    def _throttle(self, sentence: str, exceeded: Iterator[Limit]) -> None:
+        """Raises Throttled if a limit is exceeded."""
+        limit = next(exceeded, None)
         if limit is not None:
             raise Throttled(_(sentence), self.seconds_left(limit.seconds))
 
@@ -117,21 +118,22 @@ class Counters:
     ) -> int:
         """Count ``number`` more of ``name``; returns the last one's number in the present window.
 
-        ``share``: the process takes so many numbers in one write, and hands them out. Each is
-        handed out once, by whichever process. Those that a process has left count too: so a count
-        is never too low, and it is too high by less than a share for each process, and for each
-        start of one. Where the database cannot be written, such a count is 0.
+        ``share``: the process takes so many numbers in one write, and hands them out one by one. No
+        two processes hand out the same. A number counts as soon as it is taken: so a count is never
+        too low, and it is too high by less than a share for each process, and for each start of
+        one. Where the database cannot be written, such a count is 0.
         """
         window = window_of(self.clock(), window_seconds)
         if share is None:
             with writing() as session:
                 return add(session, name, window, number)
         with self._guard:
-            taken = list(islice(self._of(name, window), number))
+            taken = list(islice(self._unused(name, window), number))
         missing = number - len(taken)
-        return self._more(name, window, share, missing) if missing else taken[-1]
+        return self._take_share(name, window, share, missing) if missing else taken[-1]
 
-    def _more(self, name: str, window: int, share: int, missing: int) -> int:
+    def _take_share(self, name: str, window: int, share: int, missing: int) -> int:
+        """Take a new share, at least ``missing`` numbers; the last of the missing ones."""
         at_once = max(share, missing)
 
         def take() -> int:
@@ -144,29 +146,33 @@ class Counters:
         numbers = range(last - at_once + 1, last + 1)
         with self._guard:
             # Another thread may have taken a share meanwhile.
-            left = chain(self._of(name, window), numbers[missing:])
+            unused = chain(self._unused(name, window), numbers[missing:])
             self._left = {name: entry for name, entry in self._left.items() if entry[0] == window}
-            self._left[name] = window, left
+            self._left[name] = window, unused
         return numbers[missing - 1]
 
-    def _of(self, name: str, window: int) -> Iterator[int]:
-        of, numbers = self._left.get(name, (None, iter(())))
-        return numbers if of == window else iter(())
+    def _unused(self, name: str, window: int) -> Iterator[int]:
+        """The numbers that this process has taken in this window, and not handed out yet."""
+        window_of_share, numbers = self._left.get(name, (None, iter(())))
+        return numbers if window_of_share == window else iter(())
 
     def counted(self, limit: Limit) -> int:
         """The count in the present window."""
-        return db.session.scalar(select(CounterRow.count).where(*self._here(limit))) or 0
+        return db.session.scalar(select(CounterRow.count).where(*self._row_of(limit))) or 0
 
-    def uncount(self, limit: Limit, by: int | None = None) -> None:
-        """Subtract ``by`` from the count, or delete it."""
+    def reset(self, limit: Limit) -> None:
+        """Forget what was counted in the present window."""
         with writing() as session:
-            if by is None:
-                session.execute(delete(CounterRow).where(*self._here(limit)))
-            else:
-                less = update(CounterRow).where(*self._here(limit))
-                session.execute(less.values(count=CounterRow.count - by))
+            session.execute(delete(CounterRow).where(*self._row_of(limit)))
 
-    def _here(self, limit: Limit) -> tuple[ColumnElement[bool], ...]:
+    def take_back(self, limit: Limit) -> None:
+        """Count one less in the present window."""
+        with writing() as session:
+            counter = update(CounterRow).where(*self._row_of(limit))
+            session.execute(counter.values(count=CounterRow.count - 1))
+
+    def _row_of(self, limit: Limit) -> tuple[ColumnElement[bool], ...]:
+        """Conditions for the row of the present window."""
         window = window_of(self.clock(), limit.seconds)
         return CounterRow.name == limit.name, CounterRow.window == window
 

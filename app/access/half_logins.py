@@ -131,7 +131,7 @@ class HalfLogins:
             security_log.tell(SecurityEvent.SECOND_FACTOR_WRONG, person, address=client.address)
             raise
         for limit in limits:
-            self.counters.uncount(limit)
+            self.counters.reset(limit)
         return done
 
     def _complete(self, token: str, use: Use) -> Person:

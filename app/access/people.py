@@ -153,7 +153,7 @@ class People:
         if not right:
             security_log.tell(SecurityEvent.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
-        self.counters.uncount(limit)
+        self.counters.reset(limit)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
@@ -188,7 +188,7 @@ class People:
             )
             return None
         for limit in limits:
-            self.counters.uncount(limit, by=1 if limit == origin else None)
+            (self.counters.take_back if limit == origin else self.counters.reset)(limit)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:

@@ -103,7 +103,7 @@ class Recovery:
             audit.note(session, Action.USED, of)
             security_log.tell(SecurityEvent.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
-        self.counters.uncount(logins_of(person.email))
+        self.counters.reset(logins_of(person.email))
         return person
 
     def forget_old(self) -> None:

@@ -10,10 +10,10 @@ from app.api.operations import operation
 from app.codec import json_of
 from app.stores import API_LEVEL
 
-# The answer's ``features`` are older than ``api_level`` and get no new words. A key that is bound to a
-# tag has those of TAG_FEATURES, any other key has all.
-TAG_FEATURES = ["overview", "hours", "classify", "spans", "changes", "result_places", "certificates",
-            "list_order", "certificate_life"]  # fmt: skip
+# ``features`` of the answer is older than ``api_level`` and gets no new words. A key that is bound
+# to a tag has those of TAG_FEATURES; any other key has all.
+TAG_FEATURES = ["overview", "hours", "classify", "spans", "changes", "result_places",
+                "certificates", "list_order", "certificate_life"]  # fmt: skip
 FEATURES = [*TAG_FEATURES, "reports", "report_days", "report_mails", "status_pages", "contacts",
             "post_templates", "markers", "unreadable_alerts", "window_tags", "channel_setup",
             "shared_channels", "locations"]  # fmt: skip

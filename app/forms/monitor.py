@@ -79,7 +79,7 @@ RULE_LABELS = {
     LocationRule.ALL: N_("All places"),
 }
 
-# Fields that a server that implements the base API alone does not have.
+# Fields that only Wakeful has: a server that implements the base API alone lacks them.
 OWN_FIELDS = (
     "timeout",
     "accepted_statuses",

@@ -98,8 +98,8 @@ def at_line(sentence: str, line: int | None) -> str:
 E = TypeVar("E")
 
 
-def few(entries: Sequence[E]) -> Sequence[E]:
-    """``entries``, before any of them is read. Raises NotReadable where there are too many."""
+def limited(entries: Sequence[E]) -> Sequence[E]:
+    """``entries``, none of which was read yet. Raises NotReadable where there are too many."""
     if len(entries) > MOST_CANDIDATES:
         raise NotReadable(
             _(
@@ -153,14 +153,15 @@ class Draft:
     def drop_rest(
         self, entry: ImportEntry, sentences: Mapping[str, str], of_no_use: Collection[str] = ()
     ) -> None:
-        """Say what of ``entry`` nobody has read. ``sentences``: of settings that people know;
-        ``of_no_use``: settings whose loss changes no check and no alert, or beginnings of them.
+        """Remark on each setting of ``entry`` that nobody has read. ``sentences``: of settings that
+        people know. ``of_no_use``: beginnings of the names of settings whose loss changes no check
+        and no alert, on which nothing is remarked.
         """
-        endings = tuple(of_no_use)
+        beginnings = tuple(of_no_use)
         for key in entry.unread():
             if key in sentences:
                 self.remark(_(sentences[key]))
-            elif not key.startswith(endings):
+            elif not key.startswith(beginnings):
                 self.remark(_(UNKNOWN_SETTING, name=shown(key)))
 
     def notify(self, notification: Notification) -> None:

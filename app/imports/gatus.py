@@ -8,7 +8,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels, gatus_conditions, variables
-from app.imports.candidates import Draft, Notification, NotReadable, Reading, few, no_kind
+from app.imports.candidates import Draft, Notification, NotReadable, Reading, limited, no_kind
 from app.imports.tool import Tool
 from app.imports.values import (
     ImportEntry,
@@ -124,7 +124,7 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
     lists = {key: listed(whole.get(key)) for key in _LISTS}
     if not any(lists.values()):
         raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
-    few([record for entries in lists.values() for record in entries])
+    limited([record for entries in lists.values() for record in entries])
     providers = _Providers(mapping(whole.get("alerting")))
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))

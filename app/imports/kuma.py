@@ -18,8 +18,8 @@ from app.imports.candidates import (
     Draft,
     Notification,
     Reading,
-    few,
     host_and_port,
+    limited,
 )
 from app.imports.tool import Tool
 from app.imports.values import ImportEntry, listed, mapping, records, shown, string, truth
@@ -117,7 +117,7 @@ def reading_of(
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
     by_id = {string(record.get("id")): _notification(record) for record in notifications}
-    rows = few(monitors)
+    rows = limited(monitors)
     entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
     groups = _groups(entries)
     read_monitor = partial(_monitor, notifications=by_id, groups=groups)

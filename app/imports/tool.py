@@ -8,7 +8,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
-from app.imports.candidates import NO_MONITORS, Draft, NotReadable, Reading, few, no_kind
+from app.imports.candidates import NO_MONITORS, Draft, NotReadable, Reading, limited, no_kind
 from app.imports.values import ImportEntry, shown
 
 Read = Callable[[Draft, ImportEntry], None]
@@ -30,7 +30,7 @@ class Tool:
 
     def drafts(self, entries: Sequence[Any], read: Read) -> list[Draft]:
         """``read`` fills the draft of an entry in."""
-        return [self.draft(number, entry, read) for number, entry in enumerate(few(entries), 1)]
+        return [self.draft(number, entry, read) for number, entry in enumerate(limited(entries), 1)]
 
     def draft(self, number: int, record: Any, read: Read) -> Draft:
         entry = ImportEntry(record)

@@ -82,10 +82,10 @@ class Visitors:
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))
         except Throttled:
-            counters.uncount(limit, by=1)
+            counters.take_back(limit)
             raise
         if right:
-            counters.uncount(limit, by=1)
+            counters.take_back(limit)
         return right
 
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:

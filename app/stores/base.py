@@ -157,8 +157,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     def locations(self) -> Mapping[str, str]:
-        """The label of each place that monitors can be checked from, by its name; none if the store
-        has no places.
+        """The label of each place that monitors can be checked from, by its name; empty if the
+        store has no places.
         """
         return {}
 
@@ -278,26 +278,26 @@ class Channels(ABC):
 
     @abstractmethod
     def not_set_up(self) -> Mapping[str, str]:
-        """The channels that cannot work on this installation, each with a sentence; none if the
+        """The channels that cannot work on this installation, each with a sentence; empty if the
         store cannot read them.
         """
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
         """Deliveries that were given up: the newest of each channel value that has delivered
-        nothing since; the newest first. None if the store cannot read them.
+        nothing since; the newest first. Empty if the store cannot read them.
         """
 
     @abstractmethod
     def lost(self) -> Sequence[Delivery]:
-        """Messages of late that were given up without an attempt, the newest first; none if the
+        """Recent messages that were given up without an attempt, the newest first; empty if the
         store cannot read them.
         """
 
     @abstractmethod
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         """Monitors of which nobody would be notified, because their stored alerts cannot be read;
-        none if the store cannot find them.
+        empty if the store cannot find them.
         """
 
 
@@ -316,7 +316,7 @@ class Contacts(Collection[Contact, PageQuery]):
 
     @abstractmethod
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
-        """The monitor's own channels that several monitors have; none if the store cannot find
+        """The monitor's own channels that several monitors have; empty if the store cannot find
         them.
         """
 
@@ -336,7 +336,7 @@ class Contacts(Collection[Contact, PageQuery]):
 
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """The names of all contacts, for choosing, by name; none if the store has no contacts."""
+        """The names of all contacts, for choosing, by name; empty if the store has no contacts."""
 
     @abstractmethod
     def defaults(self) -> Sequence[str]:
@@ -355,7 +355,7 @@ class Locations(Collection[Place, PageQuery]):
     """
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
-        """The first monitors that are checked from a place; none if the store cannot find them."""
+        """The first monitors that are checked from a place; empty if the store cannot find them."""
         return ()
 
     @abstractmethod
@@ -366,7 +366,7 @@ class Locations(Collection[Place, PageQuery]):
 
     @abstractmethod
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
-        """The places that a monitor is checked from, with the newest result of each; none if the
+        """The places that a monitor is checked from, with the newest result of each; empty if the
         store has no places.
         """
 
@@ -376,7 +376,7 @@ class StatusPages(Collection[StatusPage, PageQuery]):
 
     @abstractmethod
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
-        """The pages that show this monitor, by name; none if the store has no pages."""
+        """The pages that show this monitor, by name; empty if the store has no pages."""
 
 
 class Posts(ABC):

@@ -47,7 +47,7 @@ def init_app(app: Flask) -> None:
     session.init_app(app)
     errors.init_app(app)
     app.before_request(_before_page)
-    app.after_request(repeated.note)
+    app.after_request(repeated.store_location)
     app.teardown_request(language.forget)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
@@ -99,7 +99,7 @@ def _before_page() -> Any:
     language.choose()
     security.bound_body()
     security.check_csrf()
-    return servers.choose_server() or repeated.once()
+    return servers.choose_server() or repeated.answer_second()
 
 
 def _shared() -> dict[str, Any]:

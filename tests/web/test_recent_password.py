@@ -12,7 +12,7 @@ from app.db import db
 from app.db.tables import InvitationRow, PersonRow, SessionRow
 from app.records import Role
 from app.rules.clocks import SKEW
-from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
+from app.web.frame.recent import CHANGES, LONGEST_SEALED, MASK, SEALED_FOR
 from app.web.frame.session import SAFE_METHODS
 from tests import samples
 from tests.factories import PASSWORD, make_person
@@ -281,7 +281,7 @@ def test_it_is_void_elsewhere_and_for_others(app, late, form):
 
 
 def test_it_is_void_after_an_hour(app, late, clock, form):
-    clock.now += CARRIED_FOR - MOMENT
+    clock.now += SEALED_FOR - MOMENT
     assert post(late, "/people/new", form, "wrong").status_code == 422
     clock.now += MOMENT
     answer = post(late, "/people/new", form)
@@ -315,7 +315,7 @@ def test_it_is_not_shown_as_typed_when_the_session_ended_meanwhile(app, late):
 
 def test_a_form_that_is_too_large_to_carry_is_refused(late):
     form = dict(late.open("/people/new").form_with("Add person")[0].values)
-    noise = random.Random(0).randbytes(MOST_CARRIED).hex()
+    noise = random.Random(0).randbytes(LONGEST_SEALED).hex()
     answer = late.client.post("/people/new", data=form | {"email": noise})
     assert answer.status_code == 413
     answer = late.client.post("/people/new", data=form | {"email": "x" * 300})

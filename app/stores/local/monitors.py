@@ -70,8 +70,8 @@ from app.stores.local.rows import (
 from app.stores.local.search import Asking, asking, contains, fits, ordered
 from app.stores.local.windows import active_windows
 
-# What puts a monitor into maintenance, or takes it out.
-IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
+# A change of these may put a monitor into maintenance, or take it out.
+MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
 MOST_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
@@ -197,8 +197,8 @@ class LocalMonitors(LocalPart, base.Monitors):
         now = self.now()
         with writing() as session:
             row = changing_monitor(session, id)
-            fields = _without_stored_secrets(row, fields)
-            pages = set() if IN_WINDOWS.isdisjoint(fields) else pages_showing(session, [id])
+            fields = _dropping_stored_secrets(row, fields)
+            pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
                 changed = _change(row, monitor_columns(fields))
                 row.updated_at = now
@@ -441,15 +441,15 @@ def _check_rules_of_several_fields(session: DbSession, row: MonitorRow, changed:
         raise Invalid(errors)
 
 
-def _without_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
-    """``fields``, and with another server, no secret that was not sent with it. Whoever may change
-    a URL must not learn the stored ones (decision 15).
+def _dropping_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
+    """``fields``; where they change the server, every secret that was not sent is set to None, so
+    that whoever may change a URL does not learn the stored ones (decision 15).
     """
     return {**dict.fromkeys(SENT_SECRETS), **fields} if is_elsewhere(row, fields) else fields
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
-    """Set these columns; returns those whose values changed."""
+    """Set these columns; returns the names of those whose values changed."""
     changed = {name for name, value in columns.items() if not is_same(getattr(row, name), value)}
     for name in changed:
         setattr(row, name, columns[name])

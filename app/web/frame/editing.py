@@ -5,7 +5,7 @@
 - unread: where it cannot be read now, because somebody deleted it or the server does not answer,
   what was typed comes back in its form, around a stand-in.
 - bind: the form with the record in it. Only what a person changed is sent.
-- pressed: a button that stores nothing brings the form back.
+- pressed: a button that stores nothing (one that adds a row, say) brings the form back.
 - refuse: what a store finds wrong stands beside the fields, or above them.
 - save: what somebody else changed meanwhile stays; where both changed it, the page says so.
 - twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
@@ -45,15 +45,15 @@ NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(field
 
 class Editing(Generic[R, F]):
     """One round of the form of a record; of a new one, if ``id`` is None. ``parents``: the ids of
-    what it belongs to.
+    the records that it belongs to, as in its address.
     """
 
     collection = ""  # its name in the store; empty for people, keys and others of this installation
     template = ""
     subject = "record"  # what the template calls the record
     on_bare_servers = False
-    leads = ".index"  # where saving leads: to a list, or to the page of the record
-    deletion = ""  # what the question before it says
+    leads = ".index"  # the endpoint that saving leads to: a list, or the page of the record
+    deletion = ""  # the sentence of the question before a deletion; empty if there is none
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
 
@@ -102,12 +102,12 @@ class Editing(Generic[R, F]):
         return None
 
     def unread(self, fault: WakefulError) -> Response:
-        """What was typed is not judged: a mask has nothing behind it now, and that is no fault of
-        whoever typed.
+        """The form as it was sent, where the record cannot be read. Errors of masked rows are left
+        out: without the record, no mask stands for a value, and that is no mistake of the person.
         """
         for rows in self.form.pair_lists():
             rows.forget_errors()
-        return self.page(not_saved(self.form, fault))
+        return self.page(show_failure(self.form, fault))
 
     def bind(self) -> F:
         form: Any = browser(form_of(self.collection))
@@ -115,6 +115,7 @@ class Editing(Generic[R, F]):
         return bound
 
     def pressed(self) -> Response | None:
+        """The answer to a button of the form that stores nothing; None for any other button."""
         return None
 
     def question(self) -> Response | None:
@@ -134,10 +135,10 @@ class Editing(Generic[R, F]):
         if isinstance(fault, Invalid):
             show_errors(self.form, fault)
             return self.page(422)
-        return self.page(not_saved(self.form, fault))
+        return self.page(show_failure(self.form, fault))
 
     def done(self, record: R) -> Response:
-        saved(self.form, self.notice(record), record if self.collection else None)
+        show_success(self.form, self.notice(record), record if self.collection else None)
         return redirect(self.next(record))
 
     def name_of(self, record: R) -> str:
@@ -147,8 +148,9 @@ class Editing(Generic[R, F]):
         return _("%(name)s saved.", name=self.name_of(record))
 
     def next(self, record: R) -> str:
-        lists = self.leads.endswith("index")
-        return url_for(self.leads) if lists else url_for(self.leads, id=getattr(record, "id", None))
+        is_list = self.leads.endswith("index")
+        ids = {} if is_list else {"id": getattr(record, "id", None)}
+        return url_for(self.leads, **ids)
 
     def context(self) -> dict[str, Any]:
         """What the template needs besides the form and the record."""
@@ -220,33 +222,33 @@ def confirmed(
 
 
 def show_errors(form: BrowserForm, fault: Invalid) -> None:
-    """Put what a store found beside the fields, where only the stored data shows the fault; what
-    no field of the form can show, another server's bare "no" too, stands above them.
+    """Put each error of a store beside its field. What no field of the form can show, such as
+    another server's refusal without a reason, stands above them.
     """
     fields = {field.short_name: field for field in form.schema_fields()}
-    left = [] if fault.errors else [str(fault)]
+    above = [] if fault.errors else [str(fault)]
     for name, sentences in fault.errors.items():
         field = fields.get(name.partition(".")[0])
         for sentence in sentences:
             if field is None:
-                left.append(f"{name}: {sentence}")
+                above.append(f"{name}: {sentence}")
             else:
                 field.fault(sentence)
-    form.trouble = " ".join(left)
+    form.trouble = " ".join(above)
 
 
-def not_saved(form: BrowserForm, fault: WakefulError) -> int:
-    """Say in ``form`` why the store did not take it (``store_errors.NOT_TAKEN``), with
-    everything typed; the status.
+def show_failure(form: BrowserForm, fault: WakefulError) -> int:
+    """Say in ``form``, above all that was typed, why the store did not take it
+    (``store_errors.NOT_TAKEN``). Returns the status of the answer.
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
     return status_of(fault)
 
 
-def saved(form: BrowserForm, notice: str, record: object | None = None) -> None:
-    """Say on the next page that ``form`` was saved, and what of somebody else's that undid.
-    ``record``: as the store has it now, of which another server may have left something out.
+def show_success(form: BrowserForm, notice: str, record: object | None = None) -> None:
+    """Say on the next page that ``form`` was saved, which values of somebody else it replaced, and
+    what another server did not keep. ``record``: as the store has it now.
     """
     flash(notice, "success")
     lost = [
@@ -261,7 +263,7 @@ def saved(form: BrowserForm, notice: str, record: object | None = None) -> None:
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:
-    """Whether a server has what was sent to it. Of what it does not say, nobody knows."""
+    """Whether a server has what was sent to it; true where its answer does not say."""
     if not servers.is_bare():
         return True
     name = {"pause": "paused"}.get(name, name)

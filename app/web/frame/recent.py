@@ -31,10 +31,11 @@ from app.web.frame.errors import choice_of, is_box, label_of
 from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.frame.store_errors import too_often
 
-CARRIED, PASSWORD = "carried", "your_password"
+# Hidden: the form that waits for the password, sealed; beside it, the password that is typed.
+SEALED_FORM, PASSWORD = "carried", "your_password"
 CURRENT = "current_password"  # the field of forms that ask for the password themselves
-CARRIED_FOR = timedelta(hours=1)
-MOST_CARRIED = 64 * 1024  # characters: the longest form in the table is a tenth of that
+SEALED_FOR = timedelta(hours=1)
+LONGEST_SEALED = 64 * 1024  # characters: the longest form in the table is a tenth of that
 MASK = "••••••••"
 
 View = Callable[..., Any]
@@ -100,15 +101,15 @@ class RecentForm(BrowserForm):
 def init_app(app: Flask) -> None:
     """After all blueprints. The views are wrapped, so role and CSRF token are checked before."""
     for endpoint, change in CHANGES.items():
-        app.view_functions[endpoint] = _asking(app.view_functions[endpoint], change)
+        app.view_functions[endpoint] = _guarded(app.view_functions[endpoint], change)
 
 
-def _asking(view: View, change: GuardedChange) -> View:
+def _guarded(view: View, change: GuardedChange) -> View:
     @wraps(view)
-    def asked(**values: Any) -> Any:
+    def guarded(**values: Any) -> Any:
         if request.method in SAFE_METHODS:
             return view(**values)
-        if CARRIED in request.form:
+        if SEALED_FORM in request.form:
             return _confirmed(view, change, values)
         if current_access().sessions.password_is_recent(current_user.session):
             return view(**values)
@@ -116,7 +117,7 @@ def _asking(view: View, change: GuardedChange) -> View:
             return _replayed(view, values, _sent())
         return _page(change, values, _sent(), RecentForm(formdata=None), 200)
 
-    return asked
+    return guarded
 
 
 def _is_typed_here() -> bool:
@@ -132,16 +133,16 @@ def _is_typed_here() -> bool:
 
 
 def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
-    form, typed = _opened(request.form[CARRIED]), request.form.get(PASSWORD, "")
-    asking = RecentForm(formdata=None)
+    form, typed = _opened(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
+    password_form = RecentForm(formdata=None)
     try:
         current_access().people.confirm(current_user.person.id, typed)
     except Invalid:
-        asking.your_password.fault(_("This is not your password."))
-        return _page(change, values, form, asking, 422)
+        password_form.your_password.fault(_("This is not your password."))
+        return _page(change, values, form, password_form, 422)
     except Throttled as fault:
-        asking.your_password.fault(too_often(fault))
-        page = _page(change, values, form, asking, 429)
+        password_form.your_password.fault(too_often(fault))
+        page = _page(change, values, form, password_form, 429)
         page.headers["Retry-After"] = str(fault.retry_after)
         return page
     form = [(name, typed if name == CURRENT else value) for name, value in form]
@@ -182,11 +183,11 @@ def _page(
     change: GuardedChange,
     values: dict[str, Any],
     form: list[tuple[str, str]],
-    asking: RecentForm,
+    password_form: RecentForm,
     status: int,
 ) -> Response:
-    carried = tokens.seal([current_access().clock().isoformat(), form], _purpose())
-    if len(carried) > MOST_CARRIED:
+    sealed = tokens.seal([current_access().clock().isoformat(), form], _purpose())
+    if len(sealed) > LONGEST_SEALED:
         abort(413)
     methods = (request.url_rule.methods if request.url_rule else None) or set()
     page = render_template(
@@ -194,8 +195,8 @@ def _page(
         change=_(change.name),
         whom=change.whom(**values),
         entered=[(label_of(name), _shown(name, value)) for name, value in _typed(form)],
-        carried=carried,
-        form=asking,
+        carried=sealed,
+        form=password_form,
         back=links.full_path() if "GET" in methods else url_for("home.show"),
     )
     return Response(page, status, {"Cache-Control": "no-store"}, mimetype="text/html")
@@ -218,10 +219,10 @@ def _shown(name: str, value: str) -> str:
 
 
 def _opened(text: str) -> list[tuple[str, str]]:
-    """The form that ``_page`` carried in this session to this address. Raises Denied."""
+    """The form that ``_page`` sealed in this session for this address. Raises Denied."""
     moment, form = tokens.unseal(text, _purpose())
     age = current_access().clock() - datetime.fromisoformat(moment)
-    if abs(age) >= CARRIED_FOR:  # a clock that was set back must not make it last longer
+    if abs(age) >= SEALED_FOR:  # a clock that was set back must not make it last longer
         raise Denied(_(tokens.LOST))
     return [(name, value) for name, value in form]
 

@@ -27,13 +27,14 @@ from app.i18n import N_, _
 from app.slots import LONG_WAITS, REPEATED_FORMS
 from app.stores import current_access
 from app.web.frame import fragments, links
+from app.web.frame.recent import SEALED_FORM
 from app.web.frame.session import SAFE_METHODS
 
 # What a form waits for the same one that came before it. It pins a thread meanwhile.
 WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 TOKEN_BYTES = 16
-ONCE, CARRIED = "once", "carried"  # hidden fields: the token; a form that waits for a password
+ONCE = "once"  # the hidden field with the token
 _BEGUN = "begun_form"  # the name in ``g`` of the form that this request carries out
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
@@ -68,7 +69,10 @@ def shown_once(template: str, back: str, **context: object) -> Response:
     return Response(render_template(template, **context), 201, headers, mimetype="text/html")
 
 
-def once() -> Answer | None:
+def answer_second() -> Answer | None:
+    """Before a view. Where this form was sent before: a redirect to where the first one led. None
+    where it is the first, which the view then carries out.
+    """
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None
     if fragments.HEADER in request.headers:
@@ -84,7 +88,7 @@ def once() -> Answer | None:
 
 
 def _begun(digest: str) -> BegunForm | None:
-    makes = ONCE in request.form or CARRIED in request.form
+    makes = ONCE in request.form or SEALED_FORM in request.form
     return current_access().sent_forms.begin(digest, new=makes)
 
 
@@ -130,7 +134,8 @@ def _back() -> str:
     return page if urlsplit(page).netloc == request.host else url_for("home.show")
 
 
-def note(response: Response) -> Response:
+def store_location(response: Response) -> Response:
+    """After a view that carried a form out: store where its answer leads, for the second one."""
     begun: BegunForm | None = g.pop(_BEGUN, None)
     if begun is None:
         return response
@@ -138,6 +143,6 @@ def note(response: Response) -> Response:
     current_access().sent_forms.end(begun, location)
     # A form that waited for the password was carried out too: Back leads to its own page.
     waited = location and ONCE in request.form and (digest := _digest()) != begun.digest
-    if waited and (carried := _begun(digest)):
-        current_access().sent_forms.end(carried, location)
+    if waited and (own := _begun(digest)):
+        current_access().sent_forms.end(own, location)
     return response

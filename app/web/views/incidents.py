@@ -35,7 +35,7 @@ from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.editing import Editing, is_kept, not_saved
+from app.web.frame.editing import Editing, is_kept, show_failure
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.shown import hour, markers, timeline, times
@@ -277,7 +277,7 @@ def comment(id: int) -> Answer:
 
 def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
     """The form without the incident around it, which would have to be read."""
-    status = not_saved(form, fault)
+    status = show_failure(form, fault)
     return render_template("incidents/comment.html", form=form, id=id), status
 
 
