@@ -86,7 +86,7 @@ def own_target(address: Address, path: str) -> PagePath:
     return PagePath(address.slug, path.removeprefix("/"))
 
 
-def links(target: PagePath, *, own_host: bool) -> PageLinks:
+def links_of(target: PagePath, *, own_host: bool) -> PageLinks:
     depth = target.name.count("/")
     above = "../" * depth
     if own_host:

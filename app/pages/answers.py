@@ -20,7 +20,7 @@ from werkzeug.wrappers import Response
 
 from app.i18n import _
 from app.pages.addresses import HTML
-from app.pages.routes import Shown
+from app.pages.routes import CachedRoute
 from app.records import PageTheme, Visibility
 from app.stores.public import Address
 
@@ -96,10 +96,12 @@ class PageAnswer:
     def of(cls, response: Response, environ: dict[str, Any]) -> PageAnswer:
         """An answer that is sent once and never cached."""
         headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
-        return made(response.status, response.get_data(), headers)
+        return packed_answer(response.status, response.get_data(), headers)
 
 
-def made(status: str, body: bytes, headers: Headers, etag: str | None = None) -> PageAnswer:
+def packed_answer(
+    status: str, body: bytes, headers: Headers, etag: str | None = None
+) -> PageAnswer:
     packed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
     if packed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
@@ -116,28 +118,30 @@ def made(status: str, body: bytes, headers: Headers, etag: str | None = None) ->
     )
 
 
-def shown(what: Shown, body: bytes | None, address: Address | None) -> PageAnswer:
-    """What a line of the table has made; ``address`` is of the page, None for the list."""
+def cached_answer(route: CachedRoute, body: bytes | None, address: Address | None) -> PageAnswer:
+    """The answer of a route with ``body``. ``address``: of the page; None for the list of pages."""
     if body is None:
         return not_found(address.theme if address else PageTheme.SYSTEM)
     open_ = address is None or address.visibility in EVERYBODY
     noindex = address is not None and address.visibility != Visibility.PUBLIC
-    headers: Headers = [("Content-Type", what.content_type)]
-    headers += html_headers(frames=what.frames, noindex=noindex)
-    if what.scripts:
+    headers: Headers = [("Content-Type", route.content_type)]
+    headers += html_headers(frames=route.frames, noindex=noindex)
+    if route.scripts:
         headers.append(("Access-Control-Allow-Origin", "*"))
     if not open_:
-        return made(
+        return packed_answer(
             "200 OK", body, [*headers, ("Cache-Control", "private, no-store"), ("Vary", "Cookie")]
         )
     # Weak: the compressed bytes are others.
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-    return made("200 OK", body, [*headers, ("Cache-Control", f"public, max-age={MAX_AGE}")], etag)
+    return packed_answer(
+        "200 OK", body, [*headers, ("Cache-Control", f"public, max-age={MAX_AGE}")], etag
+    )
 
 
 def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
     status = f"{code} {HTTPStatus(code).phrase.upper()}"
-    return made(
+    return packed_answer(
         status,
         text.encode(),
         [
@@ -176,7 +180,7 @@ def _bare(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
     )
-    return made(
+    return packed_answer(
         f"{code} {HTTPStatus(code).phrase.upper()}",
         body.encode(),
         [
@@ -243,4 +247,4 @@ def _read(path: Path, _changed_ns: int) -> tuple[str, PageAnswer]:
         ("Cache-Control", f"public, max-age={YEAR_SECONDS}, immutable"),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    return version, made("200 OK", body, headers, f'W/"{version}"')
+    return version, packed_answer("200 OK", body, headers, f'W/"{version}"')

@@ -130,7 +130,10 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
         "percent": percent,
         "span": span,
         "linked": linked,
-        "offered": {*(part.name for part in routes.SHOWN), *(part.name for part in routes.ASKED)},
+        "offered": {
+            *(part.name for part in routes.CACHED_ROUTES),
+            *(part.name for part in routes.FORM_ROUTES),
+        },
     }
     return context.templates.get_template(template).render(shared | values).encode()
 

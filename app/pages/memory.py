@@ -163,28 +163,28 @@ class Memory(Generic[K, V]):
             reading.set_exception(fault)
 
 
-class Made:
-    """What was made of one value, by what it was made for. One thread makes it."""
+class CachedValue:
+    """A value, and the answers rendered from it, by a key. One thread renders at a time."""
 
-    MOST = 64  # of one value: a page has a badge for each of its monitors
+    MOST = 64  # answers from one value: a page has a badge for each of its monitors
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._made: dict[Hashable, Any] = {}
+        self._answers: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
     def advance(self, value: Any) -> None:
-        """An equal value, read later: what was made of the earlier one is as good."""
+        """Take an equal value that was read later: the answers of the earlier one stay right."""
         self.value = value
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        value: V | None = self._made.get(key)
+        value: V | None = self._answers.get(key)
         if value is not None:
             return value
         with self._lock:
-            value = self._made.get(key)
+            value = self._answers.get(key)
             if value is None:
-                value = self._made[key] = make()
-                while len(self._made) > self.MOST:
-                    del self._made[next(iter(self._made))]
+                value = self._answers[key] = make()
+                while len(self._answers) > self.MOST:
+                    del self._answers[next(iter(self._answers))]
             return value

@@ -311,7 +311,7 @@ def test_agents_addresses_take_no_key_and_no_session(scene: Scene):
 
 
 def test_every_answer_of_a_status_page_is_for_those_who_may_see_the_page(scene: Scene):
-    known = {one.name for one in (*routes.SHOWN, *routes.ASKED)} | {"", "history"}
+    known = {one.name for one in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)} | {"", "history"}
     assert known - ANSWERS_OF_PAGES - BY_TOKEN == set(), "Decide who may see these answers."
     assert (ANSWERS_OF_PAGES | BY_TOKEN) - known == set(), "These answers are gone."
     wrong = []
