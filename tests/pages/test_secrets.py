@@ -84,7 +84,11 @@ class Crawl:
 
     def every(self, front: str, base: str, shown: Sequence[str] = ()) -> None:
         """``shown``: canaries that this page shows."""
-        names = ["history", "nothing", *(one.name for one in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES))]
+        names = [
+            "history",
+            "nothing",
+            *(one.name for one in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)),
+        ]
         paths = [front or "/", f"{front}.json" if front else "/summary.json"]
         for name in names:
             for id in (*self.ids, 999, 2**70):
