@@ -46,6 +46,8 @@ Changes = Mapping[str, Any]
 MOST_TEXT = 1000  # characters of a value that are kept
 MOST_NAME = 255
 _PENDING = "wakeful.audit"
+# Of the table, built once: one of the class would go through the ORM.
+_INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
 # Fields with such a name are recorded as CHANGED, also where a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
 # A line names one action: of several on one object in a transaction, the first in this order.
@@ -135,7 +137,7 @@ def _before_commit(session: Any) -> None:
     lines: dict[Any, _AuditLine] = session.info.pop(_PENDING, {})
     if lines:
         now = clock()
-        session.execute(insert(AuditRow), [_columns(line, now) for line in lines.values()])
+        session.execute(_INSERT, [_columns(line, now) for line in lines.values()])
 
 
 def _after_rollback(session: Any, transaction: Any) -> None:

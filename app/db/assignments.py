@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
 from app.db import AnySession, db, faults, latest, shards
-from app.db.statements import insert_new
+from app.db.statements import bulk_insert
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
@@ -33,9 +33,16 @@ _SPEC_COLUMNS = (
     MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
 )  # fmt: skip
 
+_NEW = ("monitor_id", "location_id", "turn", "blind", "failures")
 # Built once: asked for each batch of results.
 _OF_EACH = select(AssignmentRow.__table__).where(
     AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True))
+)
+_PLACES = (
+    select(LocationRow.__table__.c.name, LocationRow.__table__.c.id)
+    .where(LocationRow.__table__.c.name.in_(bindparam("names", expanding=True)))
+    .order_by(LocationRow.__table__.c.id)
+    .with_for_update(read=True, key_share=True)
 )
 _ELSEWHERE = aliased(AssignmentRow)
 # What tells whether the next good check changes anything (app/engine/recorder/steady.py).
@@ -194,13 +201,7 @@ def places(names: Collection[str]) -> dict[str, int]:
     """The row ids of these places; unknown names are left out. Nobody deletes them before the
     transaction ends.
     """
-    rows = db.session.execute(
-        select(LocationRow.name, LocationRow.id)
-        .where(LocationRow.name.in_(names))
-        .order_by(LocationRow.id)
-        .with_for_update(read=True, key_share=True)
-    )
-    return {row.name: row.id for row in rows}
+    return {row.name: row.id for row in db.session.execute(_PLACES, {"names": list(names)})}
 
 
 def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: datetime) -> bool:
@@ -219,17 +220,16 @@ def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: d
                 and_(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(gone))
             )
         )
-    if new:
-        # A turn that no earlier row of this pair had: a check of it may still be on its way.
-        turn = to_ms(now)
-        insert_new(
-            AssignmentRow,
-            [
-                {"monitor_id": monitor_id, "location_id": place, "turn": turn, "blind": False}
-                for place in sorted(new)
-            ],
-        )
+    assign_new(session, {monitor_id: new}, now)
     return bool(gone or new)
+
+
+def assign_new(session: AnySession, places: Mapping[int, Collection[int]], now: datetime) -> None:
+    """Watch monitors, by id, also from these places, of which they have none yet."""
+    # A turn that no earlier row of this pair had: a check of it may still be on its way.
+    turn = to_ms(now)
+    rows = [(id, place, turn, False, 0) for id, new in places.items() for place in sorted(new)]
+    bulk_insert(session, AssignmentRow, _NEW, rows)
 
 
 def _spec(row: Any) -> CheckSpec:

@@ -19,6 +19,8 @@ from app.db import AnySession, db, writing
 from app.db.tables import ChangeRow
 from app.db.turns import Turn, take_turn
 
+# Of the table, built once: one of the class would go through the ORM.
+_INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.at_last"
 AT_ONCE = 5000  # changes that are followed one by one
@@ -50,7 +52,7 @@ def _write(session: Session) -> None:
     session.flush()
     at = datetime.now(UTC)
     rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
-    session.execute(insert(ChangeRow), rows)
+    session.execute(_INSERT, rows)
 
 
 @event.listens_for(db.session, "after_rollback")

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, case, delete, func, literal, select
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
 from app.db.assignments import AT_ONCE
-from app.db.statements import locked, updating
+from app.db.statements import bulk_insert, locked, updating
 from app.db.tables import (
     AssignmentRow,
     IncidentRow,
@@ -29,7 +29,7 @@ from app.engine.recorder.rows import end, forget_good, lock, open_incident, rema
 from app.errors import existing
 from app.i18n import N_, _
 from app.judge.verdict import SHORTEST_COVER_S
-from app.records import Cause, Ending, Location, Verdict
+from app.records import Cause, Ending, Verdict
 from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
@@ -50,20 +50,19 @@ JUDGED_FIELDS = frozenset({"interval", "timeout", "confirmations", "location_rul
 
 
 def watch(
-    session: AnySession,
-    monitor: MonitorRow,
-    now: datetime,
-    places: Collection[int] = (Location.DEFAULT,),
-) -> MonitorStateRow:
-    """Start to check a new monitor from these places; it is due at once unless it is paused."""
-    session.add(monitor)
+    session: AnySession, monitors: Sequence[tuple[MonitorRow, Collection[int]]], now: datetime
+) -> None:
+    """Store new monitors, and start to check each from its places; they are due at once unless they
+    are paused.
+    """
+    session.add_all(monitor for monitor, _places in monitors)
     session.flush()
-    state = MonitorStateRow(monitor_id=monitor.id, failures=0)
-    session.add(state)
-    session.flush()
-    assignments.assign(session, monitor.id, places, now)
-    changes.note(session, monitor.id)
-    return state
+    places = {monitor.id: wanted for monitor, wanted in monitors}
+    states = [(id, 0) for id in places]
+    bulk_insert(session, MonitorStateRow, ("monitor_id", "failures"), states)
+    assignments.assign_new(session, places, now)
+    for id in places:
+        changes.note(session, id)
 
 
 def watch_from(

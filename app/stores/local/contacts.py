@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, select
@@ -13,6 +13,7 @@ from app.access import audit
 from app.alerts import by_hand
 from app.alerts.targets import contact_positions, in_order
 from app.db import DbSession, db, turns, writing
+from app.db.statements import bulk_insert
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
@@ -139,41 +140,65 @@ def alerts_with_contacts(
     return {id: tuple(in_order(pairs, contacts[id])) for id, pairs in own.items()}
 
 
+def finding(session: DbSession) -> Callable[[str], int | None]:
+    """A function that finds the contact of a name or an id, each value once, for alerts that are
+    stored in this transaction: until it ends, nobody deletes the contact.
+    """
+
+    @cache
+    def find(value: str) -> int | None:
+        _take_turns(session)
+        return _find(session, value, lock=True)
+
+    return find
+
+
+def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> dict[int, int]:
+    """The contacts that alerts name, and where each is among them. Raises Invalid."""
+    positions: dict[int, int] = {}
+    for position in contact_positions(alerts):
+        id = find(alerts[position].value)
+        if id is None:
+            raise Invalid({"alerts": [no_contact(alerts[position].value)]})
+        positions.setdefault(id, position)
+    return positions
+
+
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
     if contact_positions(alerts) or _has_any(session, monitor_id):
         _take_turns(session)
-    positions: dict[int, int] = {}
-    for position in contact_positions(alerts):
-        id = _find(session, alerts[position].value, lock=True)
-        if id is None:
-            raise Invalid({"alerts": [no_contact(alerts[position].value)]})
-        positions.setdefault(id, position)
-    _note_contacts(session, monitor_id, positions)
-    session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id == monitor_id))
-    session.add_all(
-        MonitorContactRow(monitor_id=monitor_id, contact_id=id, position=position)
-        for id, position in positions.items()
-    )
-    session.flush()
+    positions = positions_of(finding(session), alerts)
+    member = MonitorContactRow
+    before = session.scalars(select(member.contact_id).where(member.monitor_id == monitor_id)).all()
+    session.execute(delete(member).where(member.monitor_id == monitor_id))
+    _add(session, {monitor_id: positions}, {monitor_id: before})
 
 
-def _note_contacts(session: DbSession, monitor_id: int, wanted: Collection[int]) -> None:
-    """Write to the audit log which contacts the monitor has from now on."""
-    before = set(
-        session.scalars(
-            select(MonitorContactRow.contact_id).where(MonitorContactRow.monitor_id == monitor_id)
-        )
-    )
-    if before == set(wanted):
+def use_new(session: DbSession, positions: Mapping[int, Mapping[int, int]]) -> None:
+    """Set the contacts of new monitors, by id, as ``positions_of`` gives them."""
+    _add(session, positions, {})
+
+
+def _add(
+    session: DbSession,
+    positions: Mapping[int, Mapping[int, int]],
+    before: Mapping[int, Collection[int]],
+) -> None:
+    """``before``: the contacts that each monitor had. The audit log gets what changed."""
+    rows = [(id, *entry) for id, contacts in positions.items() for entry in contacts.items()]
+    bulk_insert(session, MonitorContactRow, ("monitor_id", "contact_id", "position"), rows)
+    changes = {id: (set(before.get(id, ())), set(now)) for id, now in positions.items()}
+    changes = {id: pair for id, pair in changes.items() if pair[0] != pair[1]}
+    if not changes:
         return
-    rows = session.execute(
-        select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_({*before, *wanted}))
-    )
-    names = {row.id: row.name for row in rows}
-    pair = [sorted(names[id] for id in ids) for ids in (before, wanted)]
-    row = session.get(MonitorRow, monitor_id)
-    audit.changed(session, audit.thing(row), {"contacts": (pair[0], pair[1])})
+    ids = {id for pair in changes.values() for id in pair[0] | pair[1]}
+    rows_ = session.execute(select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_(ids)))
+    names = {row.id: row.name for row in rows_}
+    for monitor_id, pair in changes.items():
+        row = session.get(MonitorRow, monitor_id)
+        old, new = (sorted(names[id] for id in ids) for ids in pair)
+        audit.changed(session, audit.thing(row), {"contacts": (old, new)})
 
 
 def _take_turns(session: DbSession) -> None:

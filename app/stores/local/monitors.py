@@ -15,7 +15,7 @@ from sqlalchemy import Select, bindparam, case, func, or_, select
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
-from app.db import DbSession, db, latest, rollups, writing
+from app.db import DbSession, assignments, db, latest, rollups, writing
 from app.db.cached import Cached, reading, stored
 from app.db.tables import (
     AssignmentRow,
@@ -179,19 +179,52 @@ class LocalMonitors(LocalPart, base.Monitors):
         return sorted(tags, key=str.casefold)[:limit]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
-        now = self.now()
-        columns = monitor_columns({**DEFAULTS, **fields})
         with writing() as session:
-            places = places_of(fields.get("locations") or DEFAULT_LOCATIONS)
+            fields = {**DEFAULTS, **fields}
             if secrets_from is not None:
-                _take_password(session, columns, secrets_from)
-            row = MonitorRow(**columns, created_at=now, updated_at=now)
-            recorder.watch(session, row, now, places)
-            id = row.id
-            contacts.use(session, id, fields.get("alerts") or ())
-            if wanted := sorted(fields.get("locations") or ()):
-                audit.changed(session, audit.thing(row), {"locations": (None, wanted)})
-        return self.get(id)
+                _take_password(session, fields, secrets_from)
+            (stored,) = self._store(session, [fields])
+        if isinstance(stored, Invalid):
+            raise stored
+        return self._new([stored])[stored]
+
+    def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
+        with writing() as session:
+            stored = self._store(session, [{**DEFAULTS, **fields} for fields in several])
+        monitors = self._new([id for id in stored if not isinstance(id, Invalid)])
+        return [answer if isinstance(answer, Invalid) else monitors[answer] for answer in stored]
+
+    def _store(self, session: DbSession, several: Sequence[Fields]) -> Sequence[int | Invalid]:
+        """The ids of the new monitors, or why one is not stored."""
+        now = self.now()
+        names = {name for fields in several for name in _places_in(fields)}
+        by_name, find = assignments.places(names), contacts.finding(session)
+        rows: list[MonitorRow | Invalid] = []
+        watched, used = [], []
+        for fields in several:
+            try:
+                places = places_of(_places_in(fields), by_name)
+                used.append(contacts.positions_of(find, fields.get("alerts") or ()))
+            except Invalid as fault:
+                rows.append(fault)
+                continue
+            row = MonitorRow(**monitor_columns(fields), created_at=now, updated_at=now)
+            watched.append((row, places))
+            rows.append(row)
+        recorder.watch(session, watched, now)
+        contacts.use_new(session, {row.id: of for (row, _), of in zip(watched, used, strict=True)})
+        for answer, fields in zip(rows, several, strict=True):
+            wanted = sorted(fields.get("locations") or ())
+            if wanted and isinstance(answer, MonitorRow):
+                audit.changed(session, audit.thing(answer), {"locations": (None, wanted)})
+        return [row if isinstance(row, Invalid) else row.id for row in rows]
+
+    def _new(self, ids: Sequence[int]) -> dict[int, Monitor]:
+        """The records of new monitors, by id: without figures, which nothing was recorded for."""
+        now = self.now()
+        uptime = dict.fromkeys(UPTIME_RANGES)
+        monitors = self._records(ids, active_windows(now), now, ranges=())
+        return {monitor.id: replace(monitor, uptime=uptime) for monitor in monitors}
 
     def update(self, id: int, fields: Fields) -> Monitor:
         now = self.now()
@@ -413,6 +446,10 @@ def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
         return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
     return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
+
+
+def _places_in(fields: Fields) -> Sequence[str]:
+    return fields.get("locations") or DEFAULT_LOCATIONS
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -48,12 +48,12 @@ _WATCHED = (
     .where(_ASSIGNED.monitor_id.in_(bindparam("ids", expanding=True)))
     .order_by(_PLACE.id)
 )
+_TITLES = select(_PLACE.name, _PLACE.label).order_by(_PLACE.id)
 
 
 def titles_of_places() -> dict[str, str]:
     """What people call each place, by its name: the default place first, then by creation."""
-    statement = select(LocationRow.name, LocationRow.label).order_by(LocationRow.id)
-    return {name: label or name for name, label in db.session.execute(statement)}
+    return {name: label or name for name, label in db.session.execute(_TITLES)}
 
 
 def names_of(session: DbSession, monitor_id: int) -> list[str]:
@@ -66,9 +66,11 @@ def names_of(session: DbSession, monitor_id: int) -> list[str]:
     return sorted(session.scalars(statement))
 
 
-def places_of(names: Sequence[str]) -> list[int]:
-    """The row ids of these places. To be called while writing. Raises Invalid for unknown names."""
-    by_name = assignments.places(names)
+def places_of(names: Sequence[str], by_name: Mapping[str, int] | None = None) -> list[int]:
+    """The row ids of these places. To be called while writing. Raises Invalid for unknown names.
+    ``by_name``: what ``assignments.places`` has read of these and others.
+    """
+    by_name = assignments.places(names) if by_name is None else by_name
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]
         for number, name in enumerate(names)
@@ -76,7 +78,7 @@ def places_of(names: Sequence[str]) -> list[int]:
     }
     if unknown:
         raise Invalid(unknown)
-    return list(by_name.values())
+    return [by_name[name] for name in names]
 
 
 def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[PlaceAssignment]]:
