@@ -46,7 +46,7 @@ Changes = Mapping[str, Any]
 MOST_TEXT = 1000  # characters of a value that are kept
 MOST_NAME = 255
 _PENDING = "wakeful.audit"
-# Of the table, built once: one of the class would go through the ORM.
+# The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
 # Fields with such a name are recorded as CHANGED, also where a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")

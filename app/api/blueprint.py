@@ -127,7 +127,10 @@ def _admit() -> Response | None:
             raise Denied(_(BOUND, tag=key.tag))
         reads = request.method in READING
         require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
-    g.operation, g.call = operation, Call(key, request.view_args or {}, read_body(request))
+    g.operation, g.call = (
+        operation,
+        Call(key, request.view_args or {}, read_body(request, operation.most_bytes)),
+    )
     return None
 
 

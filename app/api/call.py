@@ -7,10 +7,10 @@ all is UTF-8, with every name as often as it was sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
@@ -22,12 +22,21 @@ from app.errors import Invalid
 from app.forms import binding
 from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
-from app.i18n import _
-from app.records import MAX_BODY_BYTES, MOST_FIELDS, ApiKey, Scope
-from app.rules.brackets import JsonMembers, Pairs, Typed, flatten
+from app.i18n import N_, _
+from app.records import (
+    MAX_BODY_BYTES,
+    MOST_BATCH_FIELDS,
+    MOST_FIELDS,
+    MOST_IN_BATCH,
+    ApiKey,
+    Scope,
+)
+from app.rules.brackets import JsonMembers, Pairs, Typed, flatten, is_list, rows
 from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
 from app.stores import Store, store_of_key
 
+ROWS = N_("Send the records as %(field)s[0][name] and so on, or in JSON as a list of objects.")
+ROW_COUNT = N_("Send between 1 and %(most)s at once.")
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 # How much of a too large body is read, so that its sender can finish and receive the answer.
@@ -81,6 +90,22 @@ class Call:
         _refuse(_query())
         return binding.bind(form_class, self.body.pairs(), self._context())
 
+    def new_rows(self, form_class: type[SchemaForm], field: str) -> list[dict[str, Any] | Invalid]:
+        """The validated fields of each new record in the list ``field``, or why it is refused.
+        Raises Invalid where the list itself is.
+        """
+        _refuse(_query())
+        sent, rest = self.body.rows(field)
+        if any(name.partition("[")[0] == field for name, _value in rest):
+            raise Invalid({field: [_(ROWS, field=field)]})
+        _refuse(rest)
+        if not 1 <= len(sent) <= MOST_IN_BATCH:
+            raise Invalid({field: [_(ROW_COUNT, most=MOST_IN_BATCH)]})
+        context = self._context()
+        # A contact that many of them name is looked up once.
+        context = replace(context, contact_known=cache(self.store.contacts.is_known))
+        return [_bound(form_class, pairs, context) for pairs in sent]
+
     def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
         """The validated fields that were sent for ``record``. Raises Invalid."""
         _refuse(_query())
@@ -94,6 +119,15 @@ class Call:
             places=self.store.monitors.locations(),
             contact_known=self.store.contacts.is_known,
         )
+
+
+def _bound(
+    form_class: type[SchemaForm], pairs: Pairs, context: FormContext
+) -> dict[str, Any] | Invalid:
+    try:
+        return binding.bind(form_class, pairs, context)
+    except Invalid as fault:
+        return fault
 
 
 def _refuse(pairs: Pairs) -> None:
@@ -111,16 +145,38 @@ class Body:
 
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
+        text = self._text()
+        if not text or self.kind == FORM:
+            return _form(text, "body")
+        return _few(flatten(_json(text)), MOST_FIELDS)
+
+    def rows(self, field: str) -> tuple[Sequence[Pairs], Pairs]:
+        """The fields of each record in the list ``field``, and those of no record. Raises Invalid
+        as ``pairs`` does.
+        """
+        text = self._text()
+        if not text or self.kind == FORM:
+            return rows(_form(text, "body", MOST_BATCH_FIELDS), field)
+        members = _json(text)
+        items = next((value for name, value in members if name == field and is_list(value)), None)
+        inside = [flatten(item) for item in items or () if isinstance(item, JsonMembers)]
+        rest = [member for member in members if member[1] is not items]
+        if len(inside) < len(items or ()):
+            rest.append((field, ""))
+        if sum(map(len, inside)) > MOST_BATCH_FIELDS:
+            raise Invalid({"body": [too_many(MOST_BATCH_FIELDS)]})
+        return inside, _few(flatten(rest), MOST_FIELDS)
+
+    def _text(self) -> str:
         if not self.whole:
             raise Invalid({"body": [_("The body is incomplete. Send it again.")]})
-        if not self.raw:
-            return []
-        text = _decoded(self.raw, "body")
-        return _form(text, "body") if self.kind == FORM else _json(text)
+        return _decoded(self.raw, "body")
 
 
-def read_body(request: Request) -> Body:
-    """The body as far as it was received. Raises the exceptions of 413 and 415."""
+def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
+    """The body as far as it was received, at most ``most`` bytes. Raises the exceptions of 413 and
+    415.
+    """
     request.max_content_length = _DRAINED_BYTES  # replaces the dashboard's; counted again below
     size = request.content_length or 0
     received, raw, whole = 0, bytearray(), True
@@ -128,13 +184,13 @@ def read_body(request: Request) -> Body:
         while size <= _DRAINED_BYTES and (chunk := request.stream.read(_CHUNK)):
             received += len(chunk)
             size = max(size, received)
-            if size <= MAX_BODY_BYTES:
+            if size <= most:
                 raw += chunk
     except Exception:
         # The client left, or its chunks are invalid: each server raises errors of its own.
         whole = False
-    if size > MAX_BODY_BYTES:
-        raise RequestEntityTooLarge(_(TOO_LARGE, most=MAX_BODY_BYTES // 1024**2))
+    if size > most:
+        raise RequestEntityTooLarge(_(TOO_LARGE, most=most // 1024**2))
     if raw and request.mimetype not in (FORM, JSON):
         raise UnsupportedMediaType(
             _("Send the fields as application/x-www-form-urlencoded or as application/json.")
@@ -154,17 +210,17 @@ def _decoded(raw: bytes, where: str) -> str:
         raise Invalid({where: [_("This is not UTF-8. Send text in UTF-8.")]}) from None
 
 
-def _form(text: str, where: str) -> Pairs:
+def _form(text: str, where: str, most: int = MOST_FIELDS) -> Pairs:
     try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
     except UnicodeDecodeError:
         sentence = _("A percent-encoded value is not UTF-8. Send text in UTF-8.")
     except ValueError:
-        sentence = too_many(MOST_FIELDS)
+        sentence = too_many(most)
     raise Invalid({where: [sentence]})
 
 
-def _json(text: str) -> Pairs:
+def _json(text: str) -> JsonMembers:
     try:
         document = json.loads(
             text,
@@ -180,9 +236,12 @@ def _json(text: str) -> Pairs:
         raise Invalid({"body": [_(NESTED)]}) from None
     if not isinstance(document, JsonMembers):
         raise Invalid({"body": [_(OBJECT_NEEDED)]})
-    pairs = flatten(document)
-    if len(pairs) > MOST_FIELDS:
-        raise Invalid({"body": [too_many(MOST_FIELDS)]})
+    return document
+
+
+def _few(pairs: Pairs, most: int) -> Pairs:
+    if len(pairs) > most:
+        raise Invalid({"body": [too_many(most)]})
     return pairs
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from flask import Response, request
 
+from app.errors import Invalid
 from app.records import Page
 from app.rules.brackets import Pairs
 
@@ -32,6 +33,17 @@ def record_answer(data: Any, status: int = 200, **headers: str) -> Response:
 def created(data: Mapping[str, Any]) -> Response:
     """The answer 201, with the URL of the new record."""
     return record_answer(data, 201, Location=f"{here()}/{data['id']}")
+
+
+def created_rows(answers: Sequence[Mapping[str, Any] | Invalid]) -> Response:
+    """The answer to many new records: for each the body that it would have got alone."""
+    rows = [
+        problem_body(422, str(answer), answer.errors)
+        if isinstance(answer, Invalid)
+        else {"data": answer, "status": 201}
+        for answer in answers
+    ]
+    return record_answer(rows, 201 if all(row["status"] == 201 for row in rows) else 207)
 
 
 def deleted(kind: str, id: int) -> Response:
@@ -85,12 +97,16 @@ def problem(
 ) -> Response:
     """An error. ``details`` are further members of the body; ``_`` in a header's name means
     ``-``."""
-    body: dict[str, Any] = {"message": message, "status": status}
-    if errors is not None:
-        body["errors"] = errors
-    body.update(details or {})
+    body = {**problem_body(status, message, errors), **(details or {})}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return answer(body, status, named)
+
+
+def problem_body(
+    status: int, message: str, errors: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    body: dict[str, Any] = {"message": message, "status": status}
+    return body if errors is None else body | {"errors": errors}
 
 
 def here() -> str:

@@ -7,12 +7,13 @@ from typing import Any
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import paged, record_answer
+from app.api.envelope import created_rows, paged, record_answer
 from app.api.operations import operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
+from app.errors import Invalid
 from app.forms import binding
-from app.forms.monitor import CheckForm, MonitorUpdateForm
+from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.queries import (
     MonitorFilterForm,
     MonitorQueryForm,
@@ -21,6 +22,7 @@ from app.forms.queries import (
 )
 from app.records import Monitor, MonitorStatus
 from app.records.resources import MONITORS
+from app.stores import base
 
 PATH = "/monitors/{id}"
 
@@ -36,6 +38,27 @@ register(
     query=MonitorQueryForm,
     shape=_shape,
 )
+
+
+@operation(
+    "POST",
+    "/monitors/batch",
+    "Create many monitors",
+    MONITORS.schema,
+    status=201,
+    form=MonitorForm,
+    rows=MONITORS.name,
+)
+def batch(call: Call) -> Response:
+    """Up to 500, in one transaction. `data` has the answer for each, in their order, as `POST
+    /monitors` gives it. Those that are valid are stored, also where others are refused: then the
+    status is 207. It counts as one request.
+    """
+    sent = call.new_rows(MonitorForm, MONITORS.name)
+    answers = base.create_valid(sent, call.store.monitors)
+    return created_rows(
+        [answer if isinstance(answer, Invalid) else _shape(call, answer) for answer in answers]
+    )
 
 
 @operation(

@@ -14,6 +14,7 @@ from app.api.call import JSON, Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
 from app.codec.schema import INTEGER, NAME, STRING, Schema, array, nullable, record, thing
+from app.records import MOST_IN_BATCH
 from app.records.resources import RESOURCES
 from app.version import __version__
 
@@ -44,7 +45,8 @@ TAGS = {
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
     200: "Success.",
-    201: "Created. The Location header has its URL.",
+    201: "Created. The Location header has the URL of a single record.",
+    207: "Some are refused and not stored. Each has its own answer.",
     401: "No valid API key came with the request.",
     403: "The key may not do this, or is bound to a tag or to networks.",
     404: "Nothing has this id.",
@@ -140,6 +142,10 @@ def _described(method: str, path: Path, operation: Operation) -> Schema:
         schema = schemas.of_form(operation.form, update=operation.update) | {
             NAME: _body_name(operation)
         }
+        if operation.rows:
+            several = {operation.rows: array(schema, minItems=1, maxItems=MOST_IN_BATCH)}
+            more = {"required": [operation.rows], NAME: f"{operation.answer}Batch"}
+            schema = thing(several, additionalProperties=False, **more)
         described["requestBody"] = {
             "required": not operation.update,
             "content": {JSON: {"schema": schema}},
@@ -161,6 +167,8 @@ def _responses(method: str, path: Path, operation: Operation) -> Schema:
         "content": {JSON: {"schema": _body(operation)}},
     }
     responses: Schema = {str(operation.status): good}
+    if operation.rows:
+        responses["207"] = {**good, "description": STATUS_TEXTS[207]}
     wrong = {422, *operation.refusals}
     if not path.public:
         wrong |= {401, 403, 413, 415, 429, 500, 503}
@@ -182,12 +190,19 @@ def _body(operation: Operation) -> Schema:
     if operation.answer == "Document":
         return thing({})
     data = _ref(operation.answer)
+    if operation.rows:
+        each = array({"oneOf": [_record_body(operation.answer), _ref("Invalid")]})
+        return record({"data": each, "status": INTEGER}, name=f"{operation.answer}BatchAnswer")
     if operation.paged:
         return record(
             {"data": array(data), "links": _ref("Links"), "meta": _ref("Meta"), "status": INTEGER},
             name=f"{operation.answer}Page",
         )
-    return record({"data": data, "status": INTEGER}, name=f"{operation.answer}Answer")
+    return _record_body(operation.answer)
+
+
+def _record_body(answer: str) -> Schema:
+    return record({"data": _ref(answer), "status": INTEGER}, name=f"{answer}Answer")
 
 
 def _envelopes() -> dict[str, Schema]:

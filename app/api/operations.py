@@ -21,7 +21,7 @@ from app.forms import binding
 from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm
 from app.forms.resources import FORMS
 from app.forms.schema import SchemaForm
-from app.records import ObjectKind, Resource, Scope
+from app.records import MAX_BATCH_BYTES, MAX_BODY_BYTES, ObjectKind, Resource, Scope
 from app.records.resources import RESOURCES
 from app.stores import Store, base
 
@@ -36,7 +36,8 @@ class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document, ``form`` that of the body;
     ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
     read for reading and write for writing. ``refusals``: statuses that other operations do not
-    answer.
+    answer. ``rows``: the body is a list of this name, of records that ``form`` reads, and each has
+    an answer of its own.
     """
 
     name: str
@@ -51,6 +52,12 @@ class Operation:
     query: type[SchemaForm] = NoQueryForm
     scope: Scope | None = None
     refusals: tuple[int, ...] = ()
+    rows: str = ""
+
+    @property
+    def most_bytes(self) -> int:
+        """The largest body that is read."""
+        return MAX_BATCH_BYTES if self.rows else MAX_BODY_BYTES
 
 
 @dataclass

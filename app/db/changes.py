@@ -19,7 +19,7 @@ from app.db import AnySession, db, writing
 from app.db.tables import ChangeRow
 from app.db.turns import Turn, take_turn
 
-# Of the table, built once: one of the class would go through the ORM.
+# The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.at_last"

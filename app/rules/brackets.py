@@ -44,6 +44,11 @@ class JsonMembers(list[tuple[str, Any]]):
     """The members of a JSON object in order; a name that was sent twice is there twice."""
 
 
+def is_list(value: Any) -> bool:
+    """Whether a JSON value is a list; objects are ``JsonMembers``."""
+    return isinstance(value, list) and not isinstance(value, JsonMembers)
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A field's name split into its parts. ``index`` is text as sent: no number type holds all of
@@ -78,6 +83,22 @@ def parse(name: str) -> Name | None:
     return None if match is None else Name(*match.group("field", "index", "half", "entry"))
 
 
+def rows(pairs: Pairs, field: str) -> tuple[list[list[tuple[str, str]]], list[tuple[str, str]]]:
+    """The rows of a list of records, ``monitors[0][alerts][0][key]``, in the order of their
+    indices, each with its own names (``alerts[0][key]``); and the pairs that are of no row.
+    """
+    by_index: dict[str, list[tuple[str, str]]] = {}
+    rest = []
+    name_in_row = re.compile(rf"{re.escape(field)}\[([0-9]+)\]\[([^\[\]]+)\](.*)", re.DOTALL)
+    for name, value in pairs:
+        if match := name_in_row.fullmatch(name):
+            index, first, others = match.groups()
+            by_index.setdefault(index, []).append((first + others, value))
+        else:
+            rest.append((name, value))
+    return [by_index[index] for index in sorted(by_index, key=index_order)], rest
+
+
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     """Convert a JSON object's members to pairs; lists of values and of flat objects become
     brackets.
@@ -88,7 +109,7 @@ def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     """
     pairs: list[tuple[str, str]] = []
     for name, value in members:
-        if not isinstance(value, list) or isinstance(value, JsonMembers):
+        if not is_list(value):
             pairs.append((name, _scalar(value)))
         elif not value:
             pairs.append((name, ""))
@@ -105,7 +126,7 @@ def _item(name: str, item: Any) -> Iterable[tuple[str, str]]:
 
 
 def _member(value: Any) -> str:
-    if isinstance(value, list) and not isinstance(value, JsonMembers):
+    if is_list(value):
         return Typed("", "list", map(_scalar, value))
     return _scalar(value)
 

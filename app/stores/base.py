@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from app.errors import Invalid
 from app.i18n import N_
 from app.records import (
     CertificateChain,
@@ -128,6 +129,18 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         clone).
         """
 
+    def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
+        """Store those that are valid, and answer for each: the monitor, or why it is not stored. A
+        local store stores them in one transaction.
+        """
+        answers: list[Monitor | Invalid] = []
+        for fields in several:
+            try:
+                answers.append(self.create(fields))
+            except Invalid as fault:
+                answers.append(fault)
+        return answers
+
     def require(self, id: int) -> None:
         """Raise NotFound if there is no such monitor."""
         self.get(id)
@@ -161,6 +174,15 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         store has no places.
         """
         return {}
+
+
+def create_valid(
+    several: Sequence[Fields | Invalid], monitors: Monitors
+) -> list[Monitor | Invalid]:
+    """Store those that are not refused already; the answer for each, in the order of all."""
+    valid = [fields for fields in several if not isinstance(fields, Invalid)]
+    stored = iter(monitors.create_many(valid) if valid else ())
+    return [fields if isinstance(fields, Invalid) else next(stored) for fields in several]
 
 
 class Incidents(Collection[Incident, IncidentQuery]):

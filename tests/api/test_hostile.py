@@ -20,6 +20,7 @@ FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 DESCRIBED = [samples.PATHS[name] for name in SAMPLES]
 TARGETS = [
     ("POST", "/monitors"),
+    ("POST", "/monitors/batch"),
     ("PATCH", "/monitors/1"),
     ("POST", "/incidents"),
     ("PUT", "/incidents/1"),

@@ -140,6 +140,10 @@ class _Monitors(_BoundPart):
             self._tag.check(secrets_from)
         return self._inner.monitors.create(fields, secrets_from=secrets_from)
 
+    def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
+        checked = [self._fault(fields.get("tags")) or fields for fields in several]
+        return base.create_valid(checked, self._inner.monitors)
+
     def update(self, id: int, fields: Fields) -> Monitor:
         with writing() as session:
             self._tag.hold(session, id)
@@ -153,8 +157,13 @@ class _Monitors(_BoundPart):
             self._inner.monitors.delete(id)
 
     def _refuse_without_tag(self, tags: Any) -> None:
-        if self._tag.name not in (tags or ()):
-            raise Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
+        if fault := self._fault(tags):
+            raise fault
+
+    def _fault(self, tags: Any) -> Invalid | None:
+        if self._tag.name in (tags or ()):
+            return None
+        return Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
 
 
 class _Incidents(_BoundPart):

@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from app.errors import Invalid, NotFound
-from app.records import IncidentQuery, MonitorQuery, MonitorStatus, Pair
+from app.records import IncidentQuery, Monitor, MonitorQuery, MonitorStatus, Pair
 from app.stores.base import Store
 from tests.stores.contract.making import (
     HUGE,
@@ -51,6 +51,19 @@ class MonitorsContract:
                 assert getattr(shown, name) == value, name
         assert "secret" not in repr(shown)
         assert [one.id for one in store.monitors.list(MonitorQuery()).items] == [stored.id]
+
+    @over_bare
+    def test_many_are_stored_as_one_by_itself(self, store: Store) -> None:
+        several = [
+            {"name": name, "url": f"https://{name}.example/", "interval": 300, "cache_buster": 1}
+            for name in ("shop", "blog")
+        ]
+        stored = store.monitors.create_many(several)
+        assert [monitor.name for monitor in stored if isinstance(monitor, Monitor)] == [
+            "shop",
+            "blog",
+        ]
+        assert [store.monitors.get(monitor.id) for monitor in stored] == stored
 
     @over_bare
     def test_what_was_not_given_has_its_default(self, store: Store) -> None:
