@@ -53,7 +53,7 @@ def main() -> int:
             for minute in range(DAYS * 24 * 60):
                 checked = first + timedelta(minutes=minute)
                 results = [result(id, checked, dice) for id in range(1, MONITORS + 1)]
-                journal.known_numbers(results)
+                journal.assign_numbers(results)
                 rows = [journal.row_of(one, Location.DEFAULT, 150) for one in results]
                 with writing():
                     journal.keep(rows)

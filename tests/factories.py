@@ -145,7 +145,7 @@ def make_delivery(app: Flask, **fields: Any) -> int:
 def keep_results(app: Flask, results: Sequence[Result], place: int = Location.DEFAULT) -> None:
     """Store these as what was checked from ``place``."""
     with app.app_context(), writing():
-        journal.known_numbers(results)
+        journal.assign_numbers(results)
         journal.keep([journal.row_of(result, place) for result in results])
 
 

@@ -17,7 +17,7 @@ from app.codec import MalformedData, json_of, reader, schema_of
 from app.codec.schema import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, nullable, words
 from app.db import assignments, journal
 from app.db.tables import MonitorRow
-from app.engine.recorder.monitors import RECHECKED_FIELDS
+from app.engine.recorder.monitors import FIELDS_THAT_FORCE_A_CHECK
 from app.forms.monitor import OWN_FIELDS, MonitorForm
 from app.records import UPTIME_RANGES, CheckSpec, ClockTime, Id, Mark, Monitor, Pair, Scope, Verdict
 from app.stores import current_store
@@ -250,4 +250,4 @@ def test_a_check_knows_every_field_that_it_needs(stored):
 @pytest.mark.parametrize("name", OF_CHECKS)
 def test_a_change_of_what_a_check_needs_has_the_monitor_checked_at_once(name):
     # When people are told about a certificate changes no verdict.
-    assert (name in RECHECKED_FIELDS) != (name == "ssl_alert_days")
+    assert (name in FIELDS_THAT_FORCE_A_CHECK) != (name == "ssl_alert_days")

@@ -46,7 +46,7 @@ def result_id(monitor_id: int, at_ms: int, location_id: int) -> str:
     return f"{monitor_id}-{at_ms}-{location_id}"
 
 
-def known_numbers(results: Sequence[Result]) -> None:
+def assign_numbers(results: Sequence[Result]) -> None:
     """Give numbers to the contexts and cause codes of these results that have none yet.
 
     In a transaction of its own, before the recorder's: if a failed batch rolled a number back, it
@@ -103,7 +103,7 @@ def know_location(name: str, id: int) -> None:
 
 
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
-    """The columns of a result of a monitor. Call ``known_numbers`` with the result first.
+    """The columns of a result of a monitor. Call ``assign_numbers`` with the result first.
 
     ``covers_s``: for how many seconds it counts at most, 0 while paused; see ``app/stats``.
     """

@@ -67,7 +67,7 @@ def write(
     kind = kind_of(db.session.get_one(MonitorRow, monitor_id).url)
     if kind is not None and "accepted_statuses" not in kind.fields:
         results = [_connected(result) for result in results]
-    journal.known_numbers(results)
+    journal.assign_numbers(results)
     for result in results:
         rows.append(journal.row_of(result, Location.DEFAULT))
     for start in range(0, len(rows), ROWS_AT_ONCE):

@@ -308,7 +308,7 @@ class Checker:
         waiting: set[int] = set()
         if ours:
             self._returns.before_reading()
-            waiting = ours & self._returns.kept()  # not started meanwhile, and reloaded later
+            waiting = ours & self._returns.unrecorded()  # not started meanwhile, and reloaded later
             assigned = assignments.of_monitors(self._shards.place, ours - waiting)
             self._plan.drop(
                 ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
@@ -340,7 +340,7 @@ class Checker:
             return LEAST_PAUSE_SECONDS
         room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
         # If two results had the same turn, the second would be dropped.
-        self._bucket.take(len(self.checks.start_due(room, without=self._returns.kept())))
+        self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
         left = self.checks.until_due()
         if left is not None and left <= 0:
             return LEAST_PAUSE_SECONDS if self._paced else 0.0

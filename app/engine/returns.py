@@ -1,4 +1,4 @@
-"""Record outcomes of checks, in batches."""
+"""Take the outcomes of checks from the carriers, and record them in batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import Finished
-from app.engine.recorder.steady import KEPT_AT_MOST, steady_as_read
+from app.engine.recorder.steady import MOST_KEPT_RESULTS, steady_as_read
 from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
@@ -44,14 +44,14 @@ class Returns:
     @property
     def full(self) -> bool:
         """Whether as many results wait as are kept while the database is unavailable."""
-        return len(self._unrecorded) + self._steady.waiting >= KEPT_AT_MOST
+        return len(self._unrecorded) + self._steady.waiting >= MOST_KEPT_RESULTS
 
-    def kept(self) -> set[int]:
+    def unrecorded(self) -> set[int]:
         """The monitors with a result that must be recorded before their next check."""
         return {claim.monitor_id for claim, _outcome in self._unrecorded}
 
     def wait(self, seconds: float) -> float:
-        """How many of these seconds others may be waited for: until the next batch is written."""
+        """How many of these ``seconds`` the checker may wait before it must call ``record``."""
         return 0.0 if self._unrecorded else min(seconds, self._steady.wait(time.monotonic()))
 
     def take(self, finished: Iterable[Finished]) -> None:
@@ -74,7 +74,8 @@ class Returns:
 
     def before_reading(self) -> None:
         """Write what waits, so that the rows which are read next say which slots are done: all good
-        checks, and one batch of the others. The rows of the monitors in ``kept`` do not say it yet.
+        checks, and one batch of the others. The rows of the monitors in ``unrecorded`` do not say
+        it yet.
 
         In an outage of thousands the others take minutes to write. Meanwhile the checker must
         renew its shards, or another one takes them and the results are dropped.
@@ -84,11 +85,11 @@ class Returns:
         self._steady.start()
 
     def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
-        """Reckon with rows that were read after ``before_reading``."""
+        """Use these rows, which were read after ``before_reading``, from now on."""
         self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, read))
 
     def flush(self, *, all: bool = False) -> None:
-        """Write the good checks that wait; with ``all``, also what follows from them."""
+        """Write all waiting results; with ``all``, also the rows of all steady monitors."""
         self._write_steady(all=all)
         while self._unrecorded:
             self._record_batch()
@@ -103,16 +104,16 @@ class Returns:
     def _write_steady(self, *, all: bool = False) -> None:
         waited = self._steady.waiting
         try:
-            late = self._steady.write(datetime.now(UTC))
+            unwritten = self._steady.write(datetime.now(UTC))
         except Exception as fault:
             if passes(fault):
-                self._steady.forget_oldest()
+                self._steady.drop_oldest()
                 raise
             log.exception("A batch of good checks could not be recorded. Recording them singly.")
-            late = self._steady.give_back()
-        if waited > len(late):
+            unwritten = self._steady.give_back()
+        if waited > len(unwritten):
             self.last_check_at = datetime.now(UTC)
-        self._unrecorded = late + self._unrecorded
+        self._unrecorded = unwritten + self._unrecorded
         self._steady.save(all=all)
 
     def _record_batch(self) -> None:
@@ -126,7 +127,7 @@ class Returns:
         except Exception as fault:
             if passes(fault):
                 # Kept and retried. If the database is unavailable for long, the oldest are dropped.
-                self._forget(len(self._unrecorded) - KEPT_AT_MOST)
+                self._drop_oldest(len(self._unrecorded) - MOST_KEPT_RESULTS)
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
             standings = self._singly(batch)
@@ -144,7 +145,7 @@ class Returns:
         return [(claim, standing) for (claim, _), standing in zip(batch, standings, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        """Record one by one, so that a result that cannot be recorded does not lose the others."""
+        """Record each in a transaction of its own: one that fails must not lose the others."""
         standings: list[tuple[Claim, Standing | None]] = []
         for finished in batch:
             try:
@@ -157,13 +158,13 @@ class Returns:
                 )
         return standings
 
-    def _forget(self, count: int) -> None:
+    def _drop_oldest(self, count: int) -> None:
         for claim, _outcome in self._unrecorded[: max(0, count)]:
             self._on_done(claim, None)
         del self._unrecorded[: max(0, count)]
 
 
 def _size_of_next(size: int, seconds: float) -> int:
-    """How many results to write next, if so many took so long."""
+    """How many results to write next, if ``size`` of them took so many seconds."""
     fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
     return max(LEAST_AT_ONCE, min(MOST_AT_ONCE, fitting))

@@ -116,8 +116,8 @@ def tend(now: datetime, watching_since: datetime, notifying_since: datetime) -> 
             _notify(place, Event.LOCATION_ONLINE, unheard, now)
     _notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
-    seen_since = partial(_seen_since, now=now, without=set(without), unheard=unheard)
-    recorder.show_unknown(causes, now, seen_since)
+    checked_meanwhile = partial(_checked_meanwhile, now=now, without=set(without), unheard=unheard)
+    recorder.show_unknown(causes, now, checked_meanwhile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _without_result(
     return list(session.scalars(asked, {"now": to_ms(now), "until": last_moment(now)}))
 
 
-def _seen_since(
+def _checked_meanwhile(
     session: AnySession,
     ids: Collection[int],
     *,

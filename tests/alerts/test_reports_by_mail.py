@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from app.db import writing
-from app.db.journal import keep, known_numbers, row_of
+from app.db.journal import assign_numbers, keep, row_of
 from app.db.tables import ReportMailRow
 from app.engine import report_mails
 from app.records import DeliveryStatus, Location, Result, Verdict
@@ -32,7 +32,7 @@ def test_a_report_is_mailed_also_in_quiet_hours_and_after_a_failure(
             Result(FIRST - timedelta(hours=hour), Verdict.UP, monitor_id=monitor.id)
             for hour in range(2, 50)
         ]
-        known_numbers(results)
+        assign_numbers(results)
         keep([row_of(result, Location.DEFAULT) for result in results])
     with box.app.app_context():
         assert report_mails.send(FIRST) == 1

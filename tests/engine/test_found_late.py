@@ -450,7 +450,7 @@ def test_deleting_a_monitor_takes_its_late_outages(lab):
     lab.alone()
     lab.late(AN_HOUR_AGO)
     with writing() as session:
-        recorder.forget(session, lab.id)
+        recorder.delete_monitor(session, lab.id)
     assert lab.outages == []
 
 

@@ -447,14 +447,14 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
             )
         )  # fmt: skip
     with writing() as session:
-        recorder.forget(session, id)
+        recorder.delete_monitor(session, id)
     assert engine.check(id, "down", 60) is None, "a check on its way"
     for table, rows in ((MonitorRow, 1), (ResultRow, 1), (IncidentRow, 1), (DeliveryRow, 2)):
         assert count(table) == rows
     assert count(RollupRow) == 0
     assert db.session.scalars(select(MaintenanceWindowRow.id)).all() == [shared, tagged]
     with pytest.raises(NotFound), writing() as session:
-        recorder.forget(session, id)
+        recorder.delete_monitor(session, id)
 
 
 # --- Incidents by hand

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.alerts.messages import MessageContext, compose
 from app.db import db, writing
-from app.db.journal import keep, known_numbers, row_of
+from app.db.journal import assign_numbers, keep, row_of
 from app.db.tables import DeliveryRow, ReportMailRow
 from app.engine import report_mails
 from app.records import Location, Pair, Result, Verdict
@@ -39,7 +39,7 @@ def order(app):
                 Result(OCTOBER + hour * HOUR, Verdict.UP, monitor_id=monitor.id, response_time=100)
                 for hour in range(744)
             ]
-            known_numbers(results)
+            assign_numbers(results)
             keep([row_of(result, Location.DEFAULT) for result in results])
     at = OCTOBER + 100 * HOUR
     make_incident(app, monitors[1], started_at=at, ended_at=at + 2 * HOUR)

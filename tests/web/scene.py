@@ -399,7 +399,7 @@ def add_places(ids: dict[str, int]) -> None:
             at - timedelta(seconds=25), Verdict.UP, monitor_id=id, status_code=200,
             response_time=412, ip="203.0.113.7", http_version="2",
         )  # fmt: skip
-        journal.known_numbers([slow])
+        journal.assign_numbers([slow])
         journal.keep([journal.row_of(slow, journal.location_id("oslo"))])
         for name, ms in (("oslo", 190), ("sydney", 310)):
             times = {at - timedelta(seconds=1800 * step + 25): ms + 40 * (step % 5)

@@ -22,9 +22,9 @@ from app.engine.recorder.asking import ask
 from app.engine.recorder.incidents import change_incident, delete_incident, store_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
-    VOTED_FIELDS,
+    FIELDS_THAT_FORCE_A_REVOTE,
     apply_changes,
-    forget,
+    delete_monitor,
     pause,
     resume,
     show_unknown,
@@ -35,13 +35,13 @@ from app.engine.recorder.results import judge_anew, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "VOTED_FIELDS",
+    "FIELDS_THAT_FORCE_A_REVOTE",
     "Steady",
     "apply_changes",
     "ask",
     "change_incident",
     "delete_incident",
-    "forget",
+    "delete_monitor",
     "judge_anew",
     "pause",
     "record",

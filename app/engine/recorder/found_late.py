@@ -1,10 +1,10 @@
 """Find and store the incidents that only late results show. They have ended: no state changes, and
 nobody is alerted. One that goes on ends when its last result stops counting, until later results
-say more.
+come.
 
-The stored results of all places are judged again (``app/judge/fold.py``) around the late ones,
-and what is found takes the place of what was found late of that time. So pieces of a backlog may
-come in any order, or twice. An incident whose end a person has set is theirs, and stays.
+The stored results of all places are judged again (``app/judge/fold.py``) around the late ones, and
+the outages that they show replace the incidents that were found late in that time before. So
+pieces of a backlog may come in any order, or twice. An incident whose end a person has set stays.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from app.judge.verdict import Check, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
 
-# Found late, and as results show it: a person has neither reopened it nor set its end.
-_OURS = and_(
+# A person has neither reopened it nor set its end.
+_CORRECTABLE = and_(
     IncidentRow.found_late, IncidentRow.ended_at.is_not(None), IncidentRow.ending.is_(None)
 )
 
 
 class Outage(NamedTuple):
-    """What results show of an incident. ``seen_by``: the titles of the places that sent them."""
+    """What late results show of an incident. ``seen_by``: the titles of their places."""
 
     started_at: datetime
     ended_at: datetime
@@ -44,10 +44,10 @@ class Outage(NamedTuple):
 
 
 @dataclass(slots=True)
-class JudgedSpan:
-    """Where to look for outages of a monitor: around the time of some results of ``place``, those
-    of ``down`` being late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
-    ``confirmations``, ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
+class Search:
+    """A search for outages of a monitor around the time of some results of ``place``. ``monitor``
+    has ``id``, ``interval``, ``timeout``, ``confirmations``, ``location_rule``, and what
+    ``rows.last_pause`` needs; ``places`` check it.
     """
 
     monitor: Any
@@ -55,22 +55,22 @@ class JudgedSpan:
     first: datetime
     last: datetime
     places: Collection[int]
-    down: list[Result] = field(default_factory=list)
+    late_failures: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
-    stored: Sequence[IncidentRow] = ()  # found late before, oldest first
+    stored: Sequence[IncidentRow] = ()  # incidents found late before, oldest first
 
     def add(self, result: Result, *, late: bool) -> None:
         self.first = min(self.first, result.checked_at)
         self.last = max(self.last, result.checked_at)
         self.times.add(to_ms(result.checked_at))
         if late and result.verdict is Verdict.DOWN:
-            self.down.append(result)
+            self.late_failures.append(result)
 
     @property
     def rules(self) -> Rules:
         monitor = self.monitor
-        begun = dict.fromkeys(self.places, judged_since(monitor))
-        return Rules(monitor.location_rule, monitor.confirmations, vote_lasts(monitor), begun)
+        since = dict.fromkeys(self.places, judged_since(monitor))
+        return Rules(monitor.location_rule, monitor.confirmations, vote_lasts(monitor), since)
 
     @property
     def covers(self) -> timedelta:
@@ -82,57 +82,59 @@ class JudgedSpan:
 
     @property
     def since(self) -> datetime:
+        """From when on the late results may have changed the verdict."""
         return max(self.first - self.margin, judged_since(self.monitor))
 
     @property
     def begin(self) -> datetime:
-        """From when on a result may still have a vote at ``since``, or count for its time."""
+        """From when on results are read: one may still have a vote at ``since``, or count then."""
         begin = self.since - max(vote_lasts(self.monitor), self.covers)
         return max(begin, judged_since(self.monitor))
 
     @property
     def settled(self) -> datetime:
+        """From when on the late results have no effect on the verdict."""
         return self.last + self.margin
 
     @property
     def is_needed(self) -> bool:
         """Without a late failure, results can only change a stored outage."""
         near = (incident.started_at <= self.settled for incident in self.stored)
-        return bool(self.down) or any(near)
+        return bool(self.late_failures) or any(near)
 
 
 def find(
-    session: AnySession, looks: Sequence[JudgedSpan], title: str, now: datetime
+    session: AnySession, searches: Sequence[Search], title: str, now: datetime
 ) -> dict[int, TimeSpan]:
     """Judge the stored results again, and store the incidents that the late ones of the place
     called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
     with the states locked.
     """
-    looks = needed(session, looks)
-    incidents = _incidents(session, looks)
+    searches = needed(session, searches)
+    incidents = _incidents(session, searches)
     changed: dict[int, TimeSpan] = {}
-    for look, replaced, spans in _replayed(looks, incidents):
-        outages = [outage for span in spans if (outage := _outage(span, look, title))]
+    for search, replaced, spans in _replayed(searches, incidents):
+        outages = [outage for span in spans if (outage := _outage(span, search, title))]
         before = [_as_stored(row) for row in replaced]
         if outages != before:
             if span := _changed_span(before, outages):
-                changed[look.monitor.id] = span
-            _store(session, look.monitor.id, replaced, outages, now)
+                changed[search.monitor.id] = span
+            _store(session, search.monitor.id, replaced, outages, now)
     session.flush()
     return changed
 
 
-def needed(session: AnySession, looks: Sequence[JudgedSpan]) -> list[JudgedSpan]:
-    """The spans that may show an incident, with what is ``stored`` of their time."""
-    if not looks:
+def needed(session: AnySession, searches: Sequence[Search]) -> list[Search]:
+    """The searches that may find an outage, with the ``stored`` incidents of their time."""
+    if not searches:
         return []
-    by_id = {look.monitor.id: look for look in looks}
+    by_id = {search.monitor.id: search for search in searches}
     rows = session.scalars(
         as_stored(IncidentRow)
         .where(
             IncidentRow.monitor_id.in_(list(by_id)),
-            _OURS,
-            IncidentRow.ended_at >= min(look.since for look in looks),
+            _CORRECTABLE,
+            IncidentRow.ended_at >= min(search.since for search in searches),
         )
         .order_by(IncidentRow.monitor_id, IncidentRow.started_at)
     )
@@ -140,9 +142,9 @@ def needed(session: AnySession, looks: Sequence[JudgedSpan]) -> list[JudgedSpan]
     for row in rows:
         if _end_of(row) >= by_id[row.monitor_id].since:
             stored.setdefault(row.monitor_id, []).append(row)
-    for id, look in by_id.items():
-        look.stored = stored.get(id, ())
-    return [look for look in looks if look.is_needed]
+    for id, search in by_id.items():
+        search.stored = stored.get(id, ())
+    return [search for search in searches if search.is_needed]
 
 
 def _store(
@@ -152,8 +154,8 @@ def _store(
     outages: Sequence[Outage],
     now: datetime,
 ) -> None:
-    """Store what was found in place of the incidents ``before``. One that is still found stays the
-    same incident, with what people said of it.
+    """Store these outages in place of the incidents ``before``. One that overlaps an outage stays
+    the same incident, with its comment and acknowledgement.
     """
     left = list(before)
     for outage in outages:
@@ -183,87 +185,97 @@ def _end_of(row: IncidentRow) -> datetime:
 
 
 def end(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Let what is found of a monitor end now at the latest: it is paused, or loses a place."""
+    """End the incidents of a monitor that were found late ``now`` at the latest: it is paused, or
+    loses a place.
+    """
     session.execute(
         updating(IncidentRow)
-        .where(IncidentRow.monitor_id == monitor_id, _OURS)
+        .where(IncidentRow.monitor_id == monitor_id, _CORRECTABLE)
         .where(IncidentRow.started_at < now, IncidentRow.ended_at > now)
         .values(ended_at=whole(now))
     )
 
 
-def _incidents(session: AnySession, looks: Sequence[JudgedSpan]) -> dict[int, list[IncidentSpan]]:
-    by_monitor: dict[int, list[IncidentSpan]] = {look.monitor.id: [] for look in looks}
-    if looks:
+def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, list[IncidentSpan]]:
+    by_monitor: dict[int, list[IncidentSpan]] = {search.monitor.id: [] for search in searches}
+    if searches:
         row = IncidentRow
-        ended, begin = row.ended_at, min(look.begin for look in looks)
+        ended, begin = row.ended_at, min(search.begin for search in searches)
         rows = session.execute(
             select(row.monitor_id, row.started_at, ended, row.by_hand)
             .where(
                 row.monitor_id.in_(list(by_monitor)),
                 or_(ended.is_(None), ended > begin),
-                not_(_OURS),
+                not_(_CORRECTABLE),
             )
             .order_by(row.started_at, row.id)
         )
         for id, started_at, ended_at, by_hand in rows:
             by_monitor[id].append(IncidentSpan(started_at, ended_at, by_hand))
-    for look in looks:
+    for search in searches:
         # A pause ends an outage and keeps one from being found, as an incident by hand does.
-        if pause := last_pause(look.monitor):
-            by_monitor[look.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
-            by_monitor[look.monitor.id].sort(key=lambda span: span.started_at)
+        if pause := last_pause(search.monitor):
+            by_monitor[search.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
+            by_monitor[search.monitor.id].sort(key=lambda span: span.started_at)
     return by_monitor
 
 
 def _replayed(
-    looks: Sequence[JudgedSpan], incidents: Mapping[int, Sequence[IncidentSpan]]
-) -> Iterator[tuple[JudgedSpan, list[IncidentRow], Sequence[TimeSpan]]]:
-    """Each with the stored incidents whose time was judged again, and what was found of it."""
-    begun = []
-    for look, checks in _read((look, look.begin, look.settled) for look in looks):
+    searches: Sequence[Search], incidents: Mapping[int, Sequence[IncidentSpan]]
+) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan]]]:
+    """Each search with the stored incidents whose time was judged again, and the outages of that
+    time.
+    """
+    going_on = []
+    for search, checks in _read((search, search.begin, search.settled) for search in searches):
         spans = [
             span
-            for span in incidents[look.monitor.id]
-            if (span.ended_at or FAR_FUTURE) > look.begin
+            for span in incidents[search.monitor.id]
+            if (span.ended_at or FAR_FUTURE) > search.begin
         ]
-        replay, without = _fold(look, spans), _fold(look, spans)
+        replay, without = _fold(search, spans), _fold(search, spans)
         replay.judge(checks)
-        without.judge(_others(look, checks))
-        over = _over(look, replay)
-        if over is None:
-            begun.append((look, replay, without))
+        without.judge(_others(search, checks))
+        outages = _settled_outages(search, replay)
+        if outages is None:
+            going_on.append((search, replay, without))
         else:
-            replaced = [incident for incident in look.stored if incident.started_at < look.settled]
-            yield look, replaced, _not_judged_in_time(over, without.all_outages(), replaced)
-    both = {look.monitor.id: (replay, without) for look, replay, without in begun}
-    for look, checks in _read((look, look.settled, None) for look, _replay, _without in begun):
-        replay, without = both[look.monitor.id]
+            replaced = [
+                incident for incident in search.stored if incident.started_at < search.settled
+            ]
+            yield search, replaced, _not_judged_in_time(outages, without.all_outages(), replaced)
+    both = {search.monitor.id: (replay, without) for search, replay, without in going_on}
+    for search, checks in _read(
+        (search, search.settled, None) for search, _replay, _without in going_on
+    ):
+        replay, without = both[search.monitor.id]
         replay.judge(checks)
         without.judge(checks)
         yield (
-            look,
-            list(look.stored),
-            _not_judged_in_time(replay.all_outages(), without.all_outages(), look.stored),
+            search,
+            list(search.stored),
+            _not_judged_in_time(replay.all_outages(), without.all_outages(), search.stored),
         )
 
 
-def _fold(look: JudgedSpan, incidents: Sequence[IncidentSpan]) -> Fold:
-    before = next((row for row in look.stored if row.started_at < look.since), None)
+def _fold(search: Search, incidents: Sequence[IncidentSpan]) -> Fold:
+    before = next((row for row in search.stored if row.started_at < search.since), None)
     state = State(started_at=before.started_at if before else None)
-    reach = _end_of(before) if before else None
-    return Fold(look.rules, look.covers, look.since, state, incidents, reach)
+    covered_until = _end_of(before) if before else None
+    return Fold(search.rules, search.covers, search.since, state, incidents, covered_until)
 
 
-def _others(look: JudgedSpan, checks: Iterable[Check]) -> Iterator[Check]:
-    """The results that were stored before those of ``look`` came."""
-    return (check for check in checks if check.place != look.place or check.at_ms not in look.times)
+def _others(search: Search, checks: Iterable[Check]) -> Iterator[Check]:
+    """The results that were stored before those of ``search`` came."""
+    return (
+        check for check in checks if check.place != search.place or check.at_ms not in search.times
+    )
 
 
 def _not_judged_in_time(
     spans: Iterable[TimeSpan], without: Iterable[TimeSpan], stored: Iterable[IncidentRow]
 ) -> Sequence[TimeSpan]:
-    """These outages without the time that was down before the new results came and is not stored:
+    """The outages without the time that is down also ``without`` the new results, and not stored:
     it was judged in time, and its incident was deleted, or the monitor had another rule.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
@@ -288,10 +300,10 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
     return spans
 
 
-def _over(look: JudgedSpan, replay: Fold) -> Sequence[TimeSpan] | None:
-    """The outages, if what follows is stored already; None if later results must be judged too."""
-    ends = look.settled
-    after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)
+def _settled_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
+    """The outages until ``settled``; None if later results must be judged to end the last one."""
+    ends = search.settled
+    after = next((row for row in search.stored if row.started_at < ends < _end_of(row)), None)
     if after is None:
         return replay.outages if replay.is_clear else None
     if replay.down_since is None:
@@ -300,13 +312,13 @@ def _over(look: JudgedSpan, replay: Fold) -> Sequence[TimeSpan] | None:
 
 
 def _read(
-    wanted: Iterable[tuple[JudgedSpan, datetime, datetime | None]],
-) -> Iterator[tuple[JudgedSpan, Sequence[Check]]]:
-    """The results of each from one time to another (None: to the last). One statement for those
-    whose times overlap for the most part: a batch mostly has the same minutes of many monitors.
+    wanted: Iterable[tuple[Search, datetime, datetime | None]],
+) -> Iterator[tuple[Search, Sequence[Check]]]:
+    """The results of each search from one time to another (None: to the last). Searches whose times
+    mostly overlap share a statement: a batch mostly has the same minutes of many monitors.
     """
-    spans = [(to_ms(a), to_ms(b or FAR_FUTURE), look) for look, a, b in wanted]
-    group: list[tuple[int, int, JudgedSpan]] = []
+    spans = [(to_ms(start), to_ms(end or FAR_FUTURE), search) for search, start, end in wanted]
+    group: list[tuple[int, int, Search]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):
             yield from _read_group(group)
@@ -316,34 +328,38 @@ def _read(
         yield from _read_group(group)
 
 
-def _is_alike(first: tuple[int, int, JudgedSpan], span: tuple[int, int, JudgedSpan]) -> bool:
+def _is_alike(first: tuple[int, int, Search], span: tuple[int, int, Search]) -> bool:
     length = first[1] - first[0]
     return span[0] - first[0] <= min(length, HOUR_MS) // 2 and span[1] - span[0] <= 2 * length
 
 
 def _read_group(
-    group: Sequence[tuple[int, int, JudgedSpan]],
-) -> Iterator[tuple[JudgedSpan, Sequence[Check]]]:
-    ids = [look.monitor.id for _begin, _end, look in group]
+    group: Sequence[tuple[int, int, Search]],
+) -> Iterator[tuple[Search, Sequence[Check]]]:
+    ids = [search.monitor.id for _begin, _end, search in group]
     first, last = group[0][0], max(end for _begin, end, _look in group)
     checks = rollups.checks(ids, first, last)
-    for begin, end, look in group:
-        yield look, [check for check in checks[look.monitor.id] if begin <= check.at_ms < end]
+    for begin, end, search in group:
+        yield search, [check for check in checks[search.monitor.id] if begin <= check.at_ms < end]
 
 
-def _outage(span: TimeSpan, look: JudgedSpan, title: str) -> Outage | None:
-    """Returns None if no late result shows it: a failure in time has an ordinary incident."""
+def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
+    """The outage of this time; None if no late result shows it: a failure in time has an ordinary
+    incident.
+    """
     start, end = span
-    incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
-    down = [result for result in look.down if start <= whole(result.checked_at) < end]
-    if not incidents and not down:
+    incidents = [row for row in search.stored if row.started_at < end and _end_of(row) > start]
+    failures = [
+        result for result in search.late_failures if start <= whole(result.checked_at) < end
+    ]
+    if not incidents and not failures:
         return None
     causes = [(row.started_at, row.cause, row.cause_code) for row in incidents]
-    causes += [(result.checked_at, result.cause, result.cause_code) for result in down]
+    causes += [(result.checked_at, result.cause, result.cause_code) for result in failures]
     _at, cause, code = min(causes, key=lambda cause: cause[0])
     places = {
         *chain.from_iterable(row.seen_by or () for row in incidents),
-        *([title] if down else []),
+        *([title] if failures else []),
     }
     return Outage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
 
@@ -354,7 +370,7 @@ def _as_stored(row: IncidentRow) -> Outage:
 
 
 def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> TimeSpan | None:
-    """The time in which these differ: of a long outage that goes on, only what is new."""
+    """The time in which these differ; of a long outage that goes on, only the new part."""
     old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
     times = [
         time

@@ -1,6 +1,6 @@
 """Gaps: times without checks, because the service was stopped, an older backup was restored, or
-the places that see a failure were silent. An incident may have been over meanwhile, so its length
-is only an upper limit.
+the places that see a failure were silent. An incident may have ended in its gap, so its length is
+only an upper limit.
 
 A gap is noted at the first check after it; one of silent places as soon as they count as
 silent. Paused monitors have none: pausing ends the incident.
@@ -21,33 +21,33 @@ from app.engine.recorder.rows import covers_s, open_incident
 from app.records import Verdict
 from app.rules.time import iso
 
-INTERVALS = 3
-SHORTEST = timedelta(minutes=10)
-KEPT = 20  # of one incident: a machine that sleeps each night must not fill its row
+MISSED_INTERVALS = 3  # a longer time without checks is a gap, unless it is below SHORTEST_GAP
+SHORTEST_GAP = timedelta(minutes=10)
+MOST_GAPS = 20  # of one incident: a machine that sleeps each night must not fill its row
 
 Gap = tuple[datetime, datetime]  # the last check before, and the first one after
 
 
 def before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
-    """The gap between the monitor's last check and the one at ``at``, if there is one."""
-    if last is None or at - last <= longest_regular(monitor):
+    """The gap between the monitor's ``last`` check and the one at ``at``; None if there is none."""
+    if last is None or at - last <= longest_without_gap(monitor):
         return None
-    # If the interval was shortened since, the last result has the length for which it counts.
+    # The interval may have been longer then: the last result has how long it counts.
     covers = journal.covers_s(monitor.id, last) or 0
     was_longer = covers > covers_s(monitor)
-    if was_longer and at - last <= INTERVALS * timedelta(seconds=covers):
+    if was_longer and at - last <= MISSED_INTERVALS * timedelta(seconds=covers):
         return None
     return last, at
 
 
-def longest_regular(monitor: Any) -> timedelta:
+def longest_without_gap(monitor: Any) -> timedelta:
     """The longest time between two checks that is no gap."""
-    return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
+    return max(MISSED_INTERVALS * timedelta(seconds=monitor.interval), SHORTEST_GAP)
 
 
 def silent_from(state: Any) -> datetime | None:
-    """The last check of a monitor that is shown as unknown because all its places are silent.
-    ``state``: a ``State``, or a row with its columns.
+    """The start of the last check of a monitor that is shown as unknown because all its places are
+    silent; None for any other. ``state``: a ``State``, or a row with its columns.
     """
     last: datetime | None = state.checked_at
     since: datetime | None = state.status_since
@@ -59,13 +59,13 @@ def silent_from(state: Any) -> datetime | None:
 def after_silence(
     session: AnySession, monitor: Any, last: datetime | None, since: datetime, at: datetime
 ) -> Gap | None:
-    """The silence that began at ``since``, when the check at ``at`` ends it. Results that came late
-    may have filled some of it: what is not known begins at the ``last`` check before.
+    """The gap of the silence that began at ``since`` and ends with the check at ``at``. Late
+    results may have filled a part of it: the gap begins at the ``last`` check before.
     """
     incident = open_incident(session, monitor.id)
     if incident is not None:
         drop(incident, since)
-    if last is None or at - last <= _regular(monitor):
+    if last is None or at - last <= _one_check_apart(monitor):
         return None
     return last, at
 
@@ -83,23 +83,23 @@ def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None
     )
     checks = sorted(moments)
     for incident in session.scalars(query).all():
-        left = [
+        unfilled = [
             {"from": iso(since), "to": iso(to)}
             for gap in incident.unwatched or []
-            for since, to in _left(gap, checks)
-            if to - since > _regular(monitor)
+            for since, to in _between(gap, checks)
+            if to - since > _one_check_apart(monitor)
         ]
-        incident.unwatched = left or None
+        incident.unwatched = unfilled or None
 
 
-def _left(gap: Mapping[str, str], checks: Sequence[datetime]) -> Iterator[Gap]:
+def _between(gap: Mapping[str, str], checks: Sequence[datetime]) -> Iterator[Gap]:
     """The pieces of a gap between the checks in it."""
     start, end = (datetime.fromisoformat(gap[name]) for name in ("from", "to"))
     return pairwise([start, *(at for at in checks if start < at < end), end])
 
 
-def _regular(monitor: Any) -> timedelta:
-    """The longest time between two checks of one place where none is missing."""
+def _one_check_apart(monitor: Any) -> timedelta:
+    """The longest time between two checks of one place with no check missing between them."""
     return timedelta(seconds=monitor.interval + monitor.timeout)
 
 
@@ -111,15 +111,15 @@ def note(session: AnySession, monitor_id: int, gap: Gap) -> None:
 
 
 def add(incident: IncidentRow, since: datetime, to: datetime) -> None:
-    """Write the time from ``since`` to ``to`` into an incident. A gap that began then, and was
-    noted before its end was known, becomes as long.
+    """Write the gap from ``since`` to ``to`` into an incident, in place of one that began at the
+    same time and was noted before its end was known.
     """
     incident.unwatched = _with(incident, since, to)
 
 
 def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]]:
     """The gaps of an incident that is open until ``to``: if all places of its monitor are silent,
-    the last one lasts until then. ``incident`` and ``state``: rows with the columns of theirs.
+    the last gap lasts until then. ``incident`` and ``state``: rows with these columns.
     """
     since = None if incident.by_hand else silent_from(state)
     if since is None or since >= to:
@@ -129,7 +129,7 @@ def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]
 
 def _with(incident: Any, since: datetime, to: datetime) -> list[Mapping[str, str]]:
     kept = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
-    return [*kept, {"from": iso(since), "to": iso(to)}][-KEPT:]
+    return [*kept, {"from": iso(since), "to": iso(to)}][-MOST_GAPS:]
 
 
 def drop(incident: IncidentRow, since: datetime) -> None:

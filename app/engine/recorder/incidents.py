@@ -17,7 +17,7 @@ from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
-from app.engine.recorder.rows import lock, open_incident, start_afresh, whole
+from app.engine.recorder.rows import lock, open_incident, reset_confirmation, whole
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
 from app.i18n import _
 from app.records import Ending, Event
@@ -53,7 +53,7 @@ def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime
     session.add(incident)
     session.flush()
     if ended is None:
-        start_afresh(session, state)
+        reset_confirmation(session, state)
         notify_opened(session, monitor, incident, now)
     return incident
 
@@ -99,7 +99,7 @@ def delete_incident(session: AnySession, incident_id: int) -> None:
     """Delete an incident and its pending deliveries. If checks fail, a new one opens."""
     incident, state = _locked(session, incident_id)
     if incident.ended_at is None:
-        start_afresh(session, state)
+        reset_confirmation(session, state)
     session.delete(incident)
     session.flush()
 
@@ -116,7 +116,7 @@ def _notify(
     is_open = incident.ended_at is None
     monitor = session.get_one(MonitorRow, incident.monitor_id)
     if was_open != is_open:
-        start_afresh(session, state)
+        reset_confirmation(session, state)
     if is_open and incident.acknowledged_at is not None and not was_acknowledged:
         enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
     if was_open and not is_open:

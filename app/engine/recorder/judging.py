@@ -53,29 +53,31 @@ STATE_COLUMNS = (
 )  # fmt: skip
 _WRITE = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
-    .where(_STATES.c.monitor_id == bindparam("of"))
+    .where(_STATES.c.monitor_id == bindparam("id"))
     .values({name: bindparam(f"new_{name}") for name in STATE_COLUMNS})
 )
 
 
 @dataclass(slots=True)
-class JudgedMonitor:
-    """A monitor and its situation, as the results of the batch have made it so far."""
+class MonitorInBatch:
+    """A monitor and its situation after the results of the batch that were judged so far. ``row``
+    has the columns of a monitor, ``columns`` those of its state.
+    """
 
-    monitor: Any
+    row: Any
     rules: Rules
     situation: Situation
     columns: dict[str, Any]
     assigned: MonitorAssignments
     summed_until: datetime | None
-    newest: datetime | None  # when its newest check began
-    ruled_since: datetime  # since when it has its present rule and places
-    voting_since: datetime  # results from before are of another target, or of before a pause
+    newest: datetime | None  # the start of its newest check
+    rule_since: datetime  # since when it has its present rule and places
+    votes_from: datetime  # earlier results are of another target, or from before a pause
     opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
-    # The last check before the silence of all its places, until a check ends that
+    # The start of its last check, if all its places are silent; None again from the next check on
     silent_from: datetime | None = None
 
     @property
@@ -89,9 +91,9 @@ class JudgedMonitor:
 
 
 @dataclass(slots=True)
-class RecordedBatch:
-    """What the results of a batch share. They are of one place, which is called ``place_name``.
-    ``tokens`` are those of the shards whose checks are recorded.
+class ResultBatch:
+    """Results of one place, which one transaction records. ``tokens``: of the locked shards, by
+    number. ``rows``, ``good`` and ``incident_changes`` are not written yet.
     """
 
     session: AnySession
@@ -99,125 +101,127 @@ class RecordedBatch:
     place_name: str
     place_id: int
     quiet: Quiet
-    monitors: dict[int, JudgedMonitor]
+    monitors: dict[int, MonitorInBatch]
     tokens: dict[int, int]
     failing: evidence.Failing
-    taken: set[tuple[int, int]]  # the times (ms) of results that the place has, by monitor
-    good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
-    # Incidents that open or end, by monitor: they are read for and written together
+    taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
+    good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor
+    # Incidents that open or end, by monitor: written together
     incident_changes: dict[int, outages.Change] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-def judge(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None:
+def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
+    """Judge a result of the batch, and note what follows from it for ``finish`` to write."""
     result = outcome.result
     check = PlaceCheck(batch.place_id, result.checked_at, result.verdict, result.maintenance)
-    _note_gap(batch, judged, check.at)
-    before = judged.situation = without_future(judged.situation, check, batch.now)
+    _note_gap(batch, monitor, check.at)
+    before = monitor.situation = without_future(monitor.situation, check, batch.now)
     if is_late(before, check):
         return
-    decision = _decision(batch, judged, check)
-    judged.situation = decision.after
-    judged.assigned.keep(decision.after.votes[check.place])
+    decision = _decision(batch, monitor, check)
+    monitor.situation = decision.after
+    monitor.assigned.keep(decision.after.votes[check.place])
     if decision.counted or decision.shown:
-        judged.set_state(decision.after.state)
+        monitor.set_state(decision.after.state)
     if decision.shown:
-        set_cause(batch, judged, decision.votes, result)
+        set_cause(batch, monitor, decision.votes, result)
     if decision.counted:
-        judged.columns["response_time"] = result.response_time
-        _certificate(batch, judged, outcome)
+        monitor.columns["response_time"] = result.response_time
+        _certificate(batch, monitor, outcome)
         _keep_evidence(batch, before.state, decision.step, outcome)
-        _incident(batch, judged, before.state, decision, result)
-        _notify_again(batch, judged, result)
+        _incident(batch, monitor, before.state, decision, result)
+        _notify_again(batch, monitor, result)
     if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
-        _keep_aside(batch, judged, before.votes.get(check.place), outcome)
-    _plan(batch, judged, decision, result)
+        _keep_aside(batch, monitor, before.votes.get(check.place), outcome)
+    _plan(batch, monitor, decision, result)
 
 
-def _note_gap(batch: RecordedBatch, judged: JudgedMonitor, at: datetime) -> None:
+def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None:
     """Note a time without checks before the one at ``at``."""
-    session, monitor = batch.session, judged.monitor
-    if (since := judged.silent_from) is not None:
-        judged.silent_from = None
-        gap = gaps.after_silence(session, monitor, judged.newest, since, at)
+    session, row = batch.session, monitor.row
+    if (since := monitor.silent_from) is not None:
+        monitor.silent_from = None
+        gap = gaps.after_silence(session, row, monitor.newest, since, at)
     else:
-        gap = gaps.before(monitor, judged.newest, at)
-    judged.newest = max(judged.newest or at, at)
+        gap = gaps.before(row, monitor.newest, at)
+    monitor.newest = max(monitor.newest or at, at)
     if gap is None:
         return
-    if is_open(judged.state):
-        gaps.note(session, monitor.id, gap)
-    if (state := after_gap(judged.state)) is not judged.state:
-        judged.set_state(state)
+    if is_open(monitor.state):
+        gaps.note(session, row.id, gap)
+    if (state := after_gap(monitor.state)) is not monitor.state:
+        monitor.set_state(state)
 
 
-def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) -> Decision:
-    rules, monitor = judged.rules, judged.monitor
-    decision = step(rules, judged.situation, check)
-    if not is_out_of_turn(judged.situation, check, decision):
+def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: PlaceCheck) -> Decision:
+    rules, row = monitor.rules, monitor.row
+    decision = step(rules, monitor.situation, check)
+    if not is_out_of_turn(monitor.situation, check, decision):
         return decision
     _write_rows(batch)
-    covers = timedelta(seconds=covers_s(monitor))
-    ended = judged.state.started_at or last_end(batch.session, monitor.id)
-    since = max(check.at - margin(rules, covers), judged.ruled_since, judged.voting_since)
-    if ended is not None and ended <= batch.now:
-        since = max(since, ended)
-    first, last = max(since - rules.stale_after, judged.voting_since), believable(batch.now)
-    stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
+    covers = timedelta(seconds=covers_s(row))
+    boundary = monitor.state.started_at or last_end(batch.session, row.id)
+    since = max(check.at - margin(rules, covers), monitor.rule_since, monitor.votes_from)
+    if boundary is not None and boundary <= batch.now:
+        since = max(since, boundary)
+    first, last = max(since - rules.stale_after, monitor.votes_from), believable(batch.now)
+    stored = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
     checks = [other for other in stored if other.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
-    begun = {place: max(at, judged.ruled_since) for place, at in rules.places_since.items()}
-    rules = replace(rules, places_since=begun)
-    return in_turn(rules, covers, judged.situation, check, decision, checks, since)
+    places_since = {place: max(at, monitor.rule_since) for place, at in rules.places_since.items()}
+    rules = replace(rules, places_since=places_since)
+    return in_turn(rules, covers, monitor.situation, check, decision, checks, since)
 
 
 def set_cause(
-    batch: RecordedBatch, judged: JudgedMonitor, votes: Sequence[Vote], result: Result | None = None
+    batch: ResultBatch, monitor: MonitorInBatch, votes: Sequence[Vote], result: Result | None = None
 ) -> None:
-    """Store the cause of the monitor's status. It names the places if only some see it. Without a
-    ``result``, that of a failure stays if only places that have no vote see it.
+    """Set the cause of the monitor's status. It names the places if only some see it. Without a new
+    ``result``, the cause of a failure stays if only places without a vote see the failure.
     """
-    verdict, code, cause = judged.state.verdict, None, None
+    verdict, code, cause = monitor.state.verdict, None, None
     failing = verdict in (Verdict.DOWN, Verdict.DEGRADED)
     if failing and verdict and any(vote.verdict is not verdict for vote in votes):
-        code, cause = by_place.cause_by_some(_newest_checks(batch, judged), votes, verdict)
+        code, cause = by_place.cause_by_some(_newest_checks(batch, monitor), votes, verdict)
     if cause is None and result is not None and result.verdict is verdict:
         code, cause = result.cause_code, result.cause
     if cause is None and result is None and verdict is not Verdict.UP:
-        same = (
-            place for place in _newest_checks(batch, judged) if failing and place.verdict is verdict
-        )
-        if (first := next(same, None)) is None or first.cause is None:
+        places = _newest_checks(batch, monitor) if failing else ()
+        first = next((place for place in places if place.verdict is verdict), None)
+        if first is None or first.cause is None:
             return
         code, cause = first.cause_code, first.cause
-    judged.columns |= {"cause_code": code, "cause": cause}
+    monitor.columns |= {"cause_code": code, "cause": cause}
 
 
-def _newest_checks(batch: RecordedBatch, judged: JudgedMonitor) -> Sequence[NewestCheck]:
-    """What the monitor's places saw last, with this batch."""
+def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[NewestCheck]:
+    """The newest result of each of the monitor's places, with this batch."""
     _write_rows(batch)
-    assigned.write(batch.session, [judged.assigned])
-    return by_place.of_monitor(batch.session, judged.monitor, batch.now)
+    assigned.write(batch.session, [monitor.assigned])
+    return by_place.of_monitor(batch.session, monitor.row, batch.now)
 
 
-def _plan(batch: RecordedBatch, judged: JudgedMonitor, decision: Decision, result: Result) -> None:
-    """Store whether the check is to be repeated soon, and notify the other places. The pause counts
-    from ``now``, which is just after the end of the check.
+def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, result: Result) -> None:
+    """Set ``unconfirmed_at``, from which CONFIRM_SECONDS count until the check is repeated, and
+    notify the other places. It is ``now``, just after the end of the check.
 
-    Where too few places see a failure, only a failing check begins another repeat: those of places
-    that see nothing belong to the one before. Where enough see it, and all have repeated it before
-    that, it is repeated once more.
+    Where too few places see a failure, only a failing check starts another repeat: good checks of
+    other places belong to the repeat before. Where enough see it, but not all had repeated it in
+    time, it is repeated once more.
     """
-    was, columns = judged.columns["unconfirmed_at"], judged.columns
+    before, columns = monitor.columns["unconfirmed_at"], monitor.columns
     if decision.counted:
-        goes_on = decision.unconfirmed and was is not None and result.verdict is not Verdict.DOWN
-        if not goes_on:
+        is_same_repeat = (
+            decision.unconfirmed and before is not None and result.verdict is not Verdict.DOWN
+        )
+        if not is_same_repeat:
             soon = decision.recheck or decision.unconfirmed
             columns["unconfirmed_at"] = batch.now if soon else None
-    elif decision.waits and was is not None and _all_repeat(decision.votes, was):
+    elif decision.waits and before is not None and _all_repeat(decision.votes, before):
         columns["unconfirmed_at"] = batch.now
-    if columns["unconfirmed_at"] != was and judged.assigned.others_wait:
-        changes.note(batch.session, judged.monitor.id)
+    if columns["unconfirmed_at"] != before and monitor.assigned.others_wait:
+        changes.note(batch.session, monitor.row.id)
 
 
 def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
@@ -226,56 +230,56 @@ def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
     return all(is_repeat(since, vote.at, confirm) for vote in votes)
 
 
-def _certificate(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None:
+def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
     if outcome.ssl_expires_at is None or outcome.ssl_fingerprint is None:
         return
-    columns = judged.columns
+    columns = monitor.columns
     columns["ssl_issued_at"] = outcome.ssl_issued_at
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
     before = columns["alerted_certificates"]
     due = not alerting.alerted(before, outcome.ssl_fingerprint) and alerting.certificate_due(
-        outcome, judged.monitor.ssl_alert_days, batch.now
+        outcome, monitor.row.ssl_alert_days, batch.now
     )
-    if due and alerting.notify_certificate(batch.session, judged.monitor.id, outcome, batch.now):
+    if due and alerting.notify_certificate(batch.session, monitor.row.id, outcome, batch.now):
         columns["alerted_certificates"] = alerting.with_alerted(before, outcome.ssl_fingerprint)
 
 
-def _keep_evidence(batch: RecordedBatch, before: State, done: Step, outcome: Outcome) -> None:
+def _keep_evidence(batch: ResultBatch, before: State, next_step: Step, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
-    if done in (Step.CONFIRM, Step.OPEN):
+    if next_step in (Step.CONFIRM, Step.OPEN):
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
         batch.failing.keep(outcome, first=before.failing_since is None)
-    elif done is Step.CANCEL:
+    elif next_step is Step.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
 
 
 def _keep_aside(
-    batch: RecordedBatch, judged: JudgedMonitor, previous: Vote | None, outcome: Outcome
+    batch: ResultBatch, monitor: MonitorInBatch, previous: Vote | None, outcome: Outcome
 ) -> None:
     """Keep the evidence of a place whose failure does not change the monitor's state. ``previous``:
-    what the place saw before.
+    the vote of the place before this result.
     """
-    result, id = outcome.result, judged.monitor.id
-    if not judged.assigned.elsewhere:
+    result, id = outcome.result, monitor.row.id
+    if not monitor.assigned.elsewhere:
         return
     recovered = result.is_good and previous is not None and previous.failures > 0
     if recovered or result.maintenance:
         batch.failing.drop_aside(id, result.location)
     if result.verdict is not Verdict.DOWN or result.maintenance:
         return
-    failures = judged.situation.votes[batch.place_id].failures
-    if is_open(judged.state):
-        opened = judged.opened_at
+    failures = monitor.situation.votes[batch.place_id].failures
+    if is_open(monitor.state):
+        opened = monitor.opened_at
         # The incident's evidence has none of this place.
         is_first = opened is None or previous is None or previous.at < opened
         if failures == 1 or is_first:
             evidence.add_place(batch.session, id, outcome)
     elif (
-        failures <= judged.monitor.confirmations + 1
-        or judged.state.stage is Stage.CONFIRMING
+        failures <= monitor.row.confirmations + 1
+        or monitor.state.stage is Stage.CONFIRMING
         # A failure of another place that was not confirmed has dropped it.
         or not batch.failing.has_aside(id, result.location)
     ):
@@ -283,39 +287,41 @@ def _keep_aside(
 
 
 def _incident(
-    batch: RecordedBatch, judged: JudgedMonitor, before: State, decision: Decision, result: Result
+    batch: ResultBatch, monitor: MonitorInBatch, before: State, decision: Decision, result: Result
 ) -> None:
     """Note that an incident opens or ends."""
     if decision.moment is None:
         return
-    id, moment, rules = judged.monitor.id, decision.moment, judged.rules
+    id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
-        batch.incident_changes[id] = outages.Opening(id, moment, result, judged.summed_until)
-        judged.set_state(replace(judged.state, started_at=whole(moment)))
+        batch.incident_changes[id] = outages.Opening(id, moment, result, monitor.summed_until)
+        monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, before.started_at, batch.now)
         silent = (
-            [place for place in _newest_checks(batch, judged) if place.place_id in places]
+            [place for place in _newest_checks(batch, monitor) if place.place_id in places]
             if places
             else ()
         )
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)
         batch.incident_changes[id] = outages.Closing(
-            id, moment, judged.summed_until, good, silent, by_silence
+            id, moment, monitor.summed_until, good, silent, by_silence
         )
 
 
-def _notify_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
-    """Alert to an incident again, once, if a failing check shows that it still lasts."""
-    still = judged.state.verdict is Verdict.DOWN and judged.state.stage is Stage.OPEN
-    if judged.unsent and still and not result.maintenance:
-        alerting.notify_again(batch.session, judged.monitor.id, judged.unsent, batch.now)
-        judged.unsent = ()
+def _notify_again(batch: ResultBatch, monitor: MonitorInBatch, result: Result) -> None:
+    """Alert to an incident again, once, if its opening was not sent and a failing check shows that
+    it still lasts.
+    """
+    still_down = monitor.state.verdict is Verdict.DOWN and monitor.state.stage is Stage.OPEN
+    if monitor.unsent and still_down and not result.maintenance:
+        alerting.notify_again(batch.session, monitor.row.id, monitor.unsent, batch.now)
+        monitor.unsent = ()
 
 
-def carry_out(batch: RecordedBatch) -> None:
+def carry_out(batch: ResultBatch) -> None:
     """Write the results, and the incidents that they open and end."""
     _write_rows(batch)
     _write_good(batch)  # an incident that opens now includes it
@@ -329,34 +335,34 @@ def carry_out(batch: RecordedBatch) -> None:
         batch.incident_changes = {}
 
 
-def _write_good(batch: RecordedBatch) -> None:
-    several = {
+def _write_good(batch: ResultBatch) -> None:
+    of_several_places = {
         id: check for id, check in batch.good.items() if batch.monitors[id].assigned.elsewhere
     }
-    if several:
-        batch.good |= evidence.beside_others(batch.session, several)
+    if of_several_places:
+        batch.good |= evidence.beside_others(batch.session, of_several_places)
     journal.keep_good_evidence(batch.good)
     batch.good = {}
 
 
-def _write_rows(batch: RecordedBatch) -> None:
+def _write_rows(batch: ResultBatch) -> None:
     journal.keep(batch.rows)
     batch.rows = []
 
 
-def finish(batch: RecordedBatch) -> None:
+def finish(batch: ResultBatch) -> None:
     """Write all that has changed."""
     carry_out(batch)
     batch.failing.write()
     _write_states(batch)
-    assigned.write(batch.session, [judged.assigned for judged in batch.monitors.values()])
+    assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])
 
 
-def _write_states(batch: RecordedBatch) -> None:
+def _write_states(batch: ResultBatch) -> None:
     changed = [
-        {"of": monitor_id} | {f"new_{name}": judged.columns[name] for name in STATE_COLUMNS}
-        for monitor_id, judged in batch.monitors.items()
-        if judged.changed
+        {"id": monitor_id} | {f"new_{name}": monitor.columns[name] for name in STATE_COLUMNS}
+        for monitor_id, monitor in batch.monitors.items()
+        if monitor.changed
     ]
     if changed:
         batch.session.execute(_WRITE, changed)

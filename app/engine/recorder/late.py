@@ -1,6 +1,6 @@
 """Record late results, which change no monitor's state: store them, correct the gaps of incidents,
-find the outages that they show (``found_late``), and sum their hours again. What is late, and how
-it counts, ``app/judge/fold.py`` says.
+find the outages that they show (``found_late``), and sum their hours again. ``app/judge/fold.py``
+says which results are late, and how they count.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import Quiet
 from app.engine.recorder import found_late, gaps
-from app.engine.recorder.found_late import JudgedSpan
+from app.engine.recorder.found_late import Search
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.judge.verdict import SHORTEST_COVER_S
 from app.records import Result
 
-# Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
+# Monitors of one transaction: while it sums their hours again, no other process can write to
+# SQLite.
 CHUNK = 50
 _MONITORS = select(
     MonitorRow.id,
@@ -46,16 +47,16 @@ _MONITORS = select(
 def record_late(
     results: Sequence[Result], now: datetime, *, location: str, judged: Sequence[Result] = ()
 ) -> int:
-    """Store results, each with its ``monitor_id``; returns how many were new. One that is stored
-    already is left out, and so is one of an unknown monitor.
+    """Store results, each with its ``monitor_id``; returns how many were new. A result that is
+    stored already is left out, and so is one of an unknown monitor.
 
-    ``judged``: results of the same place that were recorded in time. What late results have shown
+    ``judged``: results of the same place that were recorded in time. An outage that was found late
     before may go on with them, or end.
     """
     place = journal.location_id(location)
     if not results and not _go_on(judged, place):
         return 0
-    journal.known_numbers(results)
+    journal.assign_numbers(results)
     ids = sorted(_ids([*results, *judged]))
     return sum(
         _record_some(
@@ -78,21 +79,21 @@ def _record_some(
         fresh = _store(session, results, monitors, place)
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
-        looks = _looks(place, fresh, judged, monitors, places)
+        searches = _searches(place, fresh, judged, monitors, places)
         location = session.get_one(LocationRow, place)
-        changed = found_late.find(session, looks, location.label or location.name, now)
+        changed = found_late.find(session, searches, location.label or location.name, now)
         _reroll(fresh, changed, monitors, places)
     return len(fresh)
 
 
 def _go_on(judged: Sequence[Result], place: int) -> bool:
-    """Whether an outage is known that these results may continue or end. Mostly none is, and then
+    """Whether an outage is stored that these results may continue or end. Mostly none is, and then
     nothing is locked.
     """
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    outages_go_on = bool(found_late.needed(db.session, _looks(place, (), judged, monitors, {})))
+    outages_go_on = bool(found_late.needed(db.session, _searches(place, (), judged, monitors, {})))
     db.session.rollback()
     return outages_go_on
 
@@ -142,31 +143,31 @@ def _covers_s(monitor: Any, at: datetime) -> int:
     return min(covers, max(SHORTEST_COVER_S, left)) if at < pause[0] else 0
 
 
-def _looks(
+def _searches(
     place: int,
     late: Iterable[Result],
     judged: Iterable[Result],
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
-) -> list[JudgedSpan]:
-    """Where to look for outages: around results that were made under the monitor's present rule."""
-    by_monitor: dict[int, JudgedSpan] = {}
+) -> list[Search]:
+    """Where to search for outages: around results of the time of the monitor's present rule."""
+    by_monitor: dict[int, Search] = {}
     for is_late, results in ((True, late), (False, judged)):
         for result in results:
             monitor = monitors.get(result.monitor_id or 0)
             if monitor is None or result.checked_at < judged_since(monitor):
                 continue
             if monitor.id not in by_monitor:
-                of_monitor = places.get(monitor.id, ())
-                by_monitor[monitor.id] = JudgedSpan(
-                    monitor, place, result.checked_at, result.checked_at, of_monitor
+                own_places = places.get(monitor.id, ())
+                by_monitor[monitor.id] = Search(
+                    monitor, place, result.checked_at, result.checked_at, own_places
                 )
             by_monitor[monitor.id].add(result, late=is_late)
     return [by_monitor[id] for id in sorted(by_monitor)]
 
 
 def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
-    """What these results saw was watched, though nobody knew it when the incident was written."""
+    """Take the time that these results watched out of the gaps of incidents."""
     moments: dict[int, list[datetime]] = {}
     for result in results:
         moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
@@ -182,9 +183,9 @@ def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
     return set(session.scalars(query))
 
 
-def _bears_on(monitor: Any, places: Collection[int]) -> timedelta:
-    """How long after a result the figures may depend on it: while it counts, and, where several
-    places check, while failures that follow it in its place are being confirmed.
+def _effect_lasts(monitor: Any, places: Collection[int]) -> timedelta:
+    """How long after a result figures may depend on it: while it counts, and, where several places
+    check, while later failures of its place are being confirmed.
     """
     checks = 1 + (monitor.confirmations if len(places) > 1 else 0)
     return checks * timedelta(seconds=covers_s(monitor))
@@ -200,7 +201,7 @@ def _reroll(
     times = []
     for result in results:
         id, at = result.monitor_id or 0, result.checked_at
-        times += [(id, at), (id, at + _bears_on(monitors[id], places[id]))]
+        times += [(id, at), (id, at + _effect_lasts(monitors[id], places[id]))]
     times += [(id, time) for id, span in changed.items() for time in span]
     spans: dict[int, tuple[datetime, datetime]] = {}
     for id, at in times:

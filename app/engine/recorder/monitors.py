@@ -25,7 +25,14 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps
-from app.engine.recorder.rows import end, forget_good, lock, open_incident, remark, start_afresh
+from app.engine.recorder.rows import (
+    drop_last_good,
+    end,
+    lock,
+    open_incident,
+    remark,
+    reset_confirmation,
+)
 from app.errors import existing
 from app.i18n import N_, _
 from app.judge.verdict import SHORTEST_COVER_S
@@ -34,19 +41,21 @@ from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
-# A change of one of these may change the verdict, so the monitor is checked at once.
-RECHECKED_FIELDS = frozenset(
+# A change of one of these may change the verdict of a check, so the monitor is checked at once.
+FIELDS_THAT_FORCE_A_CHECK = frozenset(
     {
         "url", "request_method", "request_headers", "request_auth_username",
         "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
         "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
     }
 )  # fmt: skip
-# A change of one of these changes what the votes of a monitor's places make of it.
-VOTED_FIELDS = frozenset({"confirmations", "location_rule"})
-# Results from before a change of one of these are not judged again: they were judged by another
-# rule, or are of another target.
-JUDGED_FIELDS = frozenset({"interval", "timeout", "confirmations", "location_rule", "url"})
+# A change of one of these may change the verdict that the votes of a monitor's places lead to.
+FIELDS_THAT_FORCE_A_REVOTE = frozenset({"confirmations", "location_rule"})
+# Late results do not lead to judging those from before a change of one of these again: they were
+# judged by another rule, or are of another target.
+FIELDS_THAT_END_REJUDGING = frozenset(
+    {"interval", "timeout", "confirmations", "location_rule", "url"}
+)
 
 
 def watch(
@@ -68,8 +77,8 @@ def watch(
 def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> bool:
-    """Set the places that a monitor is checked from; whether that changed something. Results of
-    the others count until now.
+    """Set the places that a monitor is checked from; returns whether they changed. Results of the
+    places that it lost stop counting ``now``.
     """
     row = lock(session, monitor_id)
     if not assignments.assign(session, monitor_id, places, now):
@@ -85,22 +94,22 @@ def apply_changes(
 ) -> None:
     """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
     row = lock(session, monitor.id)
-    if JUDGED_FIELDS & set(changed):
+    if FIELDS_THAT_END_REJUDGING & set(changed):
         row.judged_since = now
     if changed:
         changes.note(session, monitor.id)
     if "url" in changed:
-        # The target is another one, so everything known about the old one is dropped.
+        # The target is another one, so everything stored about the old one is dropped.
         if domain_of(monitor.url) != row.domain:
             row.alerted_domain_dates = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
-        start_afresh(session, row)
-        _forget_verdict(row)
-        forget_good(session, monitor.id)
-    if RECHECKED_FIELDS & set(changed):
+        reset_confirmation(session, row)
+        _reset_verdict(row)
+        drop_last_good(session, monitor.id)
+    if FIELDS_THAT_FORCE_A_CHECK & set(changed):
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
-        _start_over(session, monitor.id, now)
+        _reset_places(session, monitor.id, now)
     elif "interval" in changed:
         # The last result counts for the old interval. With a longer one, the monitor would be
         # unknown until its next slot, and an open incident would not count.
@@ -114,8 +123,8 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     if monitor.paused:
         return
     monitor.paused, row.paused_at = True, now
-    _start_over(session, monitor_id, now)
-    start_afresh(session, row)
+    _reset_places(session, monitor_id, now)
+    reset_confirmation(session, row)
     changes.at_last(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
@@ -125,34 +134,34 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Resume a monitor; its first check is due at once. How it is, nobody knows until then."""
+    """Resume a monitor; its first check is due at once. Until then it has no verdict."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
         return
     monitor.paused, row.resumed_at = False, now
-    _start_over(session, monitor_id, now)
-    start_afresh(session, row)
-    _forget_verdict(row)
+    _reset_places(session, monitor_id, now)
+    reset_confirmation(session, row)
+    _reset_verdict(row)
 
 
 def show_unknown(
     causes: Mapping[int, str],
     now: datetime,
-    seen_since: Callable[[AnySession, Collection[int]], Collection[int]],
+    checked_meanwhile: Callable[[AnySession, Collection[int]], Collection[int]],
 ) -> None:
     """Show these monitors as unknown, each for its cause: no place checks them now. Not within
-    ``writing()``. ``seen_since`` says which of them are checked after all, or were changed, since
-    that was found. It is called with their states locked.
+    ``writing()``. ``checked_meanwhile`` returns those that have been checked or changed since the
+    silence was noticed. It is called with their states locked.
     """
     ids = sorted(causes)
     for start in range(0, len(ids), AT_ONCE):
         with writing() as session:
-            some = ids[start : start + AT_ONCE]
-            rows = _locked(session, some)
-            not_unknown = seen_since(session, some)
+            part = ids[start : start + AT_ONCE]
+            rows = _locked(session, part)
+            checked = checked_meanwhile(session, part)
             _store_unknown(
-                session, [row for row in rows if row.monitor_id not in not_unknown], causes, now
+                session, [row for row in rows if row.monitor_id not in checked], causes, now
             )
 
 
@@ -178,18 +187,18 @@ def _store_unknown(
 def _note_silence(
     session: AnySession, checked: Mapping[int, datetime | None], now: datetime
 ) -> None:
-    """Note in the open incidents of these monitors that nobody has watched since their last check;
-    the next one corrects the end (``gaps.after_silence``).
+    """Note a gap since the last check in the open incidents of these monitors; the next check
+    corrects its end (``gaps.after_silence``).
     """
-    of = IncidentRow
-    open_now = select(of).where(of.monitor_id.in_(checked), of.ended_at.is_(None), ~of.by_hand)
+    row = IncidentRow
+    open_now = select(row).where(row.monitor_id.in_(checked), row.ended_at.is_(None), ~row.by_hand)
     for incident in session.scalars(open_now):
         last = checked[incident.monitor_id]
         if last is not None and last < now:
             gaps.add(incident, last, now)
 
 
-def forget(session: AnySession, monitor_id: int) -> None:
+def delete_monitor(session: AnySession, monitor_id: int) -> None:
     """Delete a monitor with everything recorded of it. Sends nothing. Raises NotFound."""
     lock(session, monitor_id)
     changes.note(session, monitor_id)
@@ -213,9 +222,10 @@ def forget(session: AnySession, monitor_id: int) -> None:
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
 
 
-def _start_over(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Make the monitor due at once. What its places saw before has no vote: it was of the time
-    before a pause, or of another check.
+def _reset_places(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Make the monitor due at once in all of its places, and drop their votes: those are from
+    before a pause, or of another check. (``reset_confirmation`` and ``_reset_verdict`` reset its
+    state.)
     """
     _make_due(
         session,
@@ -224,7 +234,7 @@ def _start_over(session: AnySession, monitor_id: int, now: datetime) -> None:
         checked_at=None,
         verdict=None,
         failures=0,
-        asked_at=None,  # what was asked before is no answer to who asks now
+        asked_at=None,  # a request from before must not be joined by a new one
     )
 
 
@@ -242,9 +252,9 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
     changes.note(session, monitor_id)
 
 
-def _forget_verdict(row: MonitorStateRow) -> None:
-    """Show the monitor as not checked yet, until a check says how it is. One that is unknown stays
-    so: the next check ends the silence of its places.
+def _reset_verdict(row: MonitorStateRow) -> None:
+    """Show the monitor as not checked yet, until its next check. One that is unknown stays so: the
+    next check ends the silence of its places.
     """
     if row.verdict != Verdict.UNKNOWN:
         row.verdict = row.status_since = row.cause_code = row.cause = None
@@ -253,17 +263,17 @@ def _forget_verdict(row: MonitorStateRow) -> None:
 def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
 ) -> None:
-    """Let the newest result of each place count only until now, but not those of the places
-    ``kept``. With an interval of an hour, it would otherwise count for up to an hour after a pause.
-    An incident that was found late and lasts as long as a result counts ends with it.
+    """Let the newest result of each place, but those of ``kept``, count only until now. With an
+    interval of an hour, it would otherwise count for up to an hour after a pause. An incident that
+    was found late and lasts as long as a result counts ends with it.
     """
     found_late.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)
-    reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
+    counts_now = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(
         updating(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
-        .where(ResultRow.covers_s > 0, reaches, ResultRow.location_id.not_in(kept))
+        .where(ResultRow.covers_s > 0, counts_now, ResultRow.location_id.not_in(kept))
         .values(covers_s=case((at > now_ms - 2000, SHORTEST_COVER_S), else_=(now_ms - at) // 1000))
     )
 

@@ -20,8 +20,8 @@ from app.engine.recorder import assigned, evidence, gaps, outages
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.judging import (
     STATE_COLUMNS,
-    JudgedMonitor,
-    RecordedBatch,
+    MonitorInBatch,
+    ResultBatch,
     carry_out,
     finish,
     judge,
@@ -63,7 +63,7 @@ _OPEN = select(
     IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
     IncidentRow.created_at,
 ).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
-# Checks of one monitor in one place that begin in the same millisecond.
+# Checks of one monitor in one place that start in the same millisecond.
 _MOST_AT_ONCE = 50
 
 
@@ -110,7 +110,7 @@ def _record(
 ) -> list[Result | None]:
     if not outcomes:
         return []
-    journal.known_numbers([outcome.result for _claim, outcome in outcomes])
+    journal.assign_numbers([outcome.result for _claim, outcome in outcomes])
     place = journal.location_id(location)
     # Whoever asked for a check or brought its result did not open the incident.
     with acting_as(None), writing() as session:
@@ -119,18 +119,18 @@ def _record(
         monitors = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
         quiet, failing = Quiet(session, now), evidence.Failing(session, monitors)
         taken = _taken(monitors, outcomes, place)
-        batch = RecordedBatch(
-            session, now, location, place, quiet, monitors, tokens, failing, taken
-        )
+        batch = ResultBatch(session, now, location, place, quiet, monitors, tokens, failing, taken)
         recorded = []
         for claim, outcome in outcomes:
-            may = not fenced or _may(batch, claim)
+            is_valid = not fenced or _is_valid(batch, claim)
             recorded.append(
-                _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced) if may else None
+                _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced)
+                if is_valid
+                else None
             )
             if standings is not None:
-                done = recorded[-1] is not None
-                standings.append(_standing(monitors[claim.monitor_id]) if done else None)
+                dropped = recorded[-1] is None
+                standings.append(None if dropped else _standing(monitors[claim.monitor_id]))
         finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
@@ -138,18 +138,18 @@ def _record(
                 changes.note(session, monitor_id)
     if steady is not None:
         for claim, _outcome in outcomes:
-            judged = monitors.get(claim.monitor_id)
+            monitor = monitors.get(claim.monitor_id)
             steady.remember(
-                claim.monitor_id, None if judged is None else _steady_monitor(judged, claim)
+                claim.monitor_id, None if monitor is None else _steady_monitor(monitor, claim)
             )
     return recorded
 
 
 def _taken(
-    monitors: Mapping[int, JudgedMonitor], outcomes: Iterable[tuple[Claim, Outcome]], place: int
+    monitors: Mapping[int, MonitorInBatch], outcomes: Iterable[tuple[Claim, Outcome]], place: int
 ) -> set[tuple[int, int]]:
-    """The times (ms) of these outcomes at which the place has a result of the monitor already. Not
-    asked for where the outcome is newer than the last check there, as nearly always.
+    """Monitor and time (ms) of those outcomes for which the place has a stored result already. Not
+    read for an outcome that is newer than the last check there, as nearly all are.
     """
     times = {
         (claim.monitor_id, to_ms(outcome.result.checked_at))
@@ -160,63 +160,63 @@ def _taken(
     return journal.stored(times, place)
 
 
-def _is_newer(judged: JudgedMonitor, result: Result) -> bool:
+def _is_newer(monitor: MonitorInBatch, result: Result) -> bool:
     """Whether the result is newer than the last recorded check of its place."""
-    here = judged.assigned.here
+    here = monitor.assigned.here
     before = None if here is None else here["checked_at"]
     return before is not None and to_ms(result.checked_at) > to_ms(before)
 
 
-def _steady_monitor(judged: JudgedMonitor, claim: Claim) -> SteadyMonitor | None:
-    alone = not judged.assigned.elsewhere
+def _steady_monitor(monitor: MonitorInBatch, claim: Claim) -> SteadyMonitor | None:
+    alone = not monitor.assigned.elsewhere
     return steady_of(
-        claim, judged.monitor, judged.state, _standing(judged), judged.columns, alone=alone
+        claim, monitor.row, monitor.state, _standing(monitor), monitor.columns, alone=alone
     )
 
 
-def _standing(judged: JudgedMonitor) -> Standing | None:
-    return judged.assigned.standing(judged.columns["unconfirmed_at"])
+def _standing(monitor: MonitorInBatch) -> Standing | None:
+    return monitor.assigned.standing(monitor.columns["unconfirmed_at"])
 
 
-def _may(batch: RecordedBatch, claim: Claim) -> bool:
+def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
     """Whether the check was made by the shard's owner, at the monitor's present turn."""
-    judged = batch.monitors.get(claim.monitor_id)
+    monitor = batch.monitors.get(claim.monitor_id)
     return (
-        judged is not None
+        monitor is not None
         and batch.tokens.get(claim.shard) == claim.token
-        and judged.assigned.turn == claim.turn
+        and monitor.assigned.turn == claim.turn
     )
 
 
 def _load(
     session: AnySession, ids: set[int], place: int, now: datetime
-) -> dict[int, JudgedMonitor]:
+) -> dict[int, MonitorInBatch]:
     lock_states(session, ids)
-    asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
-    rows = session.execute(_LOADED, asked).all()
-    open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
+    parameters = {"ids": sorted(ids), "until": latest.last_moment(now)}
+    rows = session.execute(_LOADED, parameters).all()
+    open_now = {row.monitor_id: row for row in session.execute(_OPEN, parameters)}
     assignments = assigned.load(session, {row.monitor_id: row.newest for row in rows}, place)
     unsent = unsent_openings(session, [incident.id for incident in open_now.values()])
     monitors = {
         row.monitor_id: _monitor_of(row, open_now.get(row.monitor_id), assignments[row.monitor_id])
         for row in rows
     }
-    for monitor_id, judged in monitors.items():
+    for monitor_id, monitor in monitors.items():
         if monitor_id in open_now:
-            judged.unsent = unsent.get(open_now[monitor_id].id, ())
+            monitor.unsent = unsent.get(open_now[monitor_id].id, ())
     return monitors
 
 
-def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> JudgedMonitor:
+def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> MonitorInBatch:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
     if not assignments.elsewhere:  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)
-    monitor = _Columns(row)
-    rules = rules_of(monitor, assignments.places())
+    monitor_row = _Columns(row)
+    rules = rules_of(monitor_row, assignments.places())
     restarts = (row.m_created_at, row.resumed_at, row.spec_since)
-    return JudgedMonitor(
-        monitor,
+    return MonitorInBatch(
+        monitor_row,
         rules,
         Situation(state, assignments.votes(rules)),
         {name: getattr(row, name) for name in STATE_COLUMNS},
@@ -241,105 +241,106 @@ class _Columns:
 
 
 def _record_outcome(
-    batch: RecordedBatch, monitor_id: int, outcome: Outcome, *, fenced: bool
+    batch: ResultBatch, monitor_id: int, outcome: Outcome, *, fenced: bool
 ) -> Result | None:
-    judged = batch.monitors.get(monitor_id)
-    if judged is None:
+    monitor = batch.monitors.get(monitor_id)
+    if monitor is None:
         return None
     if monitor_id in batch.incident_changes:
         carry_out(batch)  # this result follows the incident that opened or ended
-    outcome = _placed(batch, judged, outcome)
-    result, monitor = outcome.result, judged.monitor
-    batch.rows.append(journal.row_of(result, batch.place_id, _covers(judged)))
-    if not monitor.paused:
+    outcome = _placed(batch, monitor, outcome)
+    result, row = outcome.result, monitor.row
+    batch.rows.append(journal.row_of(result, batch.place_id, _covers_s(monitor)))
+    if not row.paused:
         if fenced:
-            judged.assigned.done(monitor.id, monitor.interval, result)
-        if judged.assigned.has_vote:
-            judge(batch, judged, outcome)
+            monitor.assigned.done(row.id, row.interval, result)
+        if monitor.assigned.has_vote:
+            judge(batch, monitor, outcome)
     return journal.as_recorded(result, batch.place_id)
 
 
-def _covers(judged: JudgedMonitor) -> int:
-    """For how many seconds the result counts at most; 0 while the monitor is paused, and for one of
-    a place that is not the monitor's (a check on request, before its places changed).
+def _covers_s(monitor: MonitorInBatch) -> int:
+    """For how many seconds the result counts at most. 0 while the monitor is paused, and in a place
+    that is not the monitor's (a check on request, before its places changed).
 
-    One of a monitor without places counts for its moment alone: no check follows and ends its time.
+    A result of a monitor without places counts for its moment only: no check follows to end its
+    time.
     """
-    if judged.monitor.paused or not judged.assigned.has_vote:
+    if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
-    return SHORTEST_COVER_S if judged.assigned.here is None else covers_s(judged.monitor)
+    return SHORTEST_COVER_S if monitor.assigned.here is None else covers_s(monitor.row)
 
 
-def _placed(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> Outcome:
+def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:
     """The outcome with its monitor and place, which agents and probers do not know by themselves,
     and a time that no other result of the monitor has in this place.
     """
-    at = from_ms(_free(batch, judged.monitor.id, to_ms(outcome.result.checked_at)))
+    at = from_ms(_free_ms(batch, monitor.row.id, to_ms(outcome.result.checked_at)))
     result = replace(
         outcome.result,
-        monitor_id=judged.monitor.id,
+        monitor_id=monitor.row.id,
         checked_at=at,
         location=batch.place_name,
-        maintenance=batch.quiet.covers(judged.monitor, at),
+        maintenance=batch.quiet.covers(monitor.row, at),
     )
     return replace(outcome, result=result)
 
 
-def _free(batch: RecordedBatch, monitor_id: int, at: int) -> int:
-    """The first time (ms) from ``at`` on at which the place has no result of this monitor: of two
-    with the same monitor, place and time, only one is stored.
+def _free_ms(batch: ResultBatch, monitor_id: int, at_ms: int) -> int:
+    """The first time from ``at_ms`` on at which the place has no result of this monitor: of two
+    results with the same monitor, place and time, only one is stored.
     """
-    if (monitor_id, at) in batch.taken:
-        times = [(monitor_id, at + more) for more in range(_MOST_AT_ONCE)]
+    if (monitor_id, at_ms) in batch.taken:
+        times = [(monitor_id, at_ms + offset) for offset in range(_MOST_AT_ONCE)]
         batch.taken |= journal.stored(times, batch.place_id)
-        at = next((time for id, time in times if (id, time) not in batch.taken), at)
-    batch.taken.add((monitor_id, at))
-    return at
+        at_ms = next((time for id, time in times if (id, time) not in batch.taken), at_ms)
+    batch.taken.add((monitor_id, at_ms))
+    return at_ms
 
 
 def rules_of(monitor: Any, places: Mapping[int, datetime]) -> Rules:
-    """The rules of a monitor that is checked from these places, each since then."""
+    """The rules of a monitor. ``places``: since when each of its places checks it."""
     return Rules(
         monitor.location_rule,
         monitor.confirmations,
         vote_lasts(monitor),
         places,
-        gaps.longest_regular(monitor),
+        gaps.longest_without_gap(monitor),
     )
 
 
-def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
-    """Judge a monitor anew whose rule or places have changed, by what its places saw last: set its
-    status, and end its incident, as its present rule and places say. The places that it lost have
-    no vote any more, and those that are new have none yet. Inside ``writing()``.
+def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
+    """Judge the newest results of a monitor's places again after its rule or places have changed:
+    set its status, and end its incident, by the present rule and places. The places that it lost
+    have no vote any more, and the new ones have none yet. Inside ``writing()``.
 
-    Its next check may be an hour away: so long it would be down because of a place that does not
-    check it any more.
+    Its next check may be an hour away, and until then it would be down because of a place that does
+    not check it any more.
     """
-    if monitor.paused:
+    if row.paused:
         return
     session.flush()
-    changes.note(session, monitor.id)
-    loaded = _load(session, {monitor.id}, NOWHERE, now)
-    judged, quiet = loaded[monitor.id], Quiet(session, now)
-    before, maintenance = judged.state, quiet.covers(monitor, now)
-    decision = revote(judged.rules, judged.situation, now, maintenance=maintenance)
+    changes.note(session, row.id)
+    loaded = _load(session, {row.id}, NOWHERE, now)
+    monitor, quiet = loaded[row.id], Quiet(session, now)
+    before, maintenance = monitor.state, quiet.covers(row, now)
+    decision = revote(monitor.rules, monitor.situation, now, maintenance=maintenance)
     votes = decision.after.votes.values()
-    if decision.step is Step.END and silent_failures(judged.rules, votes, before.started_at, now):
+    if decision.step is Step.END and silent_failures(monitor.rules, votes, before.started_at, now):
         return  # a place that saw the failure is silent: the next check says so as it ends it
-    judged.set_state(decision.after.state)
-    unconfirmed_at = judged.columns["unconfirmed_at"]
+    monitor.set_state(decision.after.state)
+    unconfirmed_at = monitor.columns["unconfirmed_at"]
     if decision.recheck or decision.unconfirmed:
-        judged.columns["unconfirmed_at"] = unconfirmed_at or now
-    elif judged.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
-        judged.columns["unconfirmed_at"] = None
-    failing = evidence.Failing(session, [monitor.id])
-    batch = RecordedBatch(session, now, "", NOWHERE, quiet, loaded, {}, failing, set())
-    set_cause(batch, judged, decision.votes)
+        monitor.columns["unconfirmed_at"] = unconfirmed_at or now
+    elif monitor.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
+        monitor.columns["unconfirmed_at"] = None
+    failing = evidence.Failing(session, [row.id])
+    batch = ResultBatch(session, now, "", NOWHERE, quiet, loaded, {}, failing, set())
+    set_cause(batch, monitor, decision.votes)
     if decision.step is Step.CANCEL:
-        failing.drop(monitor.id)
+        failing.drop(row.id)
     elif decision.step is Step.END and decision.moment:
-        batch.incident_changes[monitor.id] = outages.Closing(
-            monitor.id, decision.moment, judged.summed_until, (), changed=True
+        batch.incident_changes[row.id] = outages.Closing(
+            row.id, decision.moment, monitor.summed_until, (), changed=True
         )
     finish(batch)

@@ -20,14 +20,12 @@ from app.records import MAX_COMMENT, Ending, Verdict
 from app.rules import comments
 from app.stats.cover import cover_limit_ms
 
-US = "Wakeful"  # who writes the remarks of the recorder
+AUTHOR = "Wakeful"  # of the remarks that the recorder writes into comments
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
-    """The state row, locked until the transaction ends. Raises NotFound.
-
-    The change feed says that something of the monitor changes: the owner of its shard must not go
-    on from what it remembers.
+    """Lock the state row until the transaction ends, and note a change of the monitor in the change
+    feed: the owner of its shard must not go on from what it remembers. Raises NotFound.
     """
     row = session.scalar(locked(MonitorStateRow).where(MonitorStateRow.monitor_id == monitor_id))
     if row is None:
@@ -45,9 +43,7 @@ def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
 
 
 def last_end(session: AnySession, monitor_id: int) -> datetime | None:
-    """When the incident of the monitor ended that ended last, of those that were not found late;
-    None if none has.
-    """
+    """The newest end of the monitor's incidents, found late ones excepted; None if none has."""
     ended: datetime | None = session.scalar(
         select(func.max(IncidentRow.ended_at)).where(
             IncidentRow.monitor_id == monitor_id, IncidentRow.found_late.is_(False)
@@ -68,7 +64,9 @@ def covers_s(monitor: Any) -> int:
 
 
 def judged_since(monitor: Any) -> datetime:
-    """Since when a monitor is judged as it is now; it has ``judged_since`` of its state."""
+    """Since when the monitor has its present rule, target and places. ``monitor`` has
+    ``created_at`` and, of its state, ``judged_since``.
+    """
     since: datetime = monitor.judged_since or monitor.created_at
     return since
 
@@ -80,7 +78,7 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
     """
     if not monitor.paused and monitor.resumed_at is None:
         return None
-    # The begin is not stored for a monitor that was created paused, or paused by an older version.
+    # The start is not stored for a monitor that was created paused, or paused by an older version.
     return (
         monitor.paused_at or monitor.created_at,
         FAR_FUTURE if monitor.paused else monitor.resumed_at,
@@ -98,8 +96,8 @@ def columns_of(state: State) -> dict[str, Any]:
     }
 
 
-def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
-    """Reset a failure or a recovery that is being confirmed."""
+def reset_confirmation(session: AnySession, row: MonitorStateRow) -> None:
+    """Drop a failure or a recovery that is being confirmed. Verdict and votes stay."""
     row.failing_since = row.recovering_since = row.unconfirmed_at = None
     row.failures = 0
     evidence = session.get(MonitorEvidenceRow, row.monitor_id)
@@ -107,8 +105,8 @@ def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
         evidence.failing = None
 
 
-def forget_good(session: AnySession, monitor_id: int) -> None:
-    """Delete the last good check, which was of another target."""
+def drop_last_good(session: AnySession, monitor_id: int) -> None:
+    """Delete the evidence of the last good check, which was of another target."""
     evidence = session.get(MonitorEvidenceRow, monitor_id)
     if evidence is not None:
         evidence.last_good = None
@@ -120,16 +118,16 @@ def whole(moment: datetime) -> datetime:
 
 
 def remark(incident: IncidentRow, sentence: str) -> None:
-    """Add a sentence of ours to an incident's comment."""
+    """Add a sentence of Wakeful's to an incident's comment."""
     before = (incident.comment or "")[: MAX_COMMENT - len(sentence) - 1]
     incident.comment = f"{before}\n{sentence}" if before else sentence
 
 
 def remark_at(incident: IncidentRow, sentence: str, at: datetime) -> None:
-    """The same for a sentence that belongs to a moment, where the timeline shows it."""
-    ours = comments.add(None, sentence, US, at)
-    before = (incident.comment or "")[: MAX_COMMENT - len(ours) - 2]
-    incident.comment = comments.add(before, sentence, US, at)
+    """Add a sentence of Wakeful's to the comment at a moment, where the timeline shows it."""
+    entry = comments.add(None, sentence, AUTHOR, at)
+    before = (incident.comment or "")[: MAX_COMMENT - len(entry) - 2]
+    incident.comment = comments.add(before, sentence, AUTHOR, at)
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:

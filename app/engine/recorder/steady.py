@@ -34,11 +34,11 @@ from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
 
 BATCH = 500  # results in one transaction
-BATCH_SECONDS = 1.0  # how long a result waits for others; a killed process loses so many
-SAVED_SECONDS = 60.0
+BATCH_SECONDS = 1.0  # how long a result waits to be written; a kill loses the results of this time
+SAVED_SECONDS = 60.0  # how old the rows of states and assignments may be
 # Results of all sorts that are kept in memory while the database is unavailable. Then no check
 # starts.
-KEPT_AT_MOST = 10_000
+MOST_KEPT_RESULTS = 10_000
 
 Finished = tuple[Claim, Outcome]
 
@@ -46,8 +46,8 @@ Finished = tuple[Claim, Outcome]
 @dataclass(slots=True)
 class SteadyMonitor:
     """A steady monitor, with the columns that ``Quiet`` reads. ``notified``: people were notified
-    that its certificate expires. ``over``: a check has changed something. It is recorded after the
-    results that still wait.
+    that its certificate expires. ``saved``: its rows are up to date. ``left_steady``: a check has
+    changed something; that check is recorded after the results that still wait.
     """
 
     id: int
@@ -65,7 +65,7 @@ class SteadyMonitor:
     fingerprint: str | None
     notified: bool
     saved: bool = True
-    over: bool = False
+    left_steady: bool = False
 
     def standing(self, checked_at: datetime) -> Standing:
         return Standing(self.turn, self.slot, checked_at)
@@ -92,8 +92,8 @@ def steady_of(
 ) -> SteadyMonitor | None:
     """What is remembered of a monitor whose next good check changes nothing; None for any other.
 
-    ``standing``: in this place, which is its only one if it is ``alone``. ``columns``: those of its
-    state row. A gap before the next check does not matter: only failures and incidents note it.
+    ``standing``: of this place; ``alone``: no other place checks the monitor. ``columns``: those of
+    its state row. A gap before the next check does not matter: only failures and incidents note it.
     """
     if not alone or standing is None or monitor.paused or state.checked_at is None:
         return None
@@ -102,7 +102,7 @@ def steady_of(
     if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
         return None
     if standing.is_asked:
-        return None  # that check is another one of a slot which is done
+        return None  # the check on request is another one of a slot that is done
     fingerprint = columns["ssl_fingerprint"]
     return SteadyMonitor(
         id=monitor.id,
@@ -127,7 +127,7 @@ def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMo
     """What ``steady_of`` makes of a monitor's rows and its newest result."""
     row = read.row
     if row.verdict_here != Verdict.UP or row.failures_here:
-        return None  # the next good check says in the place's row that it is up
+        return None  # the next good check must write the place's row
     state = state_of(row, row.started_at, bool(row.by_hand))
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
     return steady_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
@@ -149,8 +149,8 @@ class Steady:
     # --- the steady monitors
 
     def start(self) -> None:
-        """Call this before the rows are read that ``remember`` is given: what has changed until now
-        is in them, and need not be followed later.
+        """Call this before reading the rows that you pass to ``remember``: changes until now are in
+        those rows, and need not be followed later.
         """
         if self._newest_change is None:
             self._newest_change = changes.newest()
@@ -167,15 +167,15 @@ class Steady:
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Forget the monitors of all other shards."""
-        lost = [
+        without_token = [
             id
             for id, monitor in self._monitors.items()
             if tokens.get(monitor.shard) != monitor.token
         ]
-        for id in lost:
+        for id in without_token:
             del self._monitors[id]
 
-    # --- what comes back
+    # --- results
 
     @property
     def waiting(self) -> int:
@@ -189,13 +189,15 @@ class Steady:
         return max(0.0, self._write_at - clock) if self._waiting else BATCH_SECONDS
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
-        """Take a result that changes nothing; its monitor's new standing. None for any other."""
+        """Take a result that changes nothing, and return its monitor's new standing; None for any
+        other result.
+        """
         monitor = self._monitors.get(claim.monitor_id)
-        if monitor is None or monitor.over:
+        if monitor is None or monitor.left_steady:
             return None
         if not monitor.fits(claim, outcome):
             # Later results of the monitor follow this one, also while it cannot be recorded.
-            monitor.over = True
+            monitor.left_steady = True
             return None
         result = outcome.result
         at = to_ms(result.checked_at)
@@ -212,13 +214,13 @@ class Steady:
         return monitor.standing(result.checked_at)
 
     def give_back(self) -> list[Finished]:
-        """All that waits, for a batch that cannot be written."""
+        """Return all waiting results, which cannot be written as a batch."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def forget_oldest(self) -> None:
-        """Keep what waits bounded while the database is unavailable."""
-        del self._waiting[: max(0, len(self._waiting) - KEPT_AT_MOST)]
+    def drop_oldest(self) -> None:
+        """Drop the oldest waiting results beyond the most that are kept."""
+        del self._waiting[: max(0, len(self._waiting) - MOST_KEPT_RESULTS)]
 
     # --- writing
 
@@ -229,23 +231,24 @@ class Steady:
         if not self._waiting:
             return []
         batch = self._waiting
-        journal.known_numbers([outcome.result for _claim, outcome in batch])
+        journal.assign_numbers([outcome.result for _claim, outcome in batch])
         place = journal.location_id(self._location)
         with writing() as session:
             tokens = shards.locked(session, place, {claim.shard for claim, _outcome in batch})
             # Changes that commit from here on find these results.
             share_turn(session, Turn.CHANGES)
             self._follow(session)
-            late = self._insert(session, batch, tokens, place, now)
+            changed = self._insert(session, batch, tokens, place, now)
         self._waiting = []
-        return late
+        return changed
 
     def save(self, *, all: bool = False) -> None:
-        """Store the evidence of good checks, and let the rows of states and assignments catch up, a
-        part of them at each call.
+        """Store the evidence of good checks, and bring the rows of states and assignments up to
+        date, a part of them at each call.
 
-        A transaction of its own. In that of ``write`` it could deadlock: it waits for who has
-        locked a state, who waits at commit until ``write`` is done (``Turn.CHANGES``).
+        A transaction of its own. In that of ``write`` it could deadlock: it would wait for a
+        process that has locked a state, which waits at commit for the end of ``write``
+        (``Turn.CHANGES``).
         """
         saved = self._next_to_save(time.monotonic(), all=all)
         if not saved and not self._good:
@@ -270,9 +273,9 @@ class Steady:
             unsaved = (id for id, monitor in self._monitors.items() if not monitor.saved)
             self._to_save = sorted(unsaved, reverse=True)
         first = 0 if all else max(0, len(self._to_save) - BATCH)
-        now = self._to_save[first:]
+        part = self._to_save[first:]
         del self._to_save[first:]
-        return [id for id in reversed(now) if id in self._monitors]
+        return [id for id in reversed(part) if id in self._monitors]
 
     def _is_valid(self, id: int, tokens: Mapping[int, int]) -> bool:
         monitor = self._monitors.get(id)
@@ -299,12 +302,12 @@ class Steady:
         place: int,
         now: datetime,
     ) -> list[Finished]:
-        quiet, rows, late = Quiet(session, now), [], []
+        quiet, rows, changed = Quiet(session, now), [], []
         for finished in batch:
             claim, outcome = finished
             monitor = self._monitors.get(claim.monitor_id)
             if monitor is None or tokens.get(claim.shard) != claim.token:
-                late.append(finished)
+                changed.append(finished)
                 continue
             row = journal.row_of(outcome.result, place, monitor.covers_s)
             row["maintenance"] = quiet.covers(monitor, outcome.result.checked_at)
@@ -314,7 +317,7 @@ class Steady:
                 result = replace(outcome.result, location=self._location)
                 self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
         journal.keep(rows)
-        return late
+        return changed
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
         monitor = self._monitors[id]

@@ -240,7 +240,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.apply_changes(session, row, changed, now)
-            is_voted_anew = bool(recorder.VOTED_FIELDS & changed)
+            is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
             if "locations" in fields:
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
                 places = places_of(wanted)
@@ -262,7 +262,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         with writing() as session:
             audit.deleted(session, changing_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
-                recorder.forget(session, id)
+                recorder.delete_monitor(session, id)
 
     def locations(self) -> Mapping[str, str]:
         return titles_of_places()
