@@ -14,7 +14,7 @@ MOST_TOPICS = 1_000
 
 class Lasting(logging.LoggerAdapter[logging.Logger]):
     """A logger that leaves out a line about a ``topic`` while its ``cause`` (default: the line) is
-    the one that was logged last, for ``seconds`` or until the topic is ``over``.
+    the one that was logged last, for ``seconds`` or until the topic has ``ended``.
     """
 
     def __init__(self, logger: logging.Logger, seconds: float = float("inf")) -> None:
@@ -32,10 +32,10 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
         super().log(level, msg, *args, **{"stacklevel": 2} | kwargs)
 
     def cause(self, topic: Hashable = None) -> Hashable:
-        """The cause that was logged last of a topic; None if it is over."""
+        """The cause that was logged last of a topic; None if it has ended."""
         return self._logged.get(topic)
 
-    def over(self, topic: Hashable = None) -> bool:
+    def ended(self, topic: Hashable = None) -> bool:
         """End a topic. Returns whether something was logged of it."""
         with self._lock:
             return self._logged.pop(topic, None) is not None

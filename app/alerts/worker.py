@@ -125,7 +125,7 @@ class Worker:
             try:
                 self.step(POLL_SECONDS)
                 self.on_turn()
-                self._log.over("turn")
+                self._log.ended("turn")
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
@@ -344,7 +344,7 @@ class Worker:
         try:
             with nullcontext() if session is None else session.begin_nested():
                 yield step
-            self._log.over(what)
+            self._log.ended(what)
         except Exception as fault:
             if session is None:
                 db.session.rollback()

@@ -141,9 +141,9 @@ def _queue_carrier(
     """What makes the carrier of a checker, and the network of the probers behind it."""
     with _extra():
         from app.engine.carriers import RemoteNetwork
-        from app.engine.carriers.queue.broker import needed
+        from app.engine.carriers.queue.broker import broker_and_key
         from app.engine.carriers.queue.sender import QueueCarrier
-    needed(settings)
+    broker_and_key(settings)
     network = RemoteNetwork()
     return lambda settings, _policies: QueueCarrier(settings, network), network
 

@@ -1,5 +1,5 @@
-"""Store results as narrow rows, and read them back. Values that repeat from check to check are
-stored once, under a number.
+"""Store results as narrow rows, and read them back. Values that repeat from check to check (cause
+codes, places, contexts) are stored once, under a number.
 
 Everything here needs an application context. ``keep`` runs in the recorder's transaction.
 """
@@ -26,7 +26,7 @@ from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import LONGEST_COVER_MS
 
 # A target whose address changes with each check must not fill the memory.
-CACHED_AT_MOST = 20_000
+MOST_CACHED_CONTEXTS = 20_000
 
 # The context of a result, stored once for all results that share it: address, HTTP version,
 # redirects, warnings.
@@ -35,7 +35,7 @@ Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
 
 @dataclass(slots=True)
 class _Numbers:
-    """A cache of the numbers that this process has seen; they never change in the database."""
+    """A cache of the stored numbers that this process has read; they never change."""
 
     codes: dict[str, int] = field(default_factory=dict)
     contexts: dict[Context, int] = field(default_factory=dict)
@@ -47,13 +47,16 @@ def result_id(monitor_id: int, at_ms: int, location_id: int) -> str:
 
 
 def assign_numbers(results: Sequence[Result]) -> None:
-    """Give numbers to the contexts and cause codes of these results that have none yet.
+    """Give numbers to the contexts and cause codes of these results that have none yet. ``row_of``
+    needs them.
 
     In a transaction of its own, before the recorder's: if a failed batch rolled a number back, it
     would stay in this process's cache and later refer to something else.
     """
     numbers = _numbers()
-    if len(numbers.contexts) > CACHED_AT_MOST:  # only here: ``row_of`` needs what is cached below
+    if (
+        len(numbers.contexts) > MOST_CACHED_CONTEXTS
+    ):  # only here: ``row_of`` needs what is cached below
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
     codes = {result.cause_code for result in results if result.cause_code}
@@ -95,9 +98,10 @@ def location_id(name: str) -> int:
     return numbers.locations[name]
 
 
-def know_location(name: str, id: int) -> None:
-    """Reckon with this row id of a location, which was just read. Another process may have deleted
-    the location that had the name before, and results under its id would belong to no place.
+def cache_location_id(name: str, id: int) -> None:
+    """Use this row id of a location, which was just read, from now on. Another process may have
+    deleted the location that had the name before, and results under its id would belong to no
+    place.
     """
     _numbers().locations[name] = id
 
@@ -105,7 +109,7 @@ def know_location(name: str, id: int) -> None:
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
     """The columns of a result of a monitor. Call ``assign_numbers`` with the result first.
 
-    ``covers_s``: for how many seconds it counts at most, 0 while paused; see ``app/stats``.
+    ``covers_s``: for how many seconds it counts at most, 0 while paused (``app/stats/cover.py``).
     """
     numbers = _numbers()
     context = _context(result)
@@ -169,30 +173,30 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
 
 
 def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -> dict[int, Result]:
-    """The first result of a check that each of these places began at its time or later, by place.
-    Left out are results that a wrong clock wrote: those further ahead than ``last_moment``.
+    """The first result of each place whose check started at the place's time in ``since`` or later.
+    Results further ahead than ``last_moment``, which a wrong clock wrote, are left out.
     """
     if not since:
         return {}
-    asked = {place: to_ms(at) for place, at in since.items()}
+    first_ms = {place: to_ms(at) for place, at in since.items()}
     rows = db.session.scalars(
         select(ResultRow)
         .where(
             ResultRow.monitor_id == monitor_id,
-            ResultRow.at.between(min(asked.values()), last_moment(now)),
-            ResultRow.location_id.in_(asked),
+            ResultRow.at.between(min(first_ms.values()), last_moment(now)),
+            ResultRow.location_id.in_(first_ms),
         )
         .order_by(ResultRow.at)
     ).all()
     firsts: dict[int, ResultRow] = {}
     for row in rows:
-        if row.at >= asked[row.location_id]:
+        if row.at >= first_ms[row.location_id]:
             firsts.setdefault(row.location_id, row)
     return dict(zip(firsts, decode(list(firsts.values())), strict=True))
 
 
 def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:
-    """What the contexts with these numbers say, of which None is none."""
+    """The data of the contexts with these numbers; None among them is left out."""
     return _by_id(ResultContextRow.id, ResultContextRow.data, ids)
 
 
@@ -204,8 +208,8 @@ def as_recorded(result: Result, location: int) -> Result:
 
 
 def covers_s(monitor_id: int, until: datetime) -> int | None:
-    """For how many seconds the newest result until then counts at most, of those that count for
-    more than their moment; None if there is none.
+    """For how many seconds the newest result until ``until`` counts at most, without those that
+    count for their moment only; None if there is none.
     """
     last = to_ms(until)
     query = select(ResultRow.covers_s).where(
@@ -251,7 +255,9 @@ def keep_good_evidence(checks: Mapping[int, Any]) -> None:
 
 
 def keep_failing_evidence(checks: Mapping[int, Any]) -> None:
-    """Replace the failing checks of each of these monitors that are not confirmed; None: none."""
+    """Replace the failing checks of each of these monitors that are not confirmed; None removes
+    them.
+    """
     _keep_evidence("failing", checks)
 
 

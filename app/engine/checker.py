@@ -2,9 +2,9 @@
 
 One thread uses the database, one (the prober's) the network, and housekeeping has its own. The
 schedule follows from the database and is kept in memory (``plan``) for the shards that this checker
-owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses the
-checks that were running, which the next owner of the shards makes again, and the results of good
-checks of the last second (``recorder/steady``).
+owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses the running
+checks, which the next owner of the shards makes again, and the results of good checks of the last
+second (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole list.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ log = logging.getLogger(__name__)
 TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
-REPORT_SECONDS = 3.0  # how often it is stored what processes elsewhere say of themselves
-TROUBLE_SECONDS = 1.0  # between two tries to use a database that failed
-TRY_SECONDS = 1.0  # how long such a try may take: checks wait meanwhile
-CHORES_SECONDS = 1.0  # how long a stop then waits for a running chore
+REPORT_SECONDS = 3.0  # how often the reports of probers on a queue are stored
+TROUBLE_SECONDS = 1.0  # between two attempts to use a database that failed
+TRY_SECONDS = 1.0  # how long such an attempt may take: checks wait meanwhile
+CHORES_SECONDS = 1.0  # how long a stop waits for a running chore
 
 # The setting that the dashboard shows as a notice; its value is the time since when.
 NOTICE_NETWORK = Notice.NETWORK_DOWN
@@ -57,7 +57,7 @@ def _now() -> datetime:
 
 
 def _standing(assigned: assignments.Assigned) -> Standing:
-    """The standing of a stored assignment, and of what was recorded since it was written."""
+    """The standing of a stored assignment, with the results that were recorded since."""
     checked_at = latest.later(assigned.checked_at, assigned.newest)
     slot = schedule.done_until(
         assigned.spec.monitor_id or 0, assigned.interval, assigned.slot, checked_at
@@ -75,9 +75,9 @@ CHECKED_BY = {
 
 
 class OtherCarrier(Conflict):
-    """The place of this checker is checked in another way: as people chose, or as its first checker
-    was started. A checker of another carrier would share the monitors with the right one, and the
-    page of the place would say what is not true. The text names it and the ways out.
+    """The place of this checker has another carrier, which a person or its first checker chose. A
+    checker of another carrier would share the monitors with the right one, and the page of the
+    place would show the wrong carrier. The text names it and the ways out.
     """
 
 
@@ -104,15 +104,15 @@ def _refusal(location: str, own: Carrier, stored: str) -> str:
 
 
 def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
-    """Checks are made in this process."""
+    """The carrier of checks that are made in this process."""
     return make_prober(settings, policies.current)
 
 
 class Checker:
-    """Runs until it is stopped. ``paced`` False starts all that is due at once (benchmark).
+    """Runs until it is stopped. ``paced`` False starts all due checks at once (benchmark).
 
-    ``carrier`` makes what takes the checks; ``remote`` is the network of those who make them, if
-    that is not ours.
+    ``carrier`` makes the carrier of the checks; ``remote`` is the network that they are made from,
+    if it is not this process's own.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Checker:
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
-        self._returns = Returns(settings.location, self._checked)
+        self._returns = Returns(settings.location, self._on_result)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
         self._unread = Unread()
-        self._how = Carrier.LOCAL if remote is None else Carrier.QUEUE
+        self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._reported_at = time.monotonic()
@@ -158,7 +158,7 @@ class Checker:
                 self.settings.location,
                 "" if self._remote is None else ": batches for probers go to the queue",
             )
-            self.checks.network.down = self._remote is None and self._noticed()
+            self.checks.network.down = self._remote is None and self._was_network_down()
             self.checks.follow_network()
             self._canaries.recall()
         self.checks.carrier = self._carrier(self.settings, self._policies)
@@ -175,10 +175,10 @@ class Checker:
     # --- one turn
 
     def _try_turn(self, stop: threading.Event) -> None:
-        """A turn; while the database cannot be used, as much of it as goes without."""
+        """A turn. While the database cannot be used: the part of it that needs none."""
         try:
             if self._away:
-                self._go_on(stop)
+                self._run_without_database(stop)
             if not self._away or self._database_answers():
                 self._turn()
                 self._away = False
@@ -193,22 +193,22 @@ class Checker:
     def _turn(self) -> None:
         now = time.monotonic()
         self._notice_step()
-        # Most turns only start and collect checks: entering a context would cost as much as they.
-        looks = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
-        if now >= looks or self._unread:
+        # Most turns only start and collect checks: entering a context would cost as much as that.
+        next_read = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
+        if now >= next_read or self._unread:
             with self.app.app_context():
-                self._keep_up(now)
-                self._own(now)
-                self._follow(now)
+                self._refresh_settings(now)
+                self._keep_shards(now)
+                self._reload_changed(now)
         self._start_due(now)
-        next_look = min(self._start_at, self._shards_at, self._feed_at)
-        wait = 0.0 if self._unread else next_look - time.monotonic()
+        next_turn = min(self._start_at, self._shards_at, self._feed_at)
+        wait = 0.0 if self._unread else next_turn - time.monotonic()
         self._returns.take(self.checks.collect(self._returns.wait(wait)))
         if self.checks.network_changed or self._returns.must_write:
             with self.app.app_context():
                 self._record()
 
-    def _go_on(self, stop: threading.Event) -> None:
+    def _run_without_database(self, stop: threading.Event) -> None:
         """Without the database, start checks and keep their results, for TROUBLE_SECONDS."""
         until = time.monotonic() + TROUBLE_SECONDS
         while (now := time.monotonic()) < until and not stop.is_set():
@@ -217,7 +217,7 @@ class Checker:
             self._returns.take(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
-        """Whether it can be written. Asked with less patience than a turn has, because checks wait
+        """Whether the database can be written. It has less time than in a turn, because checks wait
         meanwhile.
         """
         try:
@@ -237,7 +237,7 @@ class Checker:
             log.warning("The clock was set by %+.0f s.", step)
             self._start_at = self._shards_at = float("-inf")
 
-    def _keep_up(self, now: float) -> None:
+    def _refresh_settings(self, now: float) -> None:
         if now >= self._policy_at:
             self._policies.refresh()
             self._policy_at = now + POLICY_SECONDS
@@ -245,16 +245,16 @@ class Checker:
             self._bucket.pace = schedule.pace(self._plan.checks_per_second)
             self._pace_at = now + PACE_SECONDS
 
-    def _own(self, now: float) -> None:
-        """Keep our part of the shards, and load the assignments of those that we took."""
+    def _keep_shards(self, now: float) -> None:
+        """Keep this checker's part of the shards, and load the assignments of newly taken ones."""
         if now >= self._shards_at:
-            self._look(now)
+            self._look_at_shards(now)
         self._read_shards()
 
-    def _look(self, now: float) -> None:
-        join(self.settings.location, self._how, _now())
+    def _look_at_shards(self, now: float) -> None:
+        join(self.settings.location, self._own_carrier, _now())
         if self._shards.lapsed(now):
-            self._feed = changes.Feed()  # what it has not seen may be deleted by now
+            self._feed = changes.Feed()  # changes that the old one has not read may be deleted
         self._feed.start()  # changes made while the assignments are read are in the feed
         rate = self.checks.per_minute(now)
         moved = self._shards.look(_now(), now, self._returns.last_check_at, rate)
@@ -267,8 +267,8 @@ class Checker:
             self._report(self._remote.reports(), now)
 
     def _read_shards(self) -> None:
-        """Read a piece of what is assigned in the shards that are not read yet. If the database
-        fails here, the next turn does it.
+        """Read a piece of the assignments of shards that are not read yet. If the database fails
+        here, the next turn does it.
         """
         self._unread.keep(self._shards.tokens)
         piece = self._unread.next()
@@ -278,13 +278,13 @@ class Checker:
         assigned = assignments.piece(self._shards.place, piece.shards, piece.after)
         if piece.is_first:
             self._plan.drop_shards(piece.shards)
-        self._put(assigned)
+        self._plan_all(assigned)
         self._unread.done(piece, assignments.last_of(assigned))
         self._pace_at = float("-inf")
 
     def _report(self, reports: Sequence[ProberReport], now: float) -> None:
-        """Store what those who make the checks elsewhere reported of themselves. How many checks
-        they make is in our own heartbeat: each came back to one checker.
+        """Store the reports of the probers. How many checks they make is in this checker's own
+        heartbeat: the outcomes came back here.
         """
         at = _now()
         with writing():
@@ -299,7 +299,7 @@ class Checker:
                 )
         self._reported_at = now
 
-    def _follow(self, now: float) -> None:
+    def _reload_changed(self, now: float) -> None:
         """Reload the monitors that have changed."""
         if now < self._feed_at:
             return
@@ -313,11 +313,11 @@ class Checker:
             self._plan.drop(
                 ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
             )
-            self._put(assigned)
+            self._plan_all(assigned)
         self._outdated = waiting
         self._feed_at = now + changes.LOOK_SECONDS
 
-    def _put(self, assigned: Iterable[assignments.Assigned]) -> None:
+    def _plan_all(self, assigned: Iterable[assignments.Assigned]) -> None:
         now = _now()
         for assignment in assigned:
             monitor_id = assignment.spec.monitor_id or 0
@@ -332,9 +332,9 @@ class Checker:
     def _start_due(self, now: float) -> None:
         """Start the due checks, when it is time for that."""
         if now >= self._start_at:
-            self._start_at = now + self._started(now)
+            self._start_at = now + self._start_checks(now)
 
-    def _started(self, now: float) -> float:
+    def _start_checks(self, now: float) -> float:
         """Start the due checks; returns the seconds until the next call is worthwhile."""
         if not self._shards.may_start(now) or self._returns.full:
             return LEAST_PAUSE_SECONDS
@@ -346,30 +346,30 @@ class Checker:
             return LEAST_PAUSE_SECONDS if self._paced else 0.0
         return LOOK_SECONDS if left is None else min(LOOK_SECONDS, max(TOGETHER_SECONDS, left))
 
-    # --- what comes back
+    # --- results
 
-    def _checked(self, claim: Claim, standing: Standing | None) -> None:
-        if self._plan.back(claim, standing, _now()):
+    def _on_result(self, claim: Claim, standing: Standing | None) -> None:
+        if self._plan.end(claim, standing, _now()):
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")
         self._start_at = min(self._start_at, time.monotonic() + LEAST_PAUSE_SECONDS)
 
     def _refuse_other_carrier(self) -> None:
-        """Before anything is started. Without the database, the first look at the shards does it.
-        Raises OtherCarrier.
+        """Raise OtherCarrier before anything is started. Without a database, ``_look_at_shards``
+        does it.
         """
         with suppress(SQLAlchemyError):
-            join(self.settings.location, self._how, _now())
+            join(self.settings.location, self._own_carrier, _now())
 
-    def _noticed(self) -> bool:
-        """Whether our network was down when the previous checker ended."""
+    def _was_network_down(self) -> bool:
+        """Whether Wakeful's own network was down when the previous checker ended."""
         try:
             return noticed(NOTICE_NETWORK)
         except SQLAlchemyError:
             return False
 
     def _network_changed(self) -> None:
-        """Set the notice; or remove it and repeat the checks that our network made fail."""
+        """Set the notice, or remove it and repeat the checks that failed because of our network."""
         down, now = self.checks.network.down, _now()
         if self._remote is None:  # the notice is about this instance's own network
             keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
@@ -383,7 +383,7 @@ class Checker:
     # --- the end
 
     def _give_up(self) -> None:
-        """Record what has come back, and give up all shards."""
+        """Record all outcomes, and give up all shards."""
         with self.app.app_context():
             try:
                 self._returns.flush(all=True)

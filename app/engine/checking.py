@@ -1,7 +1,8 @@
-"""The loop of all that make checks: of a checker, of an agent, and of a queue's prober.
+"""The loop of every process that makes checks: checker, agent, and prober of a queue.
 
-It starts what is due, collects the outcomes, sorts out failures of its own network, counts, and
-hands on what is final. What is due, and what becomes of an outcome, is the caller's.
+It starts due checks, collects their outcomes, holds back failures that may be those of its own
+network, counts, and hands on the final outcomes. Which checks are due, and what becomes of an
+outcome, is the caller's.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def own_canaries(settings: Settings) -> Callable[[], bool] | None:
 
 
 class CheckLoop:
-    """``works`` asks the canaries of this process; ``remote`` is the network of those who make the
-    checks elsewhere, in its place. ``gather``: how many seconds an outcome waits for others.
+    """``works`` asks the canaries of this process; ``remote`` takes its place where probers make
+    the checks. ``gather``: how many seconds an outcome waits for others.
     """
 
     carrier: CheckCarrier  # makes the checks; set after a fork, before the loop runs
@@ -73,7 +74,7 @@ class CheckLoop:
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn
         self.made = 0  # checks since the start, without those that policy blocked
         self._gather = gather
-        self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
 
     def run(
         self,
@@ -81,8 +82,8 @@ class CheckLoop:
         take: Callable[[list[Finished]], object],
         stop: threading.Event,
     ) -> None:
-        """Call ``turn`` until ``stop`` is set; then wait for running checks. ``take`` gets the
-        outcomes that came back by then.
+        """Call ``turn`` until ``stop`` is set; then wait up to STOP_SECONDS for running checks, and
+        pass their outcomes to ``take``.
         """
         try:
             while not stop.is_set():
@@ -90,36 +91,36 @@ class CheckLoop:
                 turn()
         finally:
             self.carrier.close(STOP_SECONDS)
-            while self._back.qsize():
+            while self._outcomes.qsize():
                 take(self.collect(0.0))
 
     def start(self, spec: CheckSpec, claim: Claim) -> None:
-        self.carrier.submit(spec, partial(self.came_back, claim))
+        self.carrier.submit(spec, partial(self.put_outcome, claim))
 
-    def came_back(self, claim: Claim, outcome: Outcome) -> None:
-        """Safe from any thread."""
-        self._back.put((claim, outcome))
+    def put_outcome(self, claim: Claim, outcome: Outcome) -> None:
+        """Hand in the outcome of a check. Safe from any thread."""
+        self._outcomes.put((claim, outcome))
 
     def wake(self) -> None:
         """End a wait. Safe from any thread."""
-        self._back.put(None)
+        self._outcomes.put(None)
 
     def collect(self, wait: float) -> list[Finished]:
-        """Wait up to ``wait`` seconds for an outcome, then a moment for more of them. Returns those
-        that are final: of these, and of those that waited for a sign of our own network.
+        """Wait up to ``wait`` seconds for an outcome, then a moment for more of them. Returns the
+        final ones: of these, and of those that waited to know whether our own network works.
         """
         until = time.monotonic() + max(0.0, wait)
         taken: list[Finished | None] = []
         try:
-            taken.append(self._back.get(timeout=max(0.0, wait)))
-            if self._back.qsize() < AT_ONCE:
-                # Not one by one: each would wake this thread, and stop the one that checks.
+            taken.append(self._outcomes.get(timeout=max(0.0, wait)))
+            if self._outcomes.qsize() < AT_ONCE:
+                # Taken one by one, each would wake this thread and stop the thread of the checks.
                 time.sleep(max(0.0, min(self._gather, until - time.monotonic())))
             while len(taken) < AT_ONCE:
-                taken.append(self._back.get_nowait())
+                taken.append(self._outcomes.get_nowait())
         except queue.Empty:
             pass
-        finished = [came for came in taken if came is not None]
+        finished = [check for check in taken if check is not None]
         self.made += sum(outcome.result.was_made for _claim, outcome in finished)
         now = time.monotonic()
         return self.network.sort(finished, now) + self.network.collect(now)
@@ -139,7 +140,7 @@ class PlannedLoop(CheckLoop):
         super().__init__(works, remote=remote)
         self._plan, self._clock = plan, clock
         self._ahead = self._clock_ahead()  # changes when the clock is set
-        self._was_down = False  # our network, as the plan knows it
+        self._was_down = False  # our network, when the plan was last notified
         self._rate = Rate()
 
     def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
@@ -174,7 +175,7 @@ class PlannedLoop(CheckLoop):
         return self.network.down != self._was_down
 
     def follow_network(self) -> None:
-        """Let the plan repeat what our network made fail, once that works again."""
+        """Notify the plan, which repeats the checks that our network made fail once it works."""
         self._was_down = self.network.down
         self._plan.set_network(not self._was_down, self._clock())
 
@@ -190,9 +191,9 @@ class Rate:
         self._counts: deque[tuple[float, int]] = deque()
 
     def per_minute(self, clock: float, count: int) -> int:
-        """The rate, now that there have been ``count`` checks in all. ``clock``: monotonic, in
-        seconds. Less than a minute after the start it is the checks until now: first checks come
-        together, and the next ones an interval later.
+        """Checks a minute, after ``count`` checks in all. ``clock``: monotonic, in seconds. In the
+        first minute it is the number of checks since the start: the first checks come together,
+        and the next ones an interval later.
         """
         self._counts.append((clock, count))
         while len(self._counts) > 1 and self._counts[1][0] <= clock - WINDOW_SECONDS:

@@ -1,4 +1,4 @@
-"""Checks on request that this server does not make itself: the monitor's other places make them.
+"""Ask a monitor's other places for a check ("check now"), and wait for their results.
 
 A request is a time in the places' assignments, and the change feed names the monitor. A checker
 reads it within a second, an agent within five, and the check counts like any other of the place.
@@ -20,23 +20,23 @@ from app.engine import recorder
 from app.engine.schedule import is_fresh
 from app.records import CheckSpec, Result
 
-# Besides the check's own time limit: until an agent has asked, and has brought its result.
+# Besides the check's own time limit: an agent must read the request, and bring its result.
 WAIT_SECONDS = 10.0
-LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
-# A place of which nothing was heard for longer is not asked. Agents speak every 5 s, or every 15 s
-# after a fault; what probers say is stored every 3 s. After a 429, an agent is silent for as long
-# as the server said, up to 60 s: it would not hear of the request in time.
-HEARD = timedelta(seconds=30)
-# One that was asked, and of which nothing new is heard for so long, is not waited for any more: it
-# has probably ended. Agents and probers that make a check that lasts are heard meanwhile.
+LOOK_SECONDS = 0.25  # how often new results are read
+# A place whose last sign is older is not asked. Agents give a sign every 5 s, or every 15 s after a
+# fault; those of probers are stored every 3 s. After a 429, an agent is silent for as long as the
+# server asked, up to 60 s, and would not read the request in time.
+REACHABLE = timedelta(seconds=30)
+# A place that gives no new sign for so long after it was asked has probably ended, and is not
+# waited for. Agents and probers give signs also during a long check.
 SIGN_SECONDS = 7.0
-SIGNS_SECONDS = 1.0  # how often it is then looked whether they are
+SIGNS_SECONDS = 1.0  # how often new signs are then read
 
 
 @dataclass(frozen=True, slots=True)
 class CheckingPlace:
-    """A place that makes a monitor's checks. ``seen_at``: when one of those who make them was last
-    heard; not the checker that sends the checks of a queue, which may outlive all probers.
+    """A place that makes a monitor's checks. ``seen_at``: the last sign of its checker, agent or
+    probers; not of the checker that sends the checks of a queue, which may outlive all probers.
     """
 
     id: int
@@ -48,8 +48,8 @@ class CheckingPlace:
     def title(self) -> str:
         return self.label or self.name
 
-    def is_heard(self, now: datetime) -> bool:
-        return self.seen_at is not None and now - self.seen_at <= HEARD
+    def is_reachable(self, now: datetime) -> bool:
+        return self.seen_at is not None and now - self.seen_at <= REACHABLE
 
 
 def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
@@ -68,14 +68,14 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
 
 
 def seconds_of(spec: CheckSpec) -> float:
-    """How long the places are waited for at most."""
+    """How many seconds to wait for the places at most."""
     return spec.timeout + WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """Places were asked for a check. ``since``: when each was, by its id. ``began``: when the wait
-    began, and ``until``: when it ends (monotonic).
+    """A request to places for a check. ``since``: when each was asked, by its id. ``began`` and
+    ``until``: when the wait begins and ends (monotonic).
     """
 
     monitor_id: int
@@ -88,9 +88,9 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What places that were asked have brought: ``results`` by their ids. ``silent``: those that
-    were not waited for to the end, because nothing was heard of them. ``seconds``: how long the
-    others were.
+    """What the asked places have brought: ``results`` by the place's id. ``silent``: places that
+    gave no sign, and were not waited for to the end. ``seconds``: how long the others were waited
+    for.
     """
 
     results: Mapping[int, Result] = field(default_factory=dict)
@@ -98,12 +98,12 @@ class Brought:
     seconds: float = 0.0
 
 
-def ask(spec: CheckSpec, heard: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
-    """Ask these places. Raises NotFound."""
+def ask(spec: CheckSpec, places: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
+    """Ask these places for a check. Raises NotFound."""
     monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
-    since = _asked(monitor_id, [place.id for place in heard], now, patience)
+    since = _asked(monitor_id, [place.id for place in places], now, patience)
     began = time.monotonic()
-    return CheckRequest(monitor_id, heard, since, patience, began, began + seconds_of(spec))
+    return CheckRequest(monitor_id, places, since, patience, began, began + seconds_of(spec))
 
 
 def _asked(
@@ -114,10 +114,10 @@ def _asked(
 
 
 def wait(request: CheckRequest) -> Brought:
-    """What the places bring, until all have, or are silent, or the time is over.
+    """Wait until all places have brought a result or are silent, or the time is over.
 
-    If the clock is set while this waits, the places take the request for an old one, or for one
-    of the future. So they are asked again.
+    If the clock is set meanwhile, the places take the request for an old one, or for one of the
+    future. So they are asked again.
     """
     results: dict[int, Result] = {}
     since, missing = dict(request.since), set(request.since)
@@ -137,28 +137,28 @@ def wait(request: CheckRequest) -> Brought:
 
 
 class _Signs:
-    """Which places are heard while they are waited for. Measured by the monotonic clock: the other
-    one may be set meanwhile.
+    """The newest sign of each place during the wait, by the monotonic clock: the other one may be
+    set meanwhile.
     """
 
     def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
-        self._heard = {place.id: place for place in request.places}
-        self._since = dict.fromkeys(self._heard, request.began)
+        self._places = {place.id: place for place in request.places}
+        self._since = dict.fromkeys(self._places, request.began)
         self._look_at = request.began + SIGN_SECONDS
 
     def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
-        """The places of which nothing new was heard for ``SIGN_SECONDS``, as last seen."""
+        """The places that gave no new sign for ``SIGN_SECONDS``, as last read."""
         if clock >= self._look_at:
             self._look(clock)
             self._look_at = clock + SIGNS_SECONDS
         return {
-            id: self._heard[id]
+            id: self._places[id]
             for id, since in self._since.items()
             if clock - since >= SIGN_SECONDS
         }
 
     def _look(self, clock: float) -> None:
         for place in places_of(self._monitor_id, datetime.now(UTC)):
-            if place.id in self._heard and place.seen_at != self._heard[place.id].seen_at:
-                self._heard[place.id], self._since[place.id] = place, clock
+            if place.id in self._places and place.seen_at != self._places[place.id].seen_at:
+                self._places[place.id], self._since[place.id] = place, clock

@@ -1,9 +1,9 @@
 """Distinguish failures of our own network from failures of targets (decisions 9 and 10).
 
-A check that got no byte of an answer may have failed because of our network. Such a failure is held
-for a moment: if another target at least as far away answers after it, our network works, and the
-failure is the target's. If only failures come (many at once, or the only ones), the canaries are
-asked; if all of them fail too, the results are ``unknown``. Monotonic times come in as arguments.
+A check that got no byte of an answer may have failed because of our network. Such a failure waits
+for HOLD_SECONDS: if another target at least as far away answers meanwhile, our network works, and
+the failure is the target's. If there are only failures, the canaries are asked; if all of them
+fail too, the results are ``unknown``. ``now`` is monotonic, in seconds.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ log = logging.getLogger(__name__)
 # network that has just failed had answers a moment ago.
 HOLD_SECONDS = 2.0
 
-# How long a failure of all canaries is valid. An answer of theirs is only about earlier failures.
+# How long a failure of all canaries counts. Their answer counts for earlier failures only.
 DEAD_SECONDS = 5.0
 
-# After so many failures in a row that the canaries confirmed, a monitor's incident is open, and
-# they are not asked each minute for as long as the target is down.
-CONFIRMED_OFTEN = CONFIRMATIONS[1] + 1
-# Longer than any check lasts.
+# After so many failures in a row while the canaries answered, a monitor's incident is open: the
+# canaries are not asked each minute for as long as the target is down.
+MOST_ASKED_FAILURES = CONFIRMATIONS[1] + 1
+# How long after an outage of our network checks that began in it may end: longer than any lasts.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
 SENTENCE = N_(
     "Wakeful's own network does not work: neither this address nor any canary could be reached."
 )
 
-# Causes that a failure of our own network can have. All others need an answer to be found.
+# Causes that a failure of our own network can have. Without an answer, there are no others.
 _NETWORK_CAUSES = frozenset(
     {
         Cause.DNS_NXDOMAIN, Cause.DNS_SERVFAIL, Cause.DNS_REFUSED, Cause.DNS_TIMEOUT,
@@ -71,14 +71,15 @@ class OwnNetwork:
     def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
         self._works = works
         self._wake = wake
-        self._on_hold: list[tuple[float, Finished]] = []
+        self._on_hold: list[tuple[float, Finished]] = []  # failures, with the time of each
         self._waiting: list[Finished] = []  # for the canaries
-        self._confirmed: Counter[Claim] = Counter()
+        self._failures: Counter[Claim] = Counter()  # in a row, while the canaries answered
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
+        # When our network last came back, by the wall clock and by the monotonic one
         self._returned: tuple[datetime, float] | None = None
-        self.down = False
+        self.down = False  # whether our network is
 
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
         """Take finished checks; returns those that can be recorded now, in their final form."""
@@ -87,12 +88,12 @@ class OwnNetwork:
             if may_be_ours(check[1]):
                 ready += self._hold_back(check, now)
             else:
-                ready += self._answered(check)
+                ready += self._with_answer(check)
         return ready
 
     def collect(self, now: float) -> list[Finished]:
-        """The checks that have waited long enough, or that the canaries have decided."""
-        ready = self._judged(now) if self._answer is not None else []
+        """The checks that have waited long enough, or about which the canaries have decided."""
+        ready = self._by_canaries(now) if self._answer is not None else []
         if self._asking:
             return ready
         late = [check for since, check in self._on_hold if now - since >= HOLD_SECONDS]
@@ -101,7 +102,7 @@ class OwnNetwork:
             return ready + self._final(late)
         self._waiting += late
         if self._waiting or self.down:
-            self._ask()  # while down also without waiting checks, so that its return is noticed
+            self._ask()  # while down even if no check waits, to notice when the network is back
         return ready
 
     def _hold_back(self, check: Finished, now: float) -> list[Finished]:
@@ -115,27 +116,27 @@ class OwnNetwork:
         if self.down:
             self._waiting.append(check)
             self._ask()
-        elif self._confirmed[claim] >= CONFIRMED_OFTEN:
+        elif self._failures[claim] >= MOST_ASKED_FAILURES:
             return [check]
         else:
             self._on_hold.append((now, check))
         return []
 
-    def _answered(self, check: Finished) -> list[Finished]:
-        """An answer, preceded by the failures that it shows to be the targets' own."""
+    def _with_answer(self, check: Finished) -> list[Finished]:
+        """A check with an answer, after the failures that the answer shows to be the targets'."""
         claim, outcome = check
-        self._confirmed.pop(claim, None)
+        self._failures.pop(claim, None)
         unconfirmed = [*self._waiting, *(waiting for _since, waiting in self._on_hold)]
         # While our network is down, an answer may mean that it is just coming back.
         if not unconfirmed or self.down or not _is_fresh_answer(outcome):
             return [check]
-        far = distance(outcome)
-        shown = [other for other in unconfirmed if distance(other[1]) <= far]
-        self._waiting = [other for other in self._waiting if distance(other[1]) > far]
-        self._on_hold = [waiting for waiting in self._on_hold if distance(waiting[1][1]) > far]
-        return [*shown, check]
+        reached = distance(outcome)
+        targets_own = [other for other in unconfirmed if distance(other[1]) <= reached]
+        self._waiting = [other for other in self._waiting if distance(other[1]) > reached]
+        self._on_hold = [waiting for waiting in self._on_hold if distance(waiting[1][1]) > reached]
+        return [*targets_own, check]
 
-    def _judged(self, now: float) -> list[Finished]:
+    def _by_canaries(self, now: float) -> list[Finished]:
         works, self._answer, self._asking = bool(self._answer), None, False
         waiting, self._waiting = self._waiting, []
         self._answered_at = now
@@ -149,7 +150,7 @@ class OwnNetwork:
         return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:
-        """Whether the check started before our network came back: its failure says nothing."""
+        """Whether the check started before our network came back: its failure shows nothing."""
         if self.down or self._returned is None:
             return False
         at, since = self._returned
@@ -161,7 +162,7 @@ class OwnNetwork:
 
     def _final(self, unconfirmed: list[Finished]) -> list[Finished]:
         if not self.down:
-            self._confirmed.update(claim for claim, _outcome in unconfirmed)
+            self._failures.update(claim for claim, _outcome in unconfirmed)
             return unconfirmed
         return [(claim, unknown(outcome)) for claim, outcome in unconfirmed]
 
@@ -169,9 +170,9 @@ class OwnNetwork:
         if self._asking:
             return
         self._asking = True
-        threading.Thread(target=self._asked, name="canaries", daemon=True).start()
+        threading.Thread(target=self._ask_canaries, name="canaries", daemon=True).start()
 
-    def _asked(self) -> None:
+    def _ask_canaries(self) -> None:
         try:
             self._answer = self._works is None or self._works()
         except Exception:  # a fault of ours must neither hide outages nor stop the checks
@@ -189,7 +190,7 @@ def distance(outcome: Outcome) -> int:
     """How far away the target is: 0 this machine, 1 a private network, 2 the internet.
 
     A server in our network answers even if our connection to the internet is down, so its answer
-    says nothing about targets there. A name that was not resolved counts as 2.
+    shows nothing about targets there. A name that was not resolved counts as 2.
     """
     resolved = (outcome.evidence or {}).get("resolved") or [None]
     return _distance(outcome.result.ip or resolved[0])

@@ -18,9 +18,9 @@ GONE = N_("No result from %(place)s, which was last heard from %(time)s ago.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
 
 
-def require_heard(asked: Sequence[CheckingPlace], now: datetime) -> None:
+def require_reachable(asked: Sequence[CheckingPlace], now: datetime) -> None:
     """Raise Conflict if all of these places are silent."""
-    if any(place.is_heard(now) for place in asked):
+    if any(place.is_reachable(now) for place in asked):
         return
     last = max(asked, key=lambda place: (place.seen_at is not None, place.seen_at or now))
     if last.seen_at is None:

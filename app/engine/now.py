@@ -37,7 +37,7 @@ _KEY = "wakeful.prober"
 _SINGLE_FLIGHT = "wakeful.checks_on_request"
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
 ALREADY = N_("This monitor is being checked at this moment. The results will be among its checks.")
-# ``unknown`` says nothing of the target.
+# ``unknown`` shows nothing of the target.
 _WORST_FIRST = (Verdict.DOWN, Verdict.DEGRADED, Verdict.UP, Verdict.UNKNOWN)
 _lock = threading.Lock()
 
@@ -52,9 +52,8 @@ class _Own:
 
 
 def check_now(monitor_id: int) -> CheckedNow:
-    """Check a stored monitor in all of its places, wait, and record the results. One that nobody
-    checks, because it is paused, is checked here. Who asks while a check is being made gets its
-    result too.
+    """Check a stored monitor in all of its places, wait, and record the results. A paused one,
+    which has no place, is checked here. Requests during a running check share its result.
 
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
     Unavailable if no check comes back.
@@ -67,20 +66,20 @@ def check_now(monitor_id: int) -> CheckedNow:
     places = elsewhere.places_of(monitor_id, now)
     elsewhere_places = [place for place in places if place.name != own]
     is_here = len(elsewhere_places) == len(places) - 1 or not places
-    heard = [place for place in elsewhere_places if place.is_heard(now)]
+    reachable = [place for place in elsewhere_places if place.is_reachable(now)]
     if not is_here:
-        no_result.require_heard(elsewhere_places, now)
-    with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
-        results, brought = _made(spec, heard, now, is_here=is_here)
-    no_result.require_some(results, heard, brought, datetime.now(UTC))
-    return _answer(places, results, brought, {own, *(place.name for place in heard)})
+        no_result.require_reachable(elsewhere_places, now)
+    with _waiting_for(monitor_id) if reachable else nullcontext(), _waiting():
+        results, brought = _checked_in_places(spec, reachable, now, is_here=is_here)
+    no_result.require_some(results, reachable, brought, datetime.now(UTC))
+    return _answer(places, results, brought, {own, *(place.name for place in reachable)})
 
 
-def _made(
-    spec: CheckSpec, heard: Sequence[CheckingPlace], now: datetime, *, is_here: bool
+def _checked_in_places(
+    spec: CheckSpec, reachable: Sequence[CheckingPlace], now: datetime, *, is_here: bool
 ) -> tuple[Mapping[str, Result], Brought]:
-    """The results by place, of those that have brought one, and what the other places have."""
-    request = elsewhere.ask(spec, heard, now) if heard else None
+    """The results by the place's name, and what the other places have brought."""
+    request = elsewhere.ask(spec, reachable, now) if reachable else None
     results = {}
     if is_here:
         try:
@@ -91,11 +90,13 @@ def _made(
                 raise
     brought = elsewhere.wait(request) if request else Brought()
     by_id = brought.results
-    return results | {place.name: by_id[place.id] for place in heard if place.id in by_id}, brought
+    return results | {
+        place.name: by_id[place.id] for place in reachable if place.id in by_id
+    }, brought
 
 
 def _shared(spec: CheckSpec) -> Result:
-    """The result of a check that is made here, for all who ask while it is being made."""
+    """The result of a check that is made here, shared by all requests while it runs."""
     running: SingleFlight[Result] = current_app.extensions.setdefault(
         _SINGLE_FLIGHT, SingleFlight()
     )
@@ -116,8 +117,8 @@ def _answer(
     brought: Brought,
     asked: Collection[str],
 ) -> CheckedNow:
-    """``places``: of the monitor. There are none of one that is paused. ``asked``: the names of
-    those that were to make the check.
+    """The answer to a request. ``places``: the monitor's; a paused one has none. ``asked``: the
+    names of the places that were to make the check.
     """
     now = datetime.now(UTC)
 
@@ -145,9 +146,10 @@ def _network_works(settings: Settings) -> bool:
 
 
 def check_fields(spec: CheckSpec) -> Outcome:
-    """Check fields that need not be stored, and wait for the outcome. Nothing is stored.
+    """Check fields of a monitor that need not be stored, and wait for the outcome. Nothing is
+    stored.
 
-    Raises Unavailable if the check does not come back, and Throttled if too many are running.
+    Raises Unavailable if the check does not end in time, and Throttled if too many are running.
     """
     with _waiting():
         return _checked(spec)
@@ -155,7 +157,7 @@ def check_fields(spec: CheckSpec) -> Outcome:
 
 @contextmanager
 def _waiting() -> Iterator[None]:
-    """Hold one of the few slots of requests that wait. Raises Throttled."""
+    """Hold one of the few slots of waiting requests. Raises Throttled."""
     with LONG_WAITS.taken() as free:
         _require(free)
         yield
@@ -163,7 +165,7 @@ def _waiting() -> Iterator[None]:
 
 @contextmanager
 def _waiting_for(monitor_id: int) -> Iterator[None]:
-    """The same, of those that wait for other places. Raises Throttled."""
+    """Hold one of the few slots of requests that wait for other places. Raises Throttled."""
     with WAITS_ELSEWHERE.taken(monitor_id) as free:
         _require(free, BUSY if WAITS_ELSEWHERE.is_free_for(monitor_id) else ALREADY)
         yield
@@ -220,7 +222,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returns or raises, called here or by who came first with this key."""
+        """What ``make`` returns or raises, called here or by the first caller with this key."""
         with self._lock:
             running = self._running.get(key)
             if running is None:

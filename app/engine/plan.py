@@ -1,4 +1,5 @@
-"""The schedule of this checker's monitors, in memory: what is due next, and what is running.
+"""The schedule of this checker's monitors, in memory: which check is due next, and which are
+running.
 
 The database is the source of all this; it is read again when a shard is taken or a monitor changes.
 Uses neither clock nor database: ``now`` is an argument.
@@ -17,8 +18,8 @@ from app.records import CheckSpec
 
 @dataclass(slots=True)
 class Job:
-    """A monitor of an owned shard. ``due`` is its time in the heap: when to check it or, while a
-    check is running, when to give that up.
+    """A monitor of an owned shard. ``interval`` in seconds. ``due`` is its time in the heap: when
+    to check it or, while a check is running, when to give that up.
     """
 
     monitor_id: int
@@ -33,7 +34,7 @@ class Job:
         return Claim(self.monitor_id, self.shard, self.token, self.standing.turn)
 
 
-def _is(claim: Claim, other: Claim | None) -> bool:
+def _is_same(claim: Claim, other: Claim | None) -> bool:
     """Whether two claims of a monitor are for the same check."""
     return other is not None and (claim.shard, claim.token, claim.turn) == (
         other.shard,
@@ -42,19 +43,20 @@ def _is(claim: Claim, other: Claim | None) -> bool:
     )
 
 
-# In addition to a check's own time limit: for waiting in the prober, and to be recorded.
+# How long after its own time limit a running check is given up: it may wait in the prober, and to
+# be recorded.
 GIVEN_UP = timedelta(seconds=30)
 
 
 class Plan:
-    """``confirm``: the pause before the check of an unconfirmed result is repeated."""
+    """The schedule. ``confirm``: the pause before an unconfirmed check is repeated."""
 
     def __init__(self, confirm: timedelta) -> None:
         self._confirm = confirm
         self._jobs: dict[int, Job] = {}
         self._heap: list[tuple[datetime, int]] = []
-        self._away: dict[int, Claim] = {}  # running checks
-        self._network = True
+        self._running: dict[int, Claim] = {}  # checks, by monitor
+        self._network = True  # whether Wakeful's own network works
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -64,14 +66,14 @@ class Plan:
         """How many checks a second the schedule needs, on average."""
         return sum(1.0 / job.interval for job in self._jobs.values())
 
-    # --- what is owned
+    # --- the monitors
 
     def put(self, job: Job, now: datetime) -> None:
         """Add a monitor, or replace its job."""
         self._jobs[job.monitor_id] = job
-        if not _is(job.claim(), self._away.get(job.monitor_id)):
+        if not _is_same(job.claim(), self._running.get(job.monitor_id)):
             # The running check was started before a change, so its result is dropped.
-            self._away.pop(job.monitor_id, None)
+            self._running.pop(job.monitor_id, None)
         self._push(job, now)
 
     def drop(self, monitor_ids: Iterable[int]) -> None:
@@ -82,22 +84,22 @@ class Plan:
         lost = [job.monitor_id for job in self._jobs.values() if job.shard in numbers]
         self.drop(lost)
 
-    # --- what is due
+    # --- due checks
 
     def take(self, now: datetime, limit: int) -> list[Job]:
         """Up to ``limit`` due monitors, the longest overdue first. Their checks count as running
-        until ``back``; one that does not come back is due again after its time limit.
+        until ``end``; a check that never ends is due again after its time limit.
         """
         taken: list[Job] = []
         for job in self._next():
             if job.due is None or job.due > now or len(taken) >= limit:
                 break
             heapq.heappop(self._heap)
-            if self._came_too_late(job, now):
-                self._away.pop(job.monitor_id, None)
+            if self._request_expired(job, now):
+                self._running.pop(job.monitor_id, None)
                 self._push(job, now)
                 continue
-            self._away[job.monitor_id] = job.claim()
+            self._running[job.monitor_id] = job.claim()
             self._push(job, now)
             taken.append(job)
         return taken
@@ -106,13 +108,13 @@ class Plan:
         """When the next check is due; None if there is none."""
         return next((job.due for job in self._next()), None)
 
-    def back(self, claim: Claim, standing: Standing | None, now: datetime) -> bool:
-        """A check has come back: ``standing`` is the monitor's new one, None if it was dropped.
-        Returns whether the monitor must be reloaded.
+    def end(self, claim: Claim, standing: Standing | None, now: datetime) -> bool:
+        """End a running check: ``standing`` is the monitor's new one, None if the check was
+        dropped. Returns whether the monitor must be reloaded.
         """
         job = self._jobs.get(claim.monitor_id)
-        if _is(claim, self._away.get(claim.monitor_id)):
-            del self._away[claim.monitor_id]
+        if _is_same(claim, self._running.get(claim.monitor_id)):
+            del self._running[claim.monitor_id]
         elif standing is None:
             return False  # dropped because of a change that the plan has already loaded
         if job is None:
@@ -123,10 +125,10 @@ class Plan:
         self._push(job, now)
         return False
 
-    # --- what changes all moments
+    # --- changes of all due times
 
     def set_network(self, works: bool, now: datetime) -> None:
-        """Our own network works again, or does not: the checks that it made fail depend on it."""
+        """Note whether our own network works: checks that failed because of it wait for that."""
         if works != self._network:
             self._network = works
             self.rearrange(now)
@@ -143,8 +145,8 @@ class Plan:
         for job in self._jobs.values():
             self._push(job, now)
 
-    def _came_too_late(self, job: Job, now: datetime) -> bool:
-        """Whether the job was due for a request alone that has become too old meanwhile."""
+    def _request_expired(self, job: Job, now: datetime) -> bool:
+        """Whether the job was due only because of a request that has become too old meanwhile."""
         return job.standing.asked_at is not None and self._due(job, now) > now
 
     def _due(self, job: Job, now: datetime) -> datetime:
@@ -153,7 +155,7 @@ class Plan:
         )
 
     def _push(self, job: Job, now: datetime) -> None:
-        if job.monitor_id in self._away:
+        if job.monitor_id in self._running:
             job.due = now + timedelta(seconds=job.spec.timeout) + GIVEN_UP
         else:
             job.due = self._due(job, now)
@@ -163,7 +165,7 @@ class Plan:
             heapq.heapify(self._heap)
 
     def _next(self) -> Iterator[Job]:
-        """The first job of the heap, each time; removes outdated entries."""
+        """Yield the first job of the heap, again and again; removes outdated entries."""
         while self._heap:
             moment, monitor_id = self._heap[0]
             job = self._jobs.get(monitor_id)

@@ -6,7 +6,7 @@ drifts, a restart changes no offset, and a thousand monitors created at once are
 interval.
 
 The times of this grid are the slots. The time of the next check is not stored: it follows from the
-last slot that was done, which is (``Standing``).
+last slot that was done, which is stored (``Standing``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CATCH_UP = 2.0
 
 @lru_cache(maxsize=100_000)
 def offset_of(monitor_id: int, interval: int) -> float:
-    """Where in its interval a monitor is checked, in seconds: 0 <= offset < interval."""
+    """At which second of its interval a monitor is checked: 0 <= offset < interval."""
     number = int.from_bytes(blake2b(str(monitor_id).encode(), digest_size=8).digest(), "big")
     return number / 2**64 * interval
 
@@ -63,7 +63,7 @@ def done_until(
 
 
 def _slot(offset: float, interval: int, number: int) -> float:
-    """In seconds since 1970, rounded to the millisecond that the database keeps."""
+    """The time of a slot in seconds since 1970, rounded to the millisecond as in the database."""
     return round(number * interval + offset, 3)
 
 
@@ -74,13 +74,13 @@ BLIND_PAUSE = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a monitor stands in one place's schedule (``AssignmentRow``).
+    """What the schedule of one place needs of a monitor (``AssignmentRow``).
 
     ``turn`` fences results: only a check that was started at the present turn is recorded. ``slot``
     is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
     the monitor's: since when a result of any of its places waits to be repeated. ``blind``: the
-    last check here failed by our own network. ``asked_at``: when somebody last asked for a check
-    from here now.
+    last check here failed because of our own network. ``asked_at``: when somebody last asked for a
+    check here ("check now").
     """
 
     turn: int
@@ -92,7 +92,7 @@ class Standing:
 
     @property
     def is_asked(self) -> bool:
-        """Whether no check here has begun since somebody asked for one."""
+        """Whether a request for a check here waits for it."""
         if self.asked_at is None:
             return False
         return self.checked_at is None or self.checked_at < self.asked_at
@@ -119,16 +119,16 @@ def due(
     *,
     network: bool = True,
 ) -> datetime:
-    """When the next check is due, in the past if it is overdue.
+    """When the next check is due; in the past if it is overdue. ``interval`` in seconds.
 
-    ``confirm`` is the pause before a result is repeated, ``network`` whether our own one works.
+    ``confirm`` is the pause before a check is repeated, ``network`` whether our own network works.
     """
     slot, checked = standing.slot, standing.checked_at
     if slot is None or slot > believable(now):
         return now  # a slot in the future is from before the clock was set back
     moments = [next_check(monitor_id, interval, slot)]
     if standing.unconfirmed_at is not None:
-        moments.append(_repeat(standing.unconfirmed_at, checked, now, confirm))
+        moments.append(_repeat_at(standing.unconfirmed_at, checked, now, confirm))
     if standing.blind and network:
         moments.append(_not_ahead(checked, now) + BLIND_PAUSE)
     if standing.asked_at is not None and standing.is_asked and is_fresh(standing.asked_at, now):
@@ -136,16 +136,16 @@ def due(
     return min(moments)
 
 
-# A request for a check now that is older is not carried out: nobody waits for it any more. Who asks
-# waits for up to 70 s (``app/engine/elsewhere.py``), and others may join the request meanwhile.
-ASKED_FOR = timedelta(seconds=120)
+# An older request for a check is not carried out: nobody waits for it any more. A person waits for
+# up to 70 s (``app/engine/elsewhere.py``), and others may join the request meanwhile.
+REQUEST_LASTS = timedelta(seconds=120)
 
 
 def is_fresh(asked_at: datetime, now: datetime) -> bool:
-    return now - ASKED_FOR <= asked_at <= believable(now)
+    return now - REQUEST_LASTS <= asked_at <= believable(now)
 
 
-def _repeat(
+def _repeat_at(
     since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
 ) -> datetime:
     """When a place repeats a check whose result is unconfirmed since ``since``."""
@@ -160,10 +160,10 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def is_repeat(since: datetime, checked: datetime, confirm: timedelta) -> bool:
-    """Whether a check that began at ``checked`` repeats what is unconfirmed ``since``.
+    """Whether a check that started at ``checked`` repeats a result that is unconfirmed ``since``.
 
-    One that began in the first half of the pause does not. All places check at the same time, and
-    the first failure is recorded at once: the check of a queue, which begins a quarter of a second
+    One that started in the first half of the pause does not. All places check at the same time, and
+    the first failure is recorded at once: the check of a queue, which starts a quarter of a second
     later, belongs to the same round. Counted as a repeat, it kept its place out of the repeats.
     """
     return checked > since + confirm / 2

@@ -1,12 +1,12 @@
 """Which shards of its place this checker owns. It takes its fair share, renews it, and gives it up.
 
 Every ``LOOK_SECONDS`` it writes its heartbeat, counts the live checkers, gives up the shards beyond
-its share and takes free ones up to it. When a checker ends, it says so or stops renewing: on the
-same machine the others see that at once, elsewhere when its lease has ended. Needs an application
-context.
+its share and takes free ones up to it. A checker that ends releases its shards, or stops renewing
+them: others on the same machine see at once that its process has ended, those elsewhere when its
+lease has ended. Needs an application context.
 
-These leases are our own, because their token fences the recorder in the same transaction; locks of
-Redis or ZooKeeper would be a second truth beside the database.
+The leases are rows of the database, because their token fences the recorder in the same
+transaction; locks of Redis or ZooKeeper would be a second truth beside the database.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALONE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ShardChanges:
     """The shards whose assignments must be read, with their tokens by number, and those that this
     checker lost. A shard that it has again under a new token is in both.
     """
@@ -46,7 +46,7 @@ class Moved:
     lost: frozenset[int]
 
 
-def fair_part(name: str, alive: Collection[str], owned: Mapping[str, int], count: int) -> int:
+def fair_share(name: str, alive: Collection[str], owned: Mapping[str, int], count: int) -> int:
     """How many of ``count`` shards ``name`` should own. The remainder goes to those who own most,
     so that no shard moves without need.
     """
@@ -69,12 +69,12 @@ class Shards:
         return journal.location_id(self.location)
 
     def lapsed(self, clock: float) -> bool:
-        """Whether other checkers may own all shards by now. ``clock``: monotonic, in seconds."""
+        """Whether the lease has ended, so that others may own the shards. ``clock``: monotonic."""
         return clock - self._renewed > LEASE.total_seconds()
 
     def may_start(self, clock: float) -> bool:
-        """Whether checks may start. Once the lease has lapsed, another checker takes the shards
-        and makes the checks. Without another one nobody would, so they go on for a time: their
+        """Whether checks may start. Once the lease has lapsed, another checker takes the
+        shards and makes the checks. If there is no other, they go on for ``ALONE_SECONDS``: their
         results count if the token is still ours when they are recorded.
         """
         limit = ALONE_SECONDS if self._alone else LEASE.total_seconds()
@@ -82,7 +82,7 @@ class Shards:
 
     def look(
         self, now: datetime, clock: float, last_check_at: datetime | None = None, rate: int = 0
-    ) -> Moved:
+    ) -> ShardChanges:
         """Renew, give up and take shards; returns what changed. ``rate``: checks a minute.
 
         A shard that nobody took while the lease had lapsed is kept with its token: checks made
@@ -104,7 +104,7 @@ class Shards:
                 stored = shards.read(place)
             kept = {shard.number for shard in stored if self._still_mine(shard, before)}
             alive, owned = self._others(stored, now)
-            part = fair_part(self.name, alive, owned, len(stored))
+            part = fair_share(self.name, alive, owned, len(stored))
             beyond = set(sorted(kept)[part:])
             kept -= beyond
             ours = {shard.number for shard in stored if shard.owner == self.name}
@@ -118,7 +118,7 @@ class Shards:
         lost = frozenset(self.tokens) - kept
         self.tokens = {number: before[number] for number in kept} | taken
         self._renewed, self._alone = clock, len(alive) == 1
-        return Moved(dict(self.tokens) if lapsed else taken, lost)
+        return ShardChanges(dict(self.tokens) if lapsed else taken, lost)
 
     def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
         """Release all shards, and store that this checker has ended."""
@@ -145,13 +145,13 @@ class Shards:
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
-            return True  # taken by a transaction whose end we do not know, under its own token
+            return True  # taken by a transaction of ours that may have failed at its commit
         return not shard.is_owned(now) or is_gone(shard.owner or "")
 
     def _others(
         self, stored: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
-        """The names of the live checkers, with ours, and how many shards each name owns."""
+        """The names of the live checkers, this one included, and how many shards each owns."""
         names = heartbeats.names_alive(self.location, now, ALIVE)
         alive = {name for name in names if not is_gone(name)} | {self.name}
         return alive, Counter(shard.owner for shard in stored if shard.owner is not None)
@@ -162,7 +162,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What to read next: of these shards, monitors with an id above ``after``."""
+    """What to read next: the monitors of these shards with an id above ``after``."""
 
     shards: frozenset[int]
     after: int
@@ -173,8 +173,9 @@ class Piece:
 
 
 class Unread:
-    """Read in pieces: otherwise no check would start before the last of ten thousand monitors is
-    read, and all their rows would be in memory at once.
+    """The shards whose assignments are not read yet. They are read in pieces: otherwise no check
+    would start before the last of ten thousand monitors is read, and all their rows would be in
+    memory at once.
     """
 
     def __init__(self) -> None:
@@ -184,7 +185,7 @@ class Unread:
         return bool(self._after)
 
     def add(self, numbers: Iterable[int]) -> None:
-        """Read these shards, from their beginning."""
+        """Let these shards be read from their beginning."""
         self._after.update(dict.fromkeys(numbers, 0))
 
     def keep(self, owned: Collection[int]) -> None:
@@ -192,7 +193,7 @@ class Unread:
         self._after = {shard: after for shard, after in self._after.items() if shard in owned}
 
     def next(self) -> Piece | None:
-        """What to read now; the same again until it was done."""
+        """The piece to read now; the same again until ``done`` is called with it."""
         if not self._after:
             return None
         after = min(self._after.values())
@@ -200,7 +201,7 @@ class Unread:
         return Piece(shards, after)
 
     def done(self, piece: Piece, last: int | None) -> None:
-        """The piece was read up to the monitor ``last``, or to its end (None)."""
+        """Note that the piece was read up to the monitor ``last``, or to its end (None)."""
         for shard in piece.shards:
             if last is None:
                 del self._after[shard]

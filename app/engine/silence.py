@@ -1,10 +1,10 @@
-"""Monitors that nobody sees any more, and the places that are the reason (decision 14).
+"""Monitors without a result that counts, and silent places (decision 14).
 
-A monitor is unknown as soon as no result of it counts, and then so is its time in the figures
-(``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are notified
-once of a silent place, and of its return.
+A monitor is unknown as soon as no result of it counts, as is its time in the figures
+(``app/stats/cover.py``), and sooner if all its places are silent. People are notified once of a
+silent place, and of its return.
 
-``silence_watch`` says who looks, and when. Several may look at once; the guarded update of
+``silence_watch`` calls ``tend``. Several processes may do so at once; the guarded update of
 ``silent_at`` lets one of them notify. Needs an application context.
 """
 
@@ -60,11 +60,10 @@ def _has_result(since: Any, until: Any, *counts: Any) -> Any:
     return query.exists()
 
 
-# A result counts as long as the monitor's interval was when it was made. A state may not know of
-# its newest results yet (``app/db/latest.py``), so the results of the monitors whose state is old
-# are asked, and of those whose interval may have changed since: first the latest, which nearly
-# always decides.
-_OVER = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
+# How long a result counts follows from the monitor's interval when it was made. A state may lack
+# its newest results (``app/db/latest.py``), so results are read of the monitors whose state is old,
+# or whose interval may have changed since: first the newest, which nearly always decide.
+_IS_OLD = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
 _CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
 _STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _UNTIL >= _NOW)
 _WITHOUT_RESULT = (
@@ -72,25 +71,27 @@ _WITHOUT_RESULT = (
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     .where(
         *_SHOWN,
-        or_(_OVER, _CHANGED),
+        or_(_IS_OLD, _CHANGED),
         ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
         ~_has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _UNTIL >= _NOW),
     )
 )
-# A checker that starts makes what is overdue at once, and an agent brings what it has kept.
+# A checker that starts makes overdue checks at once, and an agent brings its buffered results.
 GRACE = LEAST_SILENCE
-# A place that is silent has made no check for longer than this.
-LATELY_MS = 120_000
+RECENT_MS = 120_000  # a place that has made a check within this time is not silent
 
 
 def tend(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
-    """Notify people of places that are silent or back, and show the monitors as unknown that nobody
-    sees. ``watching_since``: when this process began to look. ``notifying_since``: since when
-    messages could leave; people are notified of a place that is silent for long enough since then.
+    """Notify people of places that are silent or back, and show the monitors as unknown that no
+    place checks. ``watching_since``: when this process began to look. ``notifying_since``: since
+    when messages could leave; people are notified of a place once it is silent for long enough
+    after that.
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
     signs = places.signs_of(rows, now)
-    heard = {id for id, state in places.states_of(signs, now).items() if state is PlaceState.ONLINE}
+    online = {
+        id for id, state in places.states_of(signs, now).items() if state is PlaceState.ONLINE
+    }
     states = places.states_of(signs, now, watching_since)
     all_places = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
     silent = {id for id, state in states.items() if state is PlaceState.SILENT}
@@ -102,21 +103,26 @@ def tend(now: datetime, watching_since: datetime, notifying_since: datetime) -> 
         if state is PlaceState.SILENT
     }
     titles = {place.id: place.label or place.name for place in all_places}
-    unheard = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
-    waited = now - watching_since >= GRACE
-    without = _without_result(db.session, now) if waited else []
-    unseen = _places_of(without)
+    without_checks = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
+    grace_is_over = now - watching_since >= GRACE
+    without_result = _without_result(db.session, now) if grace_is_over else []
+    unchecked = _places_of(without_result)
     if silent:
-        unseen |= _only_from(unheard)
+        unchecked |= _only_from(without_checks)
     db.session.rollback()
     for place in all_places:
         if place.id in to_report and place.signs.silent_at is None:
-            _notify(place, Event.LOCATION_SILENT, unheard, now)
-        elif place.id in heard and place.signs.silent_at is not None:
-            _notify(place, Event.LOCATION_ONLINE, unheard, now)
+            _notify(place, Event.LOCATION_SILENT, without_checks, now)
+        elif place.id in online and place.signs.silent_at is not None:
+            _notify(place, Event.LOCATION_ONLINE, without_checks, now)
     _notice([titles[place.id] for place in all_places if place.id in silent], now)
-    causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
-    checked_meanwhile = partial(_checked_meanwhile, now=now, without=set(without), unheard=unheard)
+    causes = {id: _cause(ids, titles) for id, ids in unchecked.items()}
+    checked_meanwhile = partial(
+        _checked_meanwhile,
+        now=now,
+        without_result=set(without_result),
+        without_checks=without_checks,
+    )
     recorder.show_unknown(causes, now, checked_meanwhile)
 
 
@@ -131,11 +137,11 @@ class _Place:
 def _without_result(
     session: AnySession, now: datetime, among: Collection[int] | None = None
 ) -> list[int]:
-    """The monitors of which no result counts any more, of those that do not show it yet."""
-    asked = _WITHOUT_RESULT
+    """The monitors of which no result counts any more and that are not shown as unknown yet."""
+    query = _WITHOUT_RESULT
     if among is not None:
-        asked = asked.where(_STATES.c.monitor_id.in_(among))
-    return list(session.scalars(asked, {"now": to_ms(now), "until": last_moment(now)}))
+        query = query.where(_STATES.c.monitor_id.in_(among))
+    return list(session.scalars(query, {"now": to_ms(now), "until": last_moment(now)}))
 
 
 def _checked_meanwhile(
@@ -143,27 +149,27 @@ def _checked_meanwhile(
     ids: Collection[int],
     *,
     now: datetime,
-    without: Collection[int],
-    unheard: Collection[int],
+    without_result: Collection[int],
+    without_checks: Collection[int],
 ) -> set[int]:
-    """The monitors of which a result came since they were looked at, when ``without`` had none that
-    counts, and those that were paused or given another place than ``unheard``. Their states are
-    locked: what is recorded or changed meanwhile would be overwritten, by unknown until the next
-    check.
+    """The monitors among these that must not be shown as unknown: ``without_result`` and with a new
+    one now, or with a recent result from a place that counted as silent, or paused, or given a
+    place that is not among those ``without_checks``. Their states are locked, so no result or
+    change after this is overwritten.
     """
-    looked = set(ids) & set(without)
-    back = looked - set(_without_result(session, now, looked))
-    rest = set(ids) - looked
-    lately = (
+    without = set(ids) & set(without_result)
+    back = without - set(_without_result(session, now, without))
+    rest = set(ids) - without
+    recent = (
         select(_RESULTS.c.monitor_id)
         .distinct()
         .where(
             _RESULTS.c.monitor_id.in_(rest),
-            _RESULTS.c.at.between(to_ms(now) - LATELY_MS, last_moment(now)),
+            _RESULTS.c.at.between(to_ms(now) - RECENT_MS, last_moment(now)),
         )
     )
-    changed = rest - _only_from(unheard, among=rest).keys()
-    return back | set(session.scalars(lately)) | changed
+    changed = rest - _only_from(without_checks, among=rest).keys()
+    return back | set(session.scalars(recent)) | changed
 
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
@@ -175,22 +181,20 @@ def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _only_from(
-    unheard: Collection[int], among: Collection[int] | None = None
+    without_checks: Collection[int], among: Collection[int] | None = None
 ) -> dict[int, list[int]]:
-    """The places of each monitor that is checked from none but these, of those that do not show it
-    yet.
-    """
+    """The places of each monitor that only these check, if it is not shown as unknown yet."""
     shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     if among is not None:
         shown = shown.where(_STATES.c.monitor_id.in_(among))
     return _places_of_each(
-        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_seen_elsewhere(unheard)))
+        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_checked_elsewhere(without_checks)))
     )
 
 
-def _seen_elsewhere(unheard: Collection[int]) -> Any:
+def _checked_elsewhere(without_checks: Collection[int]) -> Any:
     query = select(AssignmentRow.monitor_id)
-    return query.where(AssignmentRow.location_id.not_in(unheard))
+    return query.where(AssignmentRow.location_id.not_in(without_checks))
 
 
 def _places_of_each(monitors: Any) -> dict[int, list[int]]:
@@ -215,18 +219,18 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     )
 
 
-def _notify(place: _Place, event: Event, unheard: Collection[int], now: datetime) -> None:
-    """``unheard``: the places of which nothing is heard. Monitors that no other one checks are
-    unknown because of them.
+def _notify(place: _Place, event: Event, without_checks: Collection[int], now: datetime) -> None:
+    """Write the messages about a place that is silent or back, once. Monitors that only places
+    ``without_checks`` check are unknown because of them.
     """
     silent = event is Event.LOCATION_SILENT
     # Both messages give the last result before the silence.
     since = place.signs.result_at if silent else place.signs.silent_since
-    was = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
+    is_new = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
     with writing() as session:
         done = session.execute(
             updating(LocationRow)
-            .where(LocationRow.id == place.id, was)
+            .where(LocationRow.id == place.id, is_new)
             .values(silent_at=now if silent else None, silent_since=since if silent else None)
         )
         if getattr(done, "rowcount", 0) != 1:
@@ -238,7 +242,7 @@ def _notify(place: _Place, event: Event, unheard: Collection[int], now: datetime
         )
         alone = counted.join(
             MonitorRow, (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False)
-        ).where(AssignmentRow.monitor_id.not_in(_seen_elsewhere(unheard)))
+        ).where(AssignmentRow.monitor_id.not_in(_checked_elsewhere(without_checks)))
         facts = {
             "location": {"id": place.id, "name": place.name, "label": place.label},
             "monitors": session.scalar(counted) or 0,
@@ -251,7 +255,7 @@ def _notify(place: _Place, event: Event, unheard: Collection[int], now: datetime
 
 
 def _notice(titles: Sequence[str], now: datetime) -> None:
-    """What every page shows while places are silent."""
+    """Store the notice that every page shows while places are silent."""
     listed = ", ".join(titles) or None
     if setting(Notice.PLACES_SILENT) != listed:
         keep_setting(Notice.PLACES_SILENT, listed, now)

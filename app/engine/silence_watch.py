@@ -1,6 +1,6 @@
-"""Look again and again at the monitors that nobody sees, and at the places that are silent.
+"""Look every few seconds for monitors that no place checks, and for silent places.
 
-Checkers look, and the alert worker while no checker runs: monitors would otherwise stay as they
+Checkers do it, and the alert worker while no checker runs: monitors would otherwise stay as they
 were when the last checker ended, and nobody would be notified.
 """
 
@@ -18,13 +18,13 @@ from app.db import db, faults, heartbeats, patience
 
 log = logging.getLogger(__name__)
 
-EVERY_SECONDS = 5.0  # so people are notified when the list of places says it
-LOOKED_LATELY = timedelta(seconds=60)
+EVERY_SECONDS = 5.0  # people are notified when the list of places shows the silence
+LONGEST_PAUSE = timedelta(seconds=60)  # between two looks
 LOOK_SECONDS = 60.0  # time limit of a statement
 
 
 class SilenceWatch:
-    """Looks again and again, from one process. ``alone``: only while no checker runs."""
+    """Looks from one process, at each call of ``look``. ``alone``: only while no checker runs."""
 
     def __init__(self, clock: Callable[[], datetime], *, alone: bool = False) -> None:
         self._clock, self._alone = clock, alone
@@ -32,12 +32,12 @@ class SilenceWatch:
 
     def look(self) -> None:
         now = self._clock()
-        # After a pause (a machine that slept, a clock that was set, a database that was away),
-        # nobody could be heard.
-        if not timedelta(0) <= now - self._looked_at <= LOOKED_LATELY:
+        # After a pause (a machine that slept, a clock that was set, a database that was away), all
+        # places seem silent: their grace starts again.
+        if not timedelta(0) <= now - self._looked_at <= LONGEST_PAUSE:
             self._since = now
-        # Nobody can be notified while no alert worker runs. If the server was off, the places are
-        # back seconds after it.
+        # While no alert worker runs, nobody is notified. After a server that was off starts, its
+        # places are back within seconds.
         if not self._alone and heartbeats.signs_of(heartbeats.WORKER, now).silent:
             self._notifying_since = now
         if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:

@@ -814,7 +814,7 @@ def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
     for number in range(450):
         verdict = Verdict.DOWN if number < 200 else Verdict.UP
         fields = {"answered": verdict is Verdict.UP, "ip": "127.0.0.1"}
-        agent.checks.came_back(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
+        agent.checks.put_outcome(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
     stop = threading.Event()
     stop.set()
     agent.run(stop)

@@ -31,7 +31,7 @@ def stored_carrier(name: str) -> str:
 def test_the_first_checker_of_a_place_adds_it_with_its_own_carrier(core, settings, queued, carrier):
     with core.app_context():
         checker = make_checker(core, replace(settings, location="oslo"), queued=queued)
-        checker._look(time.monotonic())
+        checker._look_at_shards(time.monotonic())
         assert stored_carrier("oslo") == carrier
 
 

@@ -134,7 +134,7 @@ def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
     plan.put(job(7, Standing(turn=1)), START)
     [one] = plan.take(START, 5)
     after = done(7, turn=2)
-    assert not plan.back(one.claim(), after, at(1))
+    assert not plan.end(one.claim(), after, at(1))
     assert plan.next() == next_check(7, 60, START)
 
 
@@ -156,16 +156,16 @@ def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
     assert taken(plan, at(2)) == []
     plan.put(job(7, Standing(turn=2)), at(2))  # its URL changed
     [new] = plan.take(at(2), 5)
-    assert not plan.back(late, None, at(3)), "the old one was dropped, which is no news"
+    assert not plan.end(late, None, at(3)), "the old one was dropped, which is no news"
     assert taken(plan, at(3)) == [], "the new one is still on its way"
-    plan.back(new.claim(), done(7, turn=3), at(4))
+    plan.end(new.claim(), done(7, turn=3), at(4))
     assert plan.next() == next_check(7, 60, START)
 
 
 def test_a_dropped_check_reloads_its_monitor(plan):
     plan.put(job(7, Standing(turn=1)), START)
     [one] = plan.take(START, 5)
-    assert plan.back(one.claim(), None, at(1)), "somebody else has checked it, or changed it"
+    assert plan.end(one.claim(), None, at(1)), "somebody else has checked it, or changed it"
 
 
 def test_monitors_of_lost_shards_are_dropped(plan):
@@ -174,7 +174,7 @@ def test_monitors_of_lost_shards_are_dropped(plan):
     [first] = plan.take(START, 1)
     plan.drop_shards({1})
     assert len(plan) == 1
-    assert not plan.back(first.claim(), None, at(1))
+    assert not plan.end(first.claim(), None, at(1))
     assert taken(plan, at(1)) == [2]
     assert plan.next() == at(31) + timedelta(seconds=30)  # the time limit, and a pause
     plan.put(job(1, Standing(turn=1), token=2), at(2))

@@ -406,7 +406,7 @@ def test_a_batch_that_waits_for_room_is_known_to_be_there_and_runs_once(
             return BatchKey(KEY).open(last, about_outcomes("eu", carrier.name))["running"]
 
         eventually(lambda: made.sent and batch in told(), "the checker hears that it is there")
-        eventually(lambda: carrier._state.batches[batch].heard, "the checker knows it")
+        eventually(lambda: carrier._state.batches[batch].named_at, "the checker knows it")
         assert not taken.done()
         gate.open.set()
         taken.result(60)

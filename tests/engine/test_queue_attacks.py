@@ -23,7 +23,7 @@ from app.engine.carriers.queue.broker import (
     REMEMBERED_SECONDS,
     TASK,
     MessageRefused,
-    Once,
+    NonceCache,
     QueueTrouble,
     Receiver,
     about_checks,
@@ -97,7 +97,7 @@ def test_garbage_is_refused(sealed):
 
 
 def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
-    once = Once()
+    once = NonceCache()
     assert once.is_new(b"a", 0)
     assert once.is_new(b"b", 50)
     assert not once.is_new(b"a", REMEMBERED_SECONDS - 1)
@@ -287,9 +287,9 @@ def test_a_copy_of_outcomes_says_nothing_about_their_place(redis_server, carrier
     """Sent again every few seconds, it kept a place online that had no probers."""
     sealed = told_by(carrier, "gone")
     bring(redis_server, carrier, sealed)
-    heard = carrier._state.probers["gone"].heard
+    heard = carrier._state.probers["gone"].seen_at
     bring(redis_server, carrier, *50 * [sealed])
-    assert carrier._state.probers["gone"].heard == heard
+    assert carrier._state.probers["gone"].seen_at == heard
     dropped = [one for one in caplog.messages if "dropped" in one]
     assert dropped == ["Outcomes came a second time, and were dropped."], "said once"
 
@@ -314,7 +314,7 @@ def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, car
         assert made.came.wait(30)
         told = key.open(made.sent[-1][1], about)
     for check in carrier._state.checks.values():
-        check.at = now - timedelta(seconds=30)
+        check.submitted_at = now - timedelta(seconds=30)
     checked_at = now - timedelta(seconds=9)  # and sent at once
     told["now"] = (checked_at + differs).isoformat()
     told["outcomes"][0][1]["result"]["checked_at"] = told["now"]

@@ -40,8 +40,8 @@ def test_a_window_that_is_longer_than_a_minute_counts_in_part():
 
 def test_a_check_that_was_not_made_does_not_count():
     checks = CheckLoop(None)
-    checks.came_back(Claim(1), make_outcome())
-    checks.came_back(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
+    checks.put_outcome(Claim(1), make_outcome())
+    checks.put_outcome(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
     assert len(checks.collect(0.0)) == 2
     assert checks.made == 1
 
@@ -59,9 +59,9 @@ def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypat
             network.reports = lambda: told
             checker = Checker(app, settings, remote=network)
             start = checker._reported_at
-            checker._look(start)
+            checker._look_at_shards(start)
             checker.checks.made += made
-            checker._look(start + 12)
+            checker._look_at_shards(start + 12)
         (place,) = [one for one in _places() if one.name == "eu"]
     assert place.checks_per_minute == 3
     assert (place.version, place.clock_offset_ms) == ("1.0", 250), "its probers', not a checker's"

@@ -37,14 +37,14 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         told = []
         returns = Returns(settings.location, lambda *given: told.append(given))
 
-        def came_back(turn):
+        def put_outcome(turn):
             returns.take([(Claim(monitor.id, turn=turn), make_outcome(verdict))])
             returns.flush()
             return told.pop()[1]
 
-        assert came_back(turn=5) is None, "it is dropped"
+        assert put_outcome(turn=5) is None, "it is dropped"
         assert returns.last_check_at is None
-        assert came_back(turn=0) is not None
+        assert put_outcome(turn=0) is not None
         assert returns.last_check_at is not None
 
 

@@ -9,7 +9,7 @@ import pytest
 from app.db import db, journal, shards, writing
 from app.db.shards import LEASE
 from app.db.tables import HeartbeatRow
-from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_part, is_gone
+from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_share, is_gone
 from app.paths import MIGRATIONS
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -232,6 +232,6 @@ def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
 @pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
 def test_shares_are_fair_and_add_up_to_all_shards(core, checkers):
     names = [f"c{number}" for number in range(checkers)]
-    found = [fair_part(name, names, {}, 64) for name in names]
+    found = [fair_share(name, names, {}, 64) for name in names]
     assert sum(found) == 64
     assert max(found) - min(found) <= 1

@@ -121,7 +121,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
     checker, statements = Checker(core, settings, paced=False), []
     checker.checks.carrier = Answering()
     with core.app_context():
-        checker._own(time.monotonic())  # takes the shards, and reads what is checked
+        checker._keep_shards(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         checker._turn()
         checker._returns.flush()
@@ -198,13 +198,13 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
     checker = Checker(core, settings, paced=False)
     checker.checks.carrier = Failing()
     with core.app_context():
-        checker._own(time.monotonic())
+        checker._keep_shards(time.monotonic())
         checker._start_due(time.monotonic())
         checker._returns.take(checker.checks.collect(0.0))
         with writing() as session:
             for id in ids:
                 changes.note(session, id)
-        checker._follow(time.monotonic())
+        checker._reload_changed(time.monotonic())
         assert len(db.session.scalars(select(ResultRow.at)).all()) == returns.MOST_AT_ONCE
         changed = checker._outdated
         assert len(changed) == 2 * returns.MOST_AT_ONCE, (
@@ -213,6 +213,6 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
         for _batch in range(2):
             checker._feed_at = float("-inf")
             checker._returns.record()
-            checker._follow(time.monotonic())
+            checker._reload_changed(time.monotonic())
         assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.MOST_AT_ONCE
         assert checker._outdated == set()

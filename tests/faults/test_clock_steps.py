@@ -119,11 +119,11 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         real, ahead = checker_module._now, timedelta(0)
         monkeypatch.setattr("app.engine.checker._now", lambda: real() + ahead)
         ahead = HOURS
-        checker._own(time.monotonic())
+        checker._keep_shards(time.monotonic())
         [job] = checker._plan.take(real() + ahead, 5)
         outcome = make_outcome(at=real() + ahead)
         [stands] = recorder.record_claimed([(job.claim(), outcome)], real() + ahead)
-        checker._checked(job.claim(), stands)
+        checker._on_result(job.claim(), stands)
         ahead = timedelta(0)
         assert checker._plan.next() > now() + HOURS - timedelta(minutes=2)
         checker.checks._ahead += HOURS.total_seconds()

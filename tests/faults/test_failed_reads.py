@@ -26,9 +26,9 @@ def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, set
         with monkeypatch.context() as patch:
             patch.setattr(assignments, "piece", fails)
             with pytest.raises(sa.exc.OperationalError):
-                checker._own(time.monotonic())
+                checker._keep_shards(time.monotonic())
         assert checker._shards.tokens
         assert len(checker._plan) == 0
-        checker._own(time.monotonic())
+        checker._keep_shards(time.monotonic())
         assert len(checker._plan) == 1
         assert checker._plan._jobs[id].monitor_id == id

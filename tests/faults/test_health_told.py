@@ -273,10 +273,10 @@ def test_results_from_meanwhile_are_recorded_by_the_next_turn(core, settings):
     carrier = checker.checks.carrier = in_process(settings, Policies(settings))
     try:
         with core.app_context():
-            checker._own(time.monotonic())
+            checker._keep_shards(time.monotonic())
             [job] = checker._plan.take(datetime.now(UTC), 1)
             assert job.monitor_id == id
-            checker.checks.came_back(job.claim(), make_outcome(at=now()))
+            checker.checks.put_outcome(job.claim(), make_outcome(at=now()))
             checker._shards_at = float("-inf")  # its heartbeat is due, and comes first
             with locked(core), pytest.raises(sa.exc.OperationalError):
                 checker._turn()

@@ -88,12 +88,12 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
             assert len(killed.look(now(), 0).gained) == shards.count()
             mine = assignments.of_shards(1, killed.tokens)
             assert {one.spec.monitor_id for one in mine} == ids
-            checker._own(time.monotonic())
+            checker._keep_shards(time.monotonic())
             assert checker._plan.next() is None, "the other one still runs"
         finally:
             kill(running)
         checker._shards_at = 0
-        checker._own(time.monotonic())
+        checker._keep_shards(time.monotonic())
         taken = checker._plan.take(now(), 10)
         assert {job.monitor_id for job in taken} == ids
         # Outcomes of the killed checker would be dropped: no slot is recorded twice.

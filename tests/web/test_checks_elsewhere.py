@@ -27,7 +27,7 @@ from app.engine import elsewhere, recorder, shards
 from app.engine.agent import link as links
 from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
-from app.engine.schedule import ASKED_FOR, is_fresh
+from app.engine.schedule import REQUEST_LASTS, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
 from app.records import Location, Verdict
 from app.records.monitors import TIMEOUT_SECONDS
@@ -511,7 +511,7 @@ def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, t
     ask = partial(request, app, monitor.id, id, patience)
 
     first = ask(start)
-    last = start + min(patience, ASKED_FOR - patience)  # to join it
+    last = start + min(patience, REQUEST_LASTS - patience)  # to join it
     assert ask(last - SECOND) == first
     assert is_fresh(first, last - SECOND + patience), "and as long as the first one waits"
     assert is_fresh(first, start + patience)
@@ -573,9 +573,9 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
         with pytest.raises(Unavailable, match="Oslo has brought no result"):
             check(25)
     assert asked(app, monitor.id) != [None]
-    heard = elsewhere.CheckingPlace(id, "oslo", "Oslo", at - elsewhere.HEARD)
-    assert heard.is_heard(at)
-    assert not heard.is_heard(at + timedelta(milliseconds=1))
+    heard = elsewhere.CheckingPlace(id, "oslo", "Oslo", at - elsewhere.REACHABLE)
+    assert heard.is_reachable(at)
+    assert not heard.is_reachable(at + timedelta(milliseconds=1))
 
 
 def test_who_waits_for_other_places_leaves_slots_to_others(app):

@@ -153,7 +153,7 @@ class Agent:
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             kept.append(MadeResult(claim.monitor_id, claim.turn, at, body))
-            self._plan.back(claim, self._standing_after(job, placed), now)
+            self._plan.end(claim, self._standing_after(job, placed), now)
         if kept:
             back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._closed.note(back, self._jobs.keys())
@@ -225,7 +225,7 @@ class Agent:
                 cause=fields,
             )
         elif whole:
-            self._log.over()
+            self._log.ended()
 
     def _job(self, item: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.
@@ -321,4 +321,4 @@ class Closed:
                 cause=True,
             )
         elif not closed:
-            self._log.over()
+            self._log.ended()

@@ -76,7 +76,7 @@ class AssignedFile:
             )  # fmt: skip
             return
         self._write_at = None
-        if self._log.over():
+        if self._log.ended():
             log.warning("What to check is written to %s again.", self._path)
 
     def read(self) -> tuple[str, list[str]]:

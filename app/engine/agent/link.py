@@ -253,7 +253,7 @@ class ServerLink:
         backlog reaches it every few seconds.
         """
         self._pauses.reset()
-        if not (more and self._log.cause() == LATER) and self._log.over():
+        if not (more and self._log.cause() == LATER) and self._log.ended():
             log.warning("The exchange with the server works again.")
 
     def _hello(self) -> None:

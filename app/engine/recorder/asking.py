@@ -13,7 +13,7 @@ from app.db.statements import updating
 from app.db.tables import AssignmentRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.rows import lock
-from app.engine.schedule import ASKED_FOR
+from app.engine.schedule import REQUEST_LASTS
 from app.rules.clocks import believable
 
 # Who asks again so soon gets the check that was made: a double click is one request.
@@ -82,4 +82,4 @@ def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:
         return False
     if row.checked_at is not None and row.checked_at >= asked_at:
         return abs(now - asked_at) <= SAME
-    return now - asked_at <= min(patience, ASKED_FOR - patience)
+    return now - asked_at <= min(patience, REQUEST_LASTS - patience)

@@ -133,7 +133,7 @@ class Taking:
         agent sends all again then, and what is recorded already is left out.
         """
         # A deleted place may have had the same name.
-        journal.know_location(self._place.name, self._place.id)
+        journal.cache_location_id(self._place.name, self._place.id)
         left = sent
         for _try in range(TRIES):
             left = self._take(left)

@@ -1,5 +1,6 @@
-"""What both ends of the queue share: Celery's application, the names in Redis, and who may run a
-batch. The broker is trusted for availability: whoever writes to it can stop checks.
+"""What both ends of the queue share: Celery's application, the names in Redis, the claims of
+batches, and encrypted messages. The broker is trusted for availability: whoever writes to it can
+stop checks.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ TASK = "wakeful.checks"
 # Messages that are older are refused, so that a copy cannot be used later. The clocks of checker
 # and probers may differ by as much.
 FRESH_SECONDS = 30.0
-# How long Redis keeps outcomes that no checker takes, and the claims of batches. By then, these are
-# too old to be run.
+# How long Redis keeps outcomes that no checker takes, and the claims of batches. After that, the
+# batches are too old to be run.
 KEPT_SECONDS = 120
 # In bytes. A checker divides a batch whose sealed text is larger.
 LARGEST_SEALED = 4 * 1024 * 1024
-# A checker says so often that it listens to the probers of its place. One that has not said it for
-# ``LISTENED_SECONDS`` gets no more signs; the clocks of both may differ.
+# How often a checker notes in Redis that it listens to the probers of its place. Without a note for
+# ``LISTENED_SECONDS`` it gets no more signs of theirs; the clocks of both may differ.
 LISTEN_SECONDS = 5.0
 LISTENED_SECONDS = 2 * FRESH_SECONDS
 CONNECT_SECONDS = 5
-# What Redis, and the line to it, raise: directly, and through Celery.
+# What Redis and the connection to it raise: directly, and through Celery.
 BROKER_FAULTS = (RedisError, OperationalError)
 
 
@@ -43,18 +44,18 @@ def queue_of(location: str) -> str:
 
 
 def outcomes_of(location: str) -> str:
-    """How the names of the lists begin that the checkers of a place read."""
+    """The beginning of the names of the lists that the checkers of a place read."""
     return f"outcomes.{location}."
 
 
 def listeners_of(location: str) -> str:
-    """The sorted set of the checkers of a place, by the time when each was last there."""
+    """The name of the sorted set of a place's checkers, by the time of each one's last note."""
     return f"listeners.{location}"
 
 
 def listen(client: Any, location: str, name: str) -> None:
-    """Let the probers of a place know of a checker, so that it hears of those that have nothing to
-    do. Raises RedisError.
+    """Note that a checker listens, so that also the idle probers of the place send signs to it.
+    Raises RedisError.
     """
     key, now = listeners_of(location), time.time()
     with client.pipeline() as pipe:
@@ -70,8 +71,8 @@ def listeners(client: Any, location: str) -> list[str]:
     return [name.decode() for name in client.zrangebyscore(listeners_of(location), since, "+inf")]
 
 
-def needed(settings: Settings) -> tuple[str, str]:
-    """The address of Redis, and the key. Raises SettingError."""
+def broker_and_key(settings: Settings) -> tuple[str, str]:
+    """The URL of Redis, and the key of batches. Raises SettingError."""
     for name, value in (("BROKER_URL", settings.broker_url), ("BATCH_KEY", settings.batch_key)):
         if value is None:
             raise SettingError(
@@ -145,13 +146,14 @@ Line = tuple[str, int]  # of a file
 
 
 class QueueTrouble:
-    """What the log says when a part of the queue fails, without a flood.
+    """Logs the faults of one thread of the queue, without a flood.
 
     The broker may be away for hours: that is logged once. A message that is refused is logged once
     a minute for each reason. Any other exception is a fault of ours, and its trace is needed: it is
     logged once an hour for each line of the code.
 
-    Of one thread, which goes on. ``doing``: what it does, such as "sending batches"."""
+    ``doing``: what the thread does, such as "sending batches".
+    """
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -171,14 +173,14 @@ class QueueTrouble:
                 "A fault of ours while %s:", self._doing, topic=topic, cause=True, exc_info=fault
             )
 
-    def over(self) -> None:
-        """The broker was used."""
-        if self._log.over():
+    def ended(self) -> None:
+        """Note that the broker was used: log that it works again."""
+        if self._log.ended():
             log.warning("The broker works again.")
 
 
 def _words(fault: Exception) -> str:
-    """Its kind; for what Redis itself refuses, such as a key of another type, its words."""
+    """The kind of a fault; with the words of Redis where it refuses a command."""
     cause = fault.__cause__ or fault  # kombu hides it
     kind = type(cause).__name__
     return f"{kind}: {str(cause)[:LONGEST_TEXT]}" if isinstance(cause, ResponseError) else kind
@@ -193,35 +195,35 @@ def _line(fault: Exception) -> Line:
     return line
 
 
-# --- Messages: encrypted and authenticated, fresh, and taken once. Whoever has the broker can read,
-# forge, change and repeat nothing.
+# --- Messages: encrypted and authenticated, fresh, and taken once. Whoever has the broker can
+# neither read, forge, change nor repeat one.
 
 # Older ones are refused by their age. Both clocks may differ by FRESH_SECONDS, each way.
 REMEMBERED_SECONDS = 3 * FRESH_SECONDS
 
 
 def about_checks(location: str) -> str:
-    """What a batch is encrypted for: one that is moved to another place cannot be read there."""
+    """The context that a batch is encrypted for: no other place can read it."""
     return f"wakeful checks v1 {location}"
 
 
 def about_outcomes(location: str, checker: str) -> str:
-    """What outcomes are encrypted for: another checker cannot read them."""
+    """The context that outcomes are encrypted for: another checker cannot read them."""
     return f"wakeful outcomes v1 {location} {checker}"
 
 
 class MessageRefused(Exception):
-    """A message that counts nothing. The text says why."""
+    """A message that is not taken. The text says why."""
 
 
 class Receiver:
-    """Opens the messages that were encrypted for ``about``. ``dated``: the name of the time in
-    them; ``plural``: what people call them. Not safe from several threads.
+    """Opens the messages that were encrypted for the context ``about``. ``dated``: the key of the
+    time in them; ``plural``: their word in sentences. For one thread only.
     """
 
     def __init__(self, key: BatchKey, about: str, *, dated: str, plural: str) -> None:
         self._key, self._about, self._dated, self._plural = key, about, dated, plural
-        self._once = Once()
+        self._once = NonceCache()
 
     def open(self, sealed: bytes, now: datetime) -> tuple[Any, timedelta]:
         """The message, and how far its time is ahead of ``now``. Raises MessageRefused."""
@@ -247,16 +249,16 @@ class Receiver:
         return message, at - now
 
 
-class Once:
-    """What names each message, for as long as a copy would count."""
+class NonceCache:
+    """The nonces of messages that were taken, for as long as a copy would be fresh."""
 
     def __init__(self) -> None:
         self._since: dict[bytes, float] = {}  # the oldest first
 
-    def is_new(self, name: bytes, now: float) -> bool:
-        """True when it is first asked for this name; ``now`` is monotonic."""
+    def is_new(self, nonce: bytes, now: float) -> bool:
+        """Whether this is the first call for this nonce; ``now`` is monotonic."""
         while self._since and now - next(iter(self._since.values())) > REMEMBERED_SECONDS:
             del self._since[next(iter(self._since))]
-        is_new = name not in self._since
-        self._since.setdefault(name, now)
+        is_new = nonce not in self._since
+        self._since.setdefault(nonce, now)
         return is_new

@@ -43,11 +43,11 @@ from app.engine.carriers.queue.broker import (
     Receiver,
     about_checks,
     about_outcomes,
+    broker_and_key,
     claim,
     listeners,
     make_celery,
     make_redis,
-    needed,
     queue_of,
 )
 from app.engine.checking import STOP_SECONDS, CheckLoop, make_prober, own_canaries, own_policy
@@ -97,7 +97,7 @@ class Desk:
         works: Callable[[], bool] | None = None,
         listeners: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        _url, key = needed(settings)
+        _url, key = broker_and_key(settings)
         self.name = f"prober:{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
         self.location = settings.location
         self._key = BatchKey(key)
@@ -235,7 +235,7 @@ class Desk:
         hour, and a dead one would look the same.
         """
         names = self._listeners()
-        self._trouble.over()
+        self._trouble.ended()
         for to in names:
             self._send_to(to, [], [])
 
@@ -259,12 +259,12 @@ class Desk:
                         -MOST_UNSENT:
                     ]
                 return
-            self._trouble.over()
+            self._trouble.ended()
 
 
 def make_desk(settings: Settings) -> Desk:
     """The desk of this process, which has threads."""
-    broker_url, _key = needed(settings)
+    broker_url, _key = broker_and_key(settings)
     client = make_redis(broker_url)
 
     def reply(to: str, sealed: bytes) -> None:
@@ -305,7 +305,7 @@ def _spec(packed: Any) -> CheckSpec:
 
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
-    broker_url, _key = needed(settings)
+    broker_url, _key = broker_and_key(settings)
     own_queue = queue_of(settings.location)
     log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     celery, client = make_celery(broker_url), make_redis(broker_url)
@@ -318,7 +318,7 @@ def run(settings: Settings) -> int:
         except Exception as fault:
             trouble.tell(fault)  # Celery would log the arguments
         else:
-            trouble.over()
+            trouble.ended()
 
     def end() -> None:
         """Without Celery, whose consumer hangs."""

@@ -29,11 +29,11 @@ from app.engine.carriers.queue.broker import (
     Receiver,
     about_checks,
     about_outcomes,
+    broker_and_key,
     claim,
     listen,
     make_celery,
     make_redis,
-    needed,
     outcomes_of,
     queue_of,
 )
@@ -44,9 +44,9 @@ log = logging.getLogger(__name__)
 
 LARGEST_BATCH = 500
 ENOUGH = 100  # checks that are sent without waiting for more
-GATHER_SECONDS = 0.2  # how long a check waits for others to be sent with
+GATHER_SECONDS = 0.2  # how long a check waits for others, to be sent in one batch
 LOOK_SECONDS = 1.0  # how often lost batches are looked for
-# A prober that does not name a batch among those that it has for so long has lost it.
+# A batch that no prober has named for so long among those that it runs is lost.
 LOST_SECONDS = 5.0
 TROUBLE_SECONDS = 1.0  # pause after Redis could not be used
 WAIT_SECONDS = 1  # for outcomes, in one command
@@ -54,29 +54,33 @@ WAIT_SECONDS = 1  # for outcomes, in one command
 
 @dataclass(slots=True)
 class _Check:
-    """A check that is under way. ``at``: when it was handed over; it cannot have begun before."""
+    """A running check. ``submitted_at``: it cannot have started before."""
 
     spec: CheckSpec
     done: Done
-    at: datetime
+    submitted_at: datetime
 
 
 @dataclass(slots=True)
 class _SentBatch:
-    """``heard``: when a prober last named it (monotonic); None if none has taken it."""
+    """Times are monotonic. ``named_at``: when a prober last named it among those that it runs; None
+    if none has taken it.
+    """
 
     tickets: set[int]
-    sent: float
-    heard: float | None = None
+    sent_at: float
+    named_at: float | None = None
 
 
 @dataclass(slots=True)
 class _Prober:
-    """A prober, as it last spoke. ``heard``: when (monotonic). ``reported``: a report has it."""
+    """The last message of a prober. ``seen_at``: when it came (monotonic). ``reported``: whether
+    the report was taken.
+    """
 
     report: ProberReport
     network_down: bool
-    heard: float
+    seen_at: float
     clock: Offset
     reported: bool = False
 
@@ -94,10 +98,10 @@ class _SenderState:
 
 
 class QueueCarrier:
-    """A ``Carrier``."""
+    """A ``CheckCarrier`` that sends checks to probers through Redis."""
 
     def __init__(self, settings: Settings, network: RemoteNetwork | None = None) -> None:
-        broker_url, key = needed(settings)
+        broker_url, key = broker_and_key(settings)
         self.location = settings.location
         self.name = f"{outcomes_of(settings.location)}{secrets.token_hex(8)}"
         self.network = network or RemoteNetwork()
@@ -110,9 +114,9 @@ class QueueCarrier:
         self._more = threading.Condition(self._lock)
         self._idle = threading.Condition(self._lock)
         self._closing = self._ended = False
-        self._looked = time.monotonic()
-        self._listened = float("-inf")  # when the broker last got the note that we listen
-        self._away_at = float("-inf")  # when the broker could not be used
+        self._looked_at = time.monotonic()  # for lost batches
+        self._listened_at = float("-inf")  # when Redis was last notified that this checker listens
+        self._away_at = float("-inf")  # when the broker last could not be used
         self._sending, self._taking = (
             QueueTrouble("sending batches"),
             QueueTrouble("taking outcomes"),
@@ -160,8 +164,8 @@ class QueueCarrier:
         self._celery.close()
 
     def reports(self) -> list[ProberReport]:
-        """What the probers reported since the last call. One that has reported nothing is left
-        out: it may have ended.
+        """The reports of the probers since the last call. A prober without a new one is left out:
+        it may have ended.
         """
         with self._lock:
             probers = [prober for prober in self._state.probers.values() if not prober.reported]
@@ -173,7 +177,7 @@ class QueueCarrier:
     # --- the two threads
 
     def _run(self, turn: Callable[[], bool], trouble: QueueTrouble) -> None:
-        """``turn`` returns whether the broker was used."""
+        """The loop of a thread. ``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
                 used = turn()
@@ -183,25 +187,25 @@ class QueueCarrier:
                     time.sleep(TROUBLE_SECONDS)
             else:
                 if used:
-                    trouble.over()
+                    trouble.ended()
 
     def _failed(self, trouble: QueueTrouble, fault: Exception) -> None:
         trouble.tell(fault)
         if not isinstance(fault, BROKER_FAULTS):
             return
-        with self._lock:  # while the broker is away, no prober can be heard
+        with self._lock:  # while the broker is away, no prober can name its batches
             self._away_at = time.monotonic()
             for batch in self._state.batches.values():
-                batch.heard = None if batch.heard is None else self._away_at
+                batch.named_at = None if batch.named_at is None else self._away_at
 
     def _send_turn(self) -> bool:
         used = self._send(self._gather())
-        if time.monotonic() - self._listened >= LISTEN_SECONDS:
+        if time.monotonic() - self._listened_at >= LISTEN_SECONDS:
             listen(self._redis, self.location, self.name)
-            self._listened = time.monotonic()
-        if time.monotonic() - self._looked >= LOOK_SECONDS:
-            used |= self._look_after()
-            self._looked = time.monotonic()
+            self._listened_at = time.monotonic()
+        if time.monotonic() - self._looked_at >= LOOK_SECONDS:
+            used |= self._resend_lost()
+            self._looked_at = time.monotonic()
         return used
 
     def _gather(self) -> list[int]:
@@ -216,7 +220,7 @@ class QueueCarrier:
             return [pending.popleft() for _ in range(count)]
 
     def _send(self, tickets: list[int]) -> bool:
-        """Whether there was something to send."""
+        """Send these checks as one batch; returns whether there was something to send."""
         with self._lock:
             by_ticket = self._state.checks
             specs = [(ticket, by_ticket[ticket].spec) for ticket in tickets if ticket in by_ticket]
@@ -248,46 +252,46 @@ class QueueCarrier:
         return True
 
     def _send_in_parts(self, tickets: list[int]) -> bool:
-        """The second half comes next, whatever becomes of the first."""
+        """Send the first half; the second is put in front of the pending checks before that."""
         half = len(tickets) // 2
         with self._lock:
             self._state.pending.extendleft(reversed(tickets[half:]))
         return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
-        """Returns None if it cannot be packed: that check is left out, and the others are sent."""
+        """The check in bytes; None if it cannot be packed: the others are sent without it."""
         try:
             return pack(spec)
         except Exception as fault:
             self._sending.tell(fault)
             return None
 
-    def _look_after(self) -> bool:
-        """Send the checks of lost batches again. Returns whether the queue was looked at."""
+    def _resend_lost(self) -> bool:
+        """Send the checks of lost batches again. Returns whether the broker was used."""
         now = time.monotonic()
         with self._lock:
-            self._forget()
-            waiting = [batch for batch in self._state.batches.values() if batch.heard is None]
-            old = any(now - batch.sent > LOST_SECONDS for batch in waiting)
-        # A batch that nobody has taken may be waiting behind others; then there is no hurry.
-        is_empty = old and self._redis.llen(queue_of(self.location)) == 0
+            self._drop_finished()
+            waiting = [batch for batch in self._state.batches.values() if batch.named_at is None]
+            is_late = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
+        # A batch that no prober has taken may be waiting behind others; then there is no hurry.
+        is_empty = is_late and self._redis.llen(queue_of(self.location)) == 0
         with self._lock:
             lost = [
                 (batch_id, batch)
                 for batch_id, batch in self._state.batches.items()
                 if self._is_lost(batch, now, is_empty)
             ]
-        count = sum(self._again(batch_id, batch) for batch_id, batch in lost)
+        count = sum(self._resend(batch_id, batch) for batch_id, batch in lost)
         if count:
             self._log_lost(count)
-        return old
+        return is_late
 
-    def _again(self, batch_id: str, batch: _SentBatch) -> int:
-        """Let the checks of a lost batch be sent again; returns how many they are. None, if a
-        prober has just taken it.
+    def _resend(self, batch_id: str, batch: _SentBatch) -> int:
+        """Put the checks of a lost batch in front of the pending ones; returns their number, 0 if a
+        prober has just taken the batch.
         """
-        if batch.heard is None and not claim(self._redis, batch_id):
-            batch.heard = time.monotonic()
+        if batch.named_at is None and not claim(self._redis, batch_id):
+            batch.named_at = time.monotonic()
             return 0
         with self._lock:
             self._state.batches.pop(batch_id, None)
@@ -307,23 +311,23 @@ class QueueCarrier:
 
     @staticmethod
     def _is_lost(batch: _SentBatch, now: float, is_empty: bool) -> bool:
-        if batch.heard is not None:
-            return now - batch.heard > LOST_SECONDS
-        return now - batch.sent > (LOST_SECONDS if is_empty else FRESH_SECONDS)
+        if batch.named_at is not None:
+            return now - batch.named_at > LOST_SECONDS
+        return now - batch.sent_at > (LOST_SECONDS if is_empty else FRESH_SECONDS)
 
-    def _forget(self) -> None:
-        """Remove finished batches, and probers that are gone."""
+    def _drop_finished(self) -> None:
+        """Remove finished batches, and probers that send nothing any more."""
         state, now = self._state, time.monotonic()
         for batch_id, batch in list(state.batches.items()):
             if batch.tickets.isdisjoint(state.checks):
                 del state.batches[batch_id]
         for name, prober in list(state.probers.items()):
-            if now - prober.heard > FRESH_SECONDS:
+            if now - prober.seen_at > FRESH_SECONDS:
                 del state.probers[name]
         probers = state.probers.values()
         self.network.down = bool(probers) and all(prober.network_down for prober in probers)
 
-    # --- what comes back
+    # --- outcomes
 
     def _take_turn(self) -> bool:
         answer = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
@@ -338,14 +342,14 @@ class QueueCarrier:
         return True
 
     def _take(self, message: dict[str, Any], ahead: timedelta, now: datetime) -> None:
-        """``ahead``: how far its time was ahead of ours."""
+        """Take the outcomes of a message. ``ahead``: how far its time was ahead of our clock."""
         with self._lock:
             taken = [
                 (check, outcome)
                 for ticket, outcome in message["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
-            offset = self._heard(message, ahead, len(taken))
+            offset = self._note_prober(message, ahead, len(taken))
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -354,21 +358,21 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, message: dict[str, Any], ahead: timedelta, taken: int) -> timedelta:
-        """``taken``: how many of its outcomes somebody waited for. Returns how far the clock of
-        this prober is ahead.
+    def _note_prober(self, message: dict[str, Any], ahead: timedelta, taken: int) -> timedelta:
+        """Note the sign of a prober and of its batches. ``taken``: how many of its outcomes were
+        waited for. Returns how far the prober's clock is ahead.
         """
         now, name = time.monotonic(), message["prober"]
         before = self._state.probers.get(name)
         clock = before.clock if before else Offset()
-        # It was sent before it came: its clock is ahead at least so far.
+        # The message was sent before it came: the prober's clock is ahead at least so far.
         offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
         checks = taken + (before.report.checks if before else 0)
         report = ProberReport(name, message["version"], offset, checks)
         self._state.probers[name] = _Prober(report, message["network_down"], now, clock)
         for batch_id in message["running"]:
             if batch := self._state.batches.get(batch_id):
-                batch.heard = now
+                batch.named_at = now
         return offset
 
     def _finish(self, check: _Check, packed: Any, offset: timedelta, now: datetime) -> None:
@@ -381,7 +385,7 @@ class QueueCarrier:
         if result.monitor_id != check.spec.monitor_id:
             log.error("An outcome of monitor %s names another monitor.", check.spec.monitor_id)
             return
-        # By our clock; it began after it was handed over and before now, whatever a clock says.
-        at = min(max(result.checked_at - offset, check.at), now)
+        # By our clock: it started after it was submitted and before now, whatever a clock shows.
+        at = min(max(result.checked_at - offset, check.submitted_at), now)
         placed = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=placed))
