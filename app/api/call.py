@@ -117,7 +117,7 @@ class Call:
             now=self.store.now(),
             telegram_token_set=settings.telegram_token is not None,
             places=self.store.monitors.locations(),
-            contact_known=self.store.contacts.is_known,
+            contact_exists=self.store.contacts.exists,
         )
 
 

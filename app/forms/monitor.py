@@ -163,7 +163,7 @@ def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
 
 def _check_contact(field: Field, value: str) -> None:
     text.characters(text.length(value, MAX_CONTACT_NAME))
-    exists = form_of(field).context.contact_known
+    exists = form_of(field).context.contact_exists
     if exists is not None and not exists(value):
         raise ValueError(no_contact(value))
 

@@ -35,7 +35,7 @@ class FormContext:
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
     ``places`` are the existing ones, each name with what people call it; none if only the store
-    knows them. ``contact_known``: whether there is a contact of this name or id; None if only the
+    knows them. ``contact_exists``: whether there is a contact of this name or id; None if only the
     store knows. ``bare``: the record is of a server that speaks the base API alone, which does not
     have Wakeful's own rules.
     """
@@ -45,7 +45,7 @@ class FormContext:
     zone: ZoneInfo | None = None
     browser: bool = False
     places: Mapping[str, str] | None = None
-    contact_known: Callable[[str], bool] | None = None
+    contact_exists: Callable[[str], bool] | None = None
     bare: bool = False
 
 

@@ -352,7 +352,7 @@ class Contacts(Collection[Contact, PageQuery]):
     def id_of(self, value: str) -> int | None:
         """The id of the contact of this name, ignoring case, or else with this id."""
 
-    def is_known(self, value: str) -> bool:
+    def exists(self, value: str) -> bool:
         """Whether this contact exists, as far as the store knows before the form is sent."""
         return self.id_of(value) is not None
 
@@ -473,35 +473,35 @@ class Store(ABC):
         """The store's clock, in UTC."""
 
 
-def until_tried(
+def until_attempted(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
     """The deliveries once each has been attempted, or as they are after ``seconds``; as they are
     now if too many requests wait already. ``read`` is called every ``pause`` seconds.
     """
     with LONG_WAITS.taken() as free:
-        return _until_tried(read, ids, seconds if free else 0.0, pause)
+        return _until_attempted(read, ids, seconds if free else 0.0, pause)
 
 
-def _until_tried(
+def _until_attempted(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
     deliveries: dict[int, Delivery] = {}
 
-    def are_tried() -> bool:
-        waiting = [id for id in ids if id not in deliveries or not _tried(deliveries[id])]
+    def are_attempted() -> bool:
+        waiting = [id for id in ids if id not in deliveries or not _was_attempted(deliveries[id])]
         deliveries.update({id: read(id) for id in waiting})
-        return all(map(_tried, deliveries.values()))
+        return all(map(_was_attempted, deliveries.values()))
 
     polling = Retrying(
-        retry=retry_if_result(lambda tried: not tried),
+        retry=retry_if_result(lambda all_attempted: not all_attempted),
         wait=wait_fixed(pause),
         stop=stop_after_delay(seconds),
         retry_error_callback=lambda _state: False,
     )
-    polling(are_tried)
+    polling(are_attempted)
     return list(deliveries.values())
 
 
-def _tried(delivery: Delivery) -> bool:
+def _was_attempted(delivery: Delivery) -> bool:
     return bool(delivery.attempts) or delivery.status != DeliveryStatus.PENDING

@@ -121,7 +121,7 @@ class Importer:
         self.context = FormContext(
             now=store.now(),
             telegram_token_set=telegram_token_set,
-            contact_known=self._contact_known if self.contacts else None,
+            contact_exists=self._contact_known if self.contacts else None,
             bare=not self.own_fields,
         )
 
@@ -135,7 +135,7 @@ class Importer:
         if name in self.new_contacts or name.casefold() in self._names:
             return True
         is_id = name.isascii() and name.isdigit()
-        return is_id and self.store.contacts.is_known(name)
+        return is_id and self.store.contacts.exists(name)
 
     @cached_property
     def _names_here(self) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ from app.commands.web.connection import ClientConnection
 from app.db import faults
 from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS
-from app.stores.base import until_tried
+from app.stores.base import until_attempted
 from app.stores.health import CHECKER_SILENT
 from tests.factories import PASSWORD, make_key, make_person
 from tests.support.web_process import Installation, Web, installation, web_process
@@ -540,7 +540,7 @@ def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():
     with ExitStack() as stack:
         while stack.enter_context(LONG_WAITS.taken()):
             pass
-        assert until_tried(read, [7], 60.0, 0.01) == [unanswered]
+        assert until_attempted(read, [7], 60.0, 0.01) == [unanswered]
     assert looked_at == [7]
 
 

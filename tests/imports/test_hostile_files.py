@@ -273,4 +273,4 @@ def test_any_value_in_any_part_of_a_file_is_read_or_refused_in_a_sentence(format
             except NotReadable:
                 continue
             for candidate in (one for one in reading.candidates if one not in plain):
-                judge(candidate, ImportDefaults(), FormContext(contact_known=lambda _name: True))
+                judge(candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True))

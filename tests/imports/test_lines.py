@@ -11,7 +11,7 @@ from app.imports.candidates import NotReadable
 from app.imports.values import seconds
 from app.records import Pair
 
-CONTEXT = FormContext(contact_known=lambda name: name in ("Ops", "Shop team"))
+CONTEXT = FormContext(contact_exists=lambda name: name in ("Ops", "Shop team"))
 
 
 def rows(text):

@@ -30,7 +30,7 @@ def entry(data, name="m", **more):
     """The entry of this name, and what a preview says of it and of the file."""
     whole = reading(data, **more)
     (candidate,) = [candidate for candidate in whole.candidates if candidate.name == name]
-    judged = judge(candidate, ImportDefaults(), FormContext(contact_known=lambda _name: True))
+    judged = judge(candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True))
     return judged, " ".join([*judged.faults, *judged.remarks, *whole.remarks])
 
 

@@ -257,7 +257,7 @@ class _Channels(_BoundPart):
 
 
 class _Contacts(_BoundPart):
-    def is_known(self, value: str) -> bool:
+    def exists(self, value: str) -> bool:
         """Whether a monitor with the tag has this contact. By their numbers, a key could read the
         names of all others.
         """

@@ -21,7 +21,7 @@ from app.db.tags import tagged
 from app.errors import NotFound
 from app.records import Action, Delivery, DeliveryQuery, MonitorRef, ObjectKind, Pair, Thing
 from app.stores import base
-from app.stores.base import until_tried
+from app.stores.base import until_attempted
 from app.stores.local.part import LocalPart, Rows, require_monitor
 from app.stores.local.search import fits
 
@@ -32,7 +32,7 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     only = (IS_ALERT,)
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        return until_tried(self._anew, ids, seconds, POLL_SECONDS)
+        return until_attempted(self._anew, ids, seconds, POLL_SECONDS)
 
     def _anew(self, id: int) -> Delivery:
         db.session.rollback()  # ends the read transaction, which would show the same rows for ever

@@ -23,7 +23,7 @@ from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS
 from app.stores.remote.meaning import read as read_answer
-from app.stores.remote.part import RemotePart, parameters, stored
+from app.stores.remote.part import RemotePart, after_write, parameters
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
@@ -75,12 +75,12 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
 
     def get(self, id: int) -> Record:
         answer = self._read(self._address(id), kind=self.kind, id=id)
-        return self._whole(id, answer)
+        return self._record_in(id, answer)
 
     def _address(self, id: int) -> str:
         return f"{self.path}/{id}"
 
-    def _whole(self, id: int | None, answer: ServerAnswer) -> Record:
+    def _record_in(self, id: int | None, answer: ServerAnswer) -> Record:
         """The record of an answer; one with another id than the address is refused, or the next
         change would go to another record.
         """
@@ -108,8 +108,8 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
         sent = self.sent(fields, new=True)
         answer = self._write("POST", self.path, sent)
         if self.me.is_wakeful:
-            with stored():
-                return self._whole(None, answer)
+            with after_write():
+                return self._record_in(None, answer)
         try:
             id = self._id_of(answer) or self.newest(fields)
             if id is not None:
@@ -127,8 +127,8 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
             return self.get(id)
         answer = self._write("PATCH", self._address(id), sent, kind=self.kind, id=id)
         if self.me.is_wakeful:
-            with stored():
-                return self._whole(id, answer)
+            with after_write():
+                return self._record_in(id, answer)
         try:
             return self.get(id)
         except (NotFound, Unavailable):

@@ -78,11 +78,11 @@ class ServerAnswer:
         """A write may also lead to a page about what was written, as after a browser's form."""
         if self.status in (301, 302):
             return self.id is not None
-        return 200 <= self.status < 300 or (self.status == SEE_OTHER and not self.is_elsewhere)
+        return 200 <= self.status < 300 or (self.status == SEE_OTHER and not self.was_turned_away)
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether it redirects elsewhere, so that nothing was done."""
+    def was_turned_away(self) -> bool:
+        """Whether it is a redirect that says that nothing was done: moved, or to a login."""
         path = urlsplit(self.headers.get("Location", "")).path
         is_login = _LOGIN.search(path) is not None
         return 300 <= self.status < 400 and (self.status not in (302, SEE_OTHER) or is_login)
@@ -128,7 +128,7 @@ class RemoteConnection:
             retry=retry_if_exception_type(Unavailable)
             | retry_if_result(lambda answer: answer.status in REPEATED),
             stop=stop_after_attempt(READ_ATTEMPTS) | stop_after_delay(CONNECT_SECONDS),
-            retry_error_callback=_last,
+            retry_error_callback=_last_answer,
         )
         return twice(self._follow, "GET", path, REDIRECTS, ANSWER_SECONDS, query=query)
 
@@ -153,17 +153,17 @@ class RemoteConnection:
         self,
         method: str,
         path: str,
-        codes: Collection[int],
+        followed: Collection[int],
         seconds: float,
         *,
         query: Pairs = (),
         form: Pairs = (),
     ) -> ServerAnswer:
-        """Follow redirects on the same origin only: no other origin may get the key."""
+        """Follow redirects of these statuses, on the same origin only: no other may get the key."""
         url = self.base + path
         for _hop in range(MAX_REDIRECTS + 1):
             answer = self._send(method, url, seconds, query, form)
-            if answer.status not in codes:
+            if answer.status not in followed:
                 return answer
             url, query = urljoin(url, answer.headers.get("Location", "")), ()
             if _origin(url) != self.origin:
@@ -214,7 +214,7 @@ class RemoteConnection:
         body, is_json = self._json(text)
         is_plain = response.headers.get("Content-Type", "").startswith("text/plain")
         plain = is_plain and not text.lstrip().startswith(b"<")
-        shown = self._plain(text.decode("utf-8", "replace")) if plain and not is_json else ""
+        shown = self._keyless(text.decode("utf-8", "replace")) if plain and not is_json else ""
         return ServerAnswer(
             response.status_code, body, response.headers, shown, is_json, _pause(response)
         )
@@ -239,23 +239,23 @@ class RemoteConnection:
         text = text.replace(self._key.encode(), MASK.encode())
         try:
             body = parsed(
-                text, MOST_VALUES, parse_int=_int, parse_float=_float, parse_constant=_none
+                text, MOST_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
             )
         except MalformedData:
             return None, False
-        return self._plain(body) if _ESCAPED.search(text) else body, True
+        return self._keyless(body) if _ESCAPED.search(text) else body, True
 
-    def _plain(self, value: Any) -> Any:
+    def _keyless(self, value: Any) -> Any:
         """``value`` without the key, however it was escaped, and without halves of characters,
         which no page can be encoded with.
         """
         if isinstance(value, str):
-            whole = value.encode("utf-8", "replace").decode()
-            return whole.replace(self._key, MASK)
+            text = value.encode("utf-8", "replace").decode()
+            return text.replace(self._key, MASK)
         if isinstance(value, list):
-            return [self._plain(item) for item in value]
+            return [self._keyless(item) for item in value]
         if isinstance(value, dict):
-            return {self._plain(name): self._plain(item) for name, item in value.items()}
+            return {self._keyless(name): self._keyless(item) for name, item in value.items()}
         return value
 
     def _note_clock(self, response: requests.Response) -> None:
@@ -285,7 +285,7 @@ def _float(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
-def _none(_text: str) -> None:
+def _no_number(_text: str) -> None:
     """For NaN and Infinity, which are no JSON."""
 
 
@@ -302,6 +302,6 @@ def _pause(response: requests.Response) -> float | None:
     return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), LONGEST_PAUSE)
 
 
-def _last(state: RetryCallState) -> Any:
+def _last_answer(state: RetryCallState) -> Any:
     """What the last attempt answered, or raised."""
     return state.outcome and state.outcome.result()

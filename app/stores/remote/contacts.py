@@ -13,7 +13,7 @@ from app.stores import base
 from app.stores.base import Extent
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.deliveries import delivery_ids
-from app.stores.remote.part import stored
+from app.stores.remote.part import after_write
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
@@ -39,7 +39,7 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
         answer = self._write("POST", f"{self.path}/from-channel", fields)
-        with stored():
+        with after_write():
             return self._content(answer, self.read)
 
     def id_of(self, value: str) -> int | None:
@@ -53,7 +53,7 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
             named, next((contact.id for contact in contacts if str(contact.id) == value), None)
         )
 
-    def is_known(self, value: str) -> bool:
+    def exists(self, value: str) -> bool:
         return True  # the server refuses a name that it does not know
 
     def names(self) -> Sequence[str]:

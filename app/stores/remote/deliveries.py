@@ -11,27 +11,27 @@ from app.codec import MalformedData, reader
 from app.codec.values import each, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
-from app.stores.base import Extent, until_tried
+from app.stores.base import Extent, until_attempted
 from app.stores.remote.collection import RemoteReadable
-from app.stores.remote.part import RemotePart, stored
+from app.stores.remote.part import RemotePart, after_write
 
 POLL_SECONDS = 0.5
 
 
 class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries):
     def retry(self, id: int) -> Delivery:
-        return self._done(id, "retry")
+        return self._act_on(id, "retry")
 
     def give_up(self, id: int) -> Delivery:
-        return self._done(id, "give-up")
+        return self._act_on(id, "give-up")
 
-    def _done(self, id: int, what: str) -> Delivery:
-        self._write("POST", f"{self.path}/{id}/{what}", kind=self.kind, id=id)
-        with stored():
+    def _act_on(self, id: int, action: str) -> Delivery:
+        self._write("POST", f"{self.path}/{id}/{action}", kind=self.kind, id=id)
+        with after_write():
             return self.get(id)
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        return until_tried(self.get, ids, seconds, POLL_SECONDS)
+        return until_attempted(self.get, ids, seconds, POLL_SECONDS)
 
 
 ASKED_AGAIN_SECONDS = 60.0

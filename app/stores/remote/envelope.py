@@ -44,9 +44,9 @@ MOST_DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ListPart:
-    """What one answer to a list has. ``total``: of all records; ``more``: whether there are others
-    after these; None where the server does not say. ``next``: the query of the next page.
+class ServerPage:
+    """A page of a list, as a server answers it. ``total``: of all records. ``more``: whether others
+    follow these. Both are None where the server does not say. ``next``: the query of the next page.
     ``number``: what the server calls this page. ``by_offset``: the parameter that counts records.
     """
 
@@ -58,7 +58,7 @@ class ListPart:
     by_offset: str | None
 
 
-NOTHING = ListPart((), 0, False, None, None, None)
+EMPTY_PAGE = ServerPage((), 0, False, None, None, None)
 
 
 def content(body: Any, read: Callable[[Any], T]) -> T:
@@ -85,7 +85,7 @@ def record(body: Any, kind: str) -> Any:
     return body
 
 
-def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPart:
+def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ServerPage:
     """The records of a list's answer, and what it says of its pages. Raises MalformedData."""
     scopes: list[Mapping[str, Any]] = []
     listed = _list(body, many, scopes)
@@ -109,7 +109,7 @@ def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPar
     else:
         more = None
     offsets = [name for name in OFFSETS for scope in about if whole(scope.get(name)) is not None]
-    return ListPart(
+    return ServerPage(
         items, total, more, link, number, offsets[0] if offsets and number is None else None
     )
 

@@ -28,7 +28,7 @@ from app.stores.remote.part import parameters
 
 
 class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents):
-    in_contract = True
+    in_base_api = True
 
     def read(self, data: Any) -> Incident:
         return _read(data, self.store.now())
@@ -51,11 +51,11 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
         query = IncidentQuery(
             monitor_id=int(id) if id else None, status=IncidentStatus(status) if status else None
         )
-        by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
+        sort_by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
         understood, malformed = envelope.sorted_out(items, self.read)
         understood = [entry for entry in understood if _is_asked_for(entry[0], query)]
         understood.sort(
-            key=lambda entry: getattr(entry[0], by) or datetime.max.replace(tzinfo=UTC),
+            key=lambda entry: getattr(entry[0], sort_by) or datetime.max.replace(tzinfo=UTC),
             reverse=asked.get("sort") != "asc",
         )
         return [*(data for _incident, data in understood), *malformed]
@@ -63,10 +63,8 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)
         query = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
-        same = [
-            incident.id for incident in self.list(query).items if incident.started_at == started
-        ]
-        return max(same, default=None)
+        ids = [incident.id for incident in self.list(query).items if incident.started_at == started]
+        return max(ids, default=None)
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None

@@ -12,7 +12,7 @@ from app.records import MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, S
 from app.stores import base
 from app.stores.base import Extent
 from app.stores.remote.collection import RemoteCollection
-from app.stores.remote.part import stored
+from app.stores.remote.part import after_write
 
 MOST_PAGES, PAGE = 10, 100
 
@@ -20,8 +20,8 @@ MOST_PAGES, PAGE = 10, 100
 class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def new_token(self, id: int) -> Place:
         answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
-        with stored():
-            return self._whole(id, answer)
+        with after_write():
+            return self._record_in(id, answer)
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
         name = self.get(id).name

@@ -48,10 +48,10 @@ REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 @dataclass(slots=True)
 class Explanation:
-    """What a server says of a fault: of the whole, and at fields, named as our forms name them."""
+    """What a server says of a fault: in general, and by field, named as our forms name them."""
 
     general: list[str] = field(default_factory=list)
-    at: dict[str, list[str]] = field(default_factory=dict)
+    by_field: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def message(self) -> str | None:
@@ -59,9 +59,9 @@ class Explanation:
 
     def note(self, text: Any, name: str = "") -> None:
         shown = sentence(text)
-        if shown is None or len(self.at) > MAX_ERRORS or len(self.general) > MAX_ERRORS:
+        if shown is None or len(self.by_field) > MAX_ERRORS or len(self.general) > MAX_ERRORS:
             return
-        (self.at.setdefault(name, []) if name else self.general).append(shown)
+        (self.by_field.setdefault(name, []) if name else self.general).append(shown)
 
 
 def refuse(
@@ -110,10 +110,10 @@ def _error(
             N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
             unsent=True,
         )
-    if status == 409 and not explanation.at:
+    if status == 409 and not explanation.by_field:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (409, *REFUSED):
-        return Invalid(explanation.at, message or _(NOT_ACCEPTED))
+        return Invalid(explanation.by_field, message or _(NOT_ACCEPTED))
     if status == 429:
         return connection.unavailable(
             N_(
@@ -126,7 +126,7 @@ def _error(
     if 300 <= status < 400:
         return connection.unavailable(
             N_("The server %(server)s redirects to another address instead of answering."),
-            unsent=answer.is_elsewhere,
+            unsent=answer.was_turned_away,
         )
     if status != 500 and message is not None:  # such as which place has brought no result
         return connection.unavailable(
@@ -198,9 +198,9 @@ def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
         texts = [message for message in messages if isinstance(message, str)]
         for text in texts[:1]:
             explanation.note(text)
-        for other in messages:
-            if isinstance(other, Mapping | list):
-                _read(other, explanation, depth + 1)
+        for message in messages:
+            if isinstance(message, Mapping | list):
+                _read(message, explanation, depth + 1)
         for name, value in body.items():  # the fields themselves
             if name in MESSAGES or name in LISTS:
                 continue
@@ -210,28 +210,30 @@ def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
                 _read_fields({name: value}, explanation, "", depth)
 
 
-def _read_fields(value: Any, explanation: Explanation, at: str, depth: int) -> None:
-    """Sentences by field, or a list of what ``_read_entry`` takes."""
+def _read_fields(value: Any, explanation: Explanation, prefix: str, depth: int) -> None:
+    """Sentences by field, or a list of what ``_read_entry`` takes. ``prefix``: the path of the
+    field that they are in.
+    """
     if depth > MOST_DEEP:
         return
     if isinstance(value, Mapping):
         text = next((value[key] for key in MESSAGES if isinstance(value.get(key), str)), None)
-        if at and text is not None:
-            explanation.note(text, at)
+        if prefix and text is not None:
+            explanation.note(text, prefix)
             return
         for name, inner in list(value.items())[:MAX_ERRORS]:
-            _read_fields(inner, explanation, _joined(at, str(name)), depth + 1)
+            _read_fields(inner, explanation, _joined(prefix, str(name)), depth + 1)
     elif isinstance(value, list):
-        for entry in value[:10] if at else value[:MAX_ERRORS]:
-            _read_entry(entry, explanation, at, depth)
+        for entry in value[:10] if prefix else value[:MAX_ERRORS]:
+            _read_entry(entry, explanation, prefix, depth)
     else:
-        explanation.note(value, at)
+        explanation.note(value, prefix)
 
 
-def _read_entry(entry: Any, explanation: Explanation, at: str, depth: int) -> None:
+def _read_entry(entry: Any, explanation: Explanation, prefix: str, depth: int) -> None:
     """A sentence, or an object that names a field."""
     if not isinstance(entry, Mapping):
-        explanation.note(entry, at)
+        explanation.note(entry, prefix)
         return
     source = entry.get("source")
     named = [*(entry.get(name) for name in FIELDS)]
@@ -242,12 +244,12 @@ def _read_entry(entry: Any, explanation: Explanation, at: str, depth: int) -> No
     if text is None and isinstance(entry.get("constraints"), Mapping):
         text = next(iter(entry["constraints"].values()), None)
     if text is None and not name:
-        if at:
-            _read_fields(entry, explanation, at, depth + 1)
+        if prefix:
+            _read_fields(entry, explanation, prefix, depth + 1)
         else:
             _read(entry, explanation, depth + 1)
         return
-    explanation.note(text or entry.get("code"), _joined(at, name))
+    explanation.note(text or entry.get("code"), _joined(prefix, name))
 
 
 def _path(value: Any) -> str:
@@ -265,9 +267,9 @@ def _path(value: Any) -> str:
     return ".".join(_snake(part) for part in parts[:4] if part)
 
 
-def _joined(at: str, name: str) -> str:
+def _joined(prefix: str, name: str) -> str:
     path = _path(name)
-    return f"{at}.{path}" if at and path else at or path
+    return f"{prefix}.{path}" if prefix and path else prefix or path
 
 
 def _snake(name: str) -> str:

@@ -39,21 +39,23 @@ OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EX
 NAMES_PAGE = 100
 NAMES_PAGES = 5
 NAMES_SECONDS = 300.0
-FEW, MOST_ASKED = 3, 50  # monitors that are asked for one by one
+# Names that are missing from the first page: of more than FEW, further pages are read, and of the
+# rest, at most MOST_ASKED monitors are asked for one by one.
+FEW, MOST_ASKED = 3, 50
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
-UNSAID = ("uptime", "counts", "brief", "fresh")
-OWN = (*UNSAID, "hours")
+UNSENT = ("uptime", "counts", "brief", "fresh")  # parts of a query for our own database alone
+UNSENT_IF_BARE = (*UNSENT, "hours")
 _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
 # In seconds; beside them an hour has a response time.
 _HOUR_STATES = (*StripHour._fields[:4], "degraded")
 
 
 class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
-    in_contract = True
+    in_base_api = True
 
-    def __init__(self, *here: Any) -> None:
-        super().__init__(*here)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._names: dict[int, MonitorRef] = {}
         self._names_at = float("-inf")
 
@@ -64,7 +66,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         if query.state or query.tag or query.sort_by in OWN_ORDERS:
             self._refuse_bare()
         with_hours = query.hours and self.me.extent > Extent.BARE
-        return parameters(query, leave=UNSAID if with_hours else OWN)
+        return parameters(query, leave=UNSENT if with_hours else UNSENT_IF_BARE)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         """Without monitors that do not match: some servers ignore the search, and an action on its
@@ -73,23 +75,23 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         page = super().list(query)
         if not query.search or self.me.is_wakeful:
             return page
-        items = [monitor for monitor in page.items if _has(monitor, query.search)]
+        items = [monitor for monitor in page.items if _matches(monitor, query.search)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
 
     def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
-        search, by = asked.get("search", "").casefold(), asked.get("sort_by", "id")
-        named = []
+        search, sort_by = asked.get("search", "").casefold(), asked.get("sort_by", "id")
+        entries = []
         for item in items:
             # Reads few fields of each record: there may be 12,000.
             fields = foreign.record_fields(item, "monitor") if isinstance(item, Mapping) else {}
             text = f"{fields.get('name')} {fields.get('url')}".casefold()
-            order = (whole(fields.get(by)) or 0, str(fields.get(by)).casefold())
-            named.append((order, text, item))
+            order = (whole(fields.get(sort_by)) or 0, str(fields.get(sort_by)).casefold())
+            entries.append((order, text, item))
         if search:
-            exact = [entry for entry in named if search in entry[1]]
-            named = exact or [entry for entry in named if _in(entry[1], search)]
-        named.sort(key=lambda entry: entry[0], reverse=asked.get("sort") == "desc")
-        return [item for _order, _text, item in named]
+            exact = [entry for entry in entries if search in entry[1]]
+            entries = exact or [entry for entry in entries if _has_words(entry[1], search)]
+        entries.sort(key=lambda entry: entry[0], reverse=asked.get("sort") == "desc")
+        return [item for _order, _text, item in entries]
 
     def update(self, id: int, fields: Fields) -> Monitor:
         self._names_at = float("-inf")  # its name may change
@@ -114,8 +116,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         refused = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if refused:
             raise Invalid(refused)
-        taken = {name: value for name, value in fields.items() if name not in unknown}
-        return super().sent(taken, new=new)
+        storable = {name: value for name, value in fields.items() if name not in unknown}
+        return super().sent(storable, new=new)
 
     def newest(self, fields: Fields) -> int | None:
         """The id of the newest monitor of this name, if the server has not changed the name."""
@@ -127,8 +129,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
                 for monitor in self.list(query).items
                 if monitor.name.strip() == name.strip()
             ]
-            same = [monitor.id for monitor in listed if same_url.is_same(monitor.url, url)]
-            if ids := same or [monitor.id for monitor in listed]:
+            of_this_url = [monitor.id for monitor in listed if same_url.is_same(monitor.url, url)]
+            if ids := of_this_url or [monitor.id for monitor in listed]:
                 return max(ids)
         return None
 
@@ -144,16 +146,18 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             return sorted(refs, key=lambda ref: (ref.name.casefold(), ref.id))
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         sent, most = self.parameters(query), NAMES_PAGES - 1
-        window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most=most)
+        window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most_pages=most)
         refs = envelope.each(window.items, _ref_of)
         is_searched = search is not None and not self.me.is_wakeful
-        return [ref for ref in refs if _has(ref, search or "")] if is_searched else refs
+        return [ref for ref in refs if _matches(ref, search or "")] if is_searched else refs
 
     def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:
         """The first monitors by name, cached for some minutes: lists of incidents ask for them."""
-        sent = parameters(MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=OWN)
+        sent = parameters(
+            MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=UNSENT_IF_BARE
+        )
         count = pages * NAMES_PAGE
-        window = self._window(self.path, sent, 0, count, NAMES_PAGE, most=2 * pages)
+        window = self._window(self.path, sent, 0, count, NAMES_PAGE, most_pages=2 * pages)
         cached = self._names if self._are_fresh else {}
         names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()
@@ -207,12 +211,12 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return self._content(self._read("/overview", brackets.write(chosen)), _overview)
 
 
-def _has(monitor: Monitor | MonitorRef, search: str) -> bool:
+def _matches(monitor: Monitor | MonitorRef, search: str) -> bool:
     """Whether all words of the search are in the name or the URL."""
-    return _in(f"{monitor.name} {monitor.url}".casefold(), search)
+    return _has_words(f"{monitor.name} {monitor.url}".casefold(), search)
 
 
-def _in(text: str, search: str) -> bool:
+def _has_words(text: str, search: str) -> bool:
     return all(word in text for word in search.casefold().split())
 
 
@@ -232,9 +236,11 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
         return
     if not fields.get("request_auth_username"):
         return
-    of = monitors.get(source)
-    unsaid = "request_auth_password_set" in of.missing and "request_auth_password" not in fields
-    if of.request_auth_password_set or unsaid:
+    monitor = monitors.get(source)
+    unclear = (
+        "request_auth_password_set" in monitor.missing and "request_auth_password" not in fields
+    )
+    if monitor.request_auth_password_set or unclear:
         raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
 
 
@@ -243,18 +249,18 @@ def _was_typed(name: str, value: Any) -> bool:
     return name != "quiet_zone" and value != _DEFAULTS[name]
 
 
-def read(data: Any, own: Callable[[], bool] = lambda: False) -> Monitor:
-    """``own``: whether the server is a Wakeful, which takes its masks back."""
-    fields, gaps = foreign.monitor(data, own)
+def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:
+    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back."""
+    fields, gaps = foreign.monitor(data, is_wakeful)
     password = bool(fields.get("request_auth_password"))
     if "request_auth_password_set" not in fields and not password:
         gaps.missing.append("request_auth_password_set")
     url = text(fields.get("url")) or ""
     name = name_of(url) if url else _("Monitor %(id)s", id=fields["id"])
-    read = _read({"name": name, "url": url, "interval": 0, **fields})
+    monitor = _read({"name": name, "url": url, "interval": 0, **fields})
     return replace(
-        read,
-        request_auth_password_set=read.request_auth_password_set or password,
+        monitor,
+        request_auth_password_set=monitor.request_auth_password_set or password,
         missing=tuple(gaps.missing),
         misread=tuple(gaps.misread),
     )

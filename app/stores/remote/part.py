@@ -15,7 +15,7 @@ from app.rules import brackets
 from app.stores.base import Extent, Fields, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
-from app.stores.remote.listing import Listing, Way, Window, is_all
+from app.stores.remote.listing import Listing, Paging, Window, is_all
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, refuse, says_failure
 from app.stores.remote.meaning import read as read_answer
@@ -33,7 +33,7 @@ class RemotePart:
     exist; ``monitor_id``: the monitor that it is about otherwise.
     """
 
-    in_contract: ClassVar[bool] = False  # whether the base API has it, so a bare server too
+    in_base_api: ClassVar[bool] = False  # whether the base API has it, so a bare server too
 
     def __init__(self, store: Store, connection: RemoteConnection, me: Me) -> None:
         self.store, self.connection, self.me = store, connection, me
@@ -49,7 +49,7 @@ class RemotePart:
         monitor_id: int | None = None,
     ) -> ServerAnswer:
         try:
-            if not self.in_contract:
+            if not self.in_base_api:
                 self._refuse_bare(monitor_id)
             answer = self.connection.read(path, query)
             self._refuse(answer, kind, id, monitor_id)
@@ -69,7 +69,7 @@ class RemotePart:
         monitor_id: int | None = None,
         seconds: float | None = None,
     ) -> ServerAnswer:
-        if not self.in_contract:
+        if not self.in_base_api:
             self._refuse_bare(monitor_id)
         pairs = brackets.write(fields or {})
         limit = {} if seconds is None else {"seconds": seconds}
@@ -77,7 +77,7 @@ class RemotePart:
         self._refuse(answer, kind, id, monitor_id)
         if answer.is_success and not self.me.is_wakeful and says_failure(answer.body):
             refused = read_answer(answer)
-            raise Invalid(refused.at, refused.message or _(NOT_ACCEPTED))
+            raise Invalid(refused.by_field, refused.message or _(NOT_ACCEPTED))
         return answer
 
     def _refuse(
@@ -88,7 +88,7 @@ class RemotePart:
         A 404 may say that there is no such monitor: the monitor itself tells. Another one of a
         Wakeful is a proxy's, while its server restarts.
         """
-        if not self.in_contract and kind is None and answer.status in (404, 405):
+        if not self.in_base_api and kind is None and answer.status in (404, 405):
             if monitor_id is not None:
                 self.store.monitors.get(monitor_id)
             if self.me.ask() > Extent.BARE:
@@ -134,33 +134,33 @@ class RemotePart:
         count: int,
         size: int,
         *,
-        most: int = MOST_REQUESTS,
+        most_pages: int = MOST_REQUESTS,
         kind: str | None = None,
         id: int | None = None,
         monitor_id: int | None = None,
     ) -> Window:
         """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
 
-        def fetch(asked: brackets.Pairs) -> envelope.ListPart:
-            part = self._part(
+        def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
+            page = self._server_page(
                 path, self._read(path, asked, kind=kind, id=id, monitor_id=monitor_id)
             )
-            if asked == sent and not self.me.is_wakeful and is_all(part, size):
-                items = self.arranged(part.items, dict(sent))
-                return replace(part, items=items, total=len(items))
-            return part
+            if asked == sent and not self.me.is_wakeful and is_all(page, size):
+                items = self.arranged(page.items, dict(sent))
+                return replace(page, items=items, total=len(items))
+            return page
 
-        def peek(asked: brackets.Pairs) -> envelope.ListPart | None:
+        def peek(asked: brackets.Pairs) -> envelope.ServerPage | None:
             answer = self.connection.read(path, asked)
             if answer.status in NO_SUCH_PAGE:
                 return None
             refuse(self.connection, answer)
-            return self._part(path, answer)
+            return self._server_page(path, answer)
 
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
-            listing.ways.setdefault(size, Way(size))
-        return listing.window(fetch, peek, sent, begin, begin + count, size, most)
+            listing.pagings.setdefault(size, Paging(size))
+        return listing.window(fetch, peek, sent, begin, begin + count, size, most_pages)
 
     def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         """All records of a server that sends them at once, whatever is asked for: those that were
@@ -168,13 +168,13 @@ class RemotePart:
         """
         return items
 
-    def _part(self, path: str, answer: ServerAnswer) -> envelope.ListPart:
+    def _server_page(self, path: str, answer: ServerAnswer) -> envelope.ServerPage:
         name = path.rpartition("/")[2]
         try:
-            return envelope.part(answer.body, answer.headers, name.removesuffix("s"), name)
+            return envelope.page_of(answer.body, answer.headers, name.removesuffix("s"), name)
         except MalformedData as fault:
             if answer.status == 204 or (answer.body is None and answer.is_json):
-                return envelope.NOTHING
+                return envelope.EMPTY_PAGE
             raise self._not_understood(fault, answer) from None
 
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
@@ -185,7 +185,7 @@ class RemotePart:
             raise self._not_understood(fault, answer) from None
 
     def _not_understood(self, fault: MalformedData, answer: ServerAnswer) -> Unavailable:
-        """The error of a read, which changed nothing; ``stored`` is around reads after a write."""
+        """The error of a read, which changed nothing; ``after_write`` is around reads after one."""
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(
                 N_("The server %(server)s sent something that is not JSON."), unsent=True
@@ -198,7 +198,7 @@ class RemotePart:
 
 
 @contextmanager
-def stored() -> Iterator[None]:
+def after_write() -> Iterator[None]:
     """For reads after a write: if one fails, the write may still have been stored."""
     try:
         yield

@@ -21,7 +21,7 @@ from app.stores import base
 from app.stores.base import Extent, Fields
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import ServerAnswer
-from app.stores.remote.part import RemotePart, parameters, stored
+from app.stores.remote.part import RemotePart, after_write, parameters
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
@@ -47,14 +47,14 @@ class RemotePosts(RemotePart, base.Posts):
     def create(self, page_id: int, fields: Fields) -> Post:
         sent = {name: value for name, value in fields.items() if value not in (None, ())}
         answer = self._write("POST", _path(page_id), sent, kind="status page", id=page_id)
-        with stored():
+        with after_write():
             return self._content(answer, _post)
 
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
         if not fields:
             return self.get(page_id, id)
         answer = self._write("PATCH", f"{_path(page_id)}/{id}", fields, kind="post", id=id)
-        with stored():
+        with after_write():
             return self._whole(id, answer)
 
     def delete(self, page_id: int, id: int) -> None:
@@ -63,14 +63,14 @@ class RemotePosts(RemotePart, base.Posts):
     def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
         path = f"{_path(page_id)}/{id}/updates"
         self._write("POST", path, fields, kind="post", id=id)
-        with stored():
+        with after_write():
             return self.get(page_id, id)
 
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
         if fields:
             path = f"{_path(page_id)}/{id}/updates/{update_id}"
             self._write("PATCH", path, fields, kind="update", id=update_id)
-        with stored():
+        with after_write():
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:

@@ -46,23 +46,23 @@ class RemoteStore(Store):
     def __init__(self, connection: RemoteConnection) -> None:
         self.connection = connection
         self.me = Me(connection, lambda: monitors.read_names())
-        here = self, connection, self.me
-        self.monitors = monitors = RemoteMonitors(resources.MONITORS, *here)
-        self.incidents = RemoteIncidents(resources.INCIDENTS, *here)
-        self.windows = RemoteWindows(resources.WINDOWS, *here)
-        self.markers = RemoteCollection(resources.MARKERS, *here, link=_link)
-        self.results = RemoteResults(*here)
-        self.checks = RemoteChecks(*here)
+        own = self, connection, self.me
+        self.monitors = monitors = RemoteMonitors(resources.MONITORS, *own)
+        self.incidents = RemoteIncidents(resources.INCIDENTS, *own)
+        self.windows = RemoteWindows(resources.WINDOWS, *own)
+        self.markers = RemoteCollection(resources.MARKERS, *own, link=_link)
+        self.results = RemoteResults(*own)
+        self.checks = RemoteChecks(*own)
         # A newer server may have events and channels that we do not know.
-        self.deliveries = RemoteDeliveries(resources.DELIVERIES, *here, event=text, channel=text)
-        self.channels = RemoteChannels(*here)
-        self.contacts = RemoteContacts(resources.CONTACTS, *here)
-        self.locations = RemoteLocations(resources.LOCATIONS, *here)
-        self.status_pages = RemoteStatusPages(resources.STATUS_PAGES, *here)
-        self.posts = RemotePosts(*here)
-        self.post_templates = RemoteCollection(resources.POST_TEMPLATES, *here)
-        self.report_mails = RemoteCollection(resources.REPORT_MAILS, *here)
-        self.subscribers = RemoteSubscribers(*here)
+        self.deliveries = RemoteDeliveries(resources.DELIVERIES, *own, event=text, channel=text)
+        self.channels = RemoteChannels(*own)
+        self.contacts = RemoteContacts(resources.CONTACTS, *own)
+        self.locations = RemoteLocations(resources.LOCATIONS, *own)
+        self.status_pages = RemoteStatusPages(resources.STATUS_PAGES, *own)
+        self.posts = RemotePosts(*own)
+        self.post_templates = RemoteCollection(resources.POST_TEMPLATES, *own)
+        self.report_mails = RemoteCollection(resources.REPORT_MAILS, *own)
+        self.subscribers = RemoteSubscribers(*own)
 
     @property
     def name(self) -> str:
