@@ -14,7 +14,7 @@ from app.db import db, rollups, writing
 from app.db.tables import DeliveryRow, DomainRow, ResultRow, RollupRow
 from app.engine import domains, recorder
 from app.engine.recorder.rows import lock
-from app.stores.local.part import changing_monitor
+from app.stores.local.part import lock_monitor
 from tests.factories import make_outcome
 from tests.support.locks import until_somebody_waits
 from tests.support.recorders import ALERTS, START, WHOLE, Engine, at
@@ -57,7 +57,7 @@ class Waiting(Engine):
 
         with ThreadPoolExecutor(1) as pool:
             with writing() as session:
-                row = changing_monitor(session, id)
+                row = lock_monitor(session, id)
                 lock(session, id)
                 waiting = pool.submit(wait)
                 until_somebody_waits()

@@ -17,7 +17,7 @@ from app.db.tables import MonitorRow
 from app.engine import recorder
 from app.records import ComponentState, PageQuery, PageState
 from app.stores.local import LocalStore
-from app.stores.local.page_states import CountedState, standings
+from app.stores.local.page_states import CountedState, counted_states
 from app.stores.local.public import LocalPublicPages
 from tests.factories import make_incident, make_monitor, make_outcome, now, window
 from tests.stores.contract.status_pages import add_page
@@ -43,7 +43,7 @@ def down(core: Flask) -> int:
 
 def state(core: Flask, id: int) -> tuple[str, bool]:
     db.session.rollback()  # the factories write through sessions of their own
-    found: CountedState = standings(select(MonitorRow.id), now())[id]
+    found: CountedState = counted_states(select(MonitorRow.id), now())[id]
     return found.state, found.counts
 
 

@@ -54,9 +54,9 @@ def keeping_calendars(
         yield
         session.flush()
         for page in _pages(session, before):
-            left = {window.uid for window in upcoming(session, page, now)}
-            gone = (window for window in before[page.id] if window.uid not in left)
-            _cancel(session, page, gone, now)
+            remaining = {window.uid for window in upcoming(session, page, now)}
+            removed = (window for window in before[page.id] if window.uid not in remaining)
+            _cancel(session, page, removed, now)
 
 
 @contextmanager

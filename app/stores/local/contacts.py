@@ -24,7 +24,7 @@ from app.rules.cross_field import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
-from app.stores.local.part import LocalCollection, locked_row, named_once
+from app.stores.local.part import LocalCollection, lock_row, refusing_taken_name
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits
 
@@ -60,10 +60,10 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
             raise Invalid({name: [sentence] for name, sentence in faults})
 
     def create(self, fields: Fields) -> Contact:
-        return named_once(lambda: super(LocalContacts, self).create(fields))
+        return refusing_taken_name(lambda: super(LocalContacts, self).create(fields))
 
     def update(self, id: int, fields: Fields) -> Contact:
-        return named_once(lambda: super(LocalContacts, self).update(id, fields))
+        return refusing_taken_name(lambda: super(LocalContacts, self).update(id, fields))
 
     def delete(self, id: int) -> None:
         self.remove(id)
@@ -71,7 +71,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         with writing() as session:
             _take_turns(session)
-            row = locked_row(session, ContactRow, "contact", id)
+            row = lock_row(session, ContactRow, "contact", id)
             users = _users(session, id)
             if replace_with is not None:
                 other = _replace(session, row.id, replace_with)
@@ -89,7 +89,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        id: int = named_once(partial(self._from_channel, name, monitor_id, mark))
+        id: int = refusing_taken_name(partial(self._from_channel, name, monitor_id, mark))
         return self.get(id)
 
     def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:

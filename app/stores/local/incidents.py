@@ -31,9 +31,9 @@ from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import LocalPart, found_monitor, found_row
+from app.stores.local.part import LocalPart, get_monitor, get_row
 from app.stores.local.rows import incident_record
-from app.stores.local.search import Asking, Order, asking, contains, fits, ordered
+from app.stores.local.search import Order, PageStatements, contains, fits, ordered, page_statements
 
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
@@ -69,7 +69,7 @@ _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief i
 
 class LocalIncidents(LocalPart, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        ids, total = _asking(query).read(None if query.counted else 0)
+        ids, total = _statements(query).read(None if query.counted else 0)
         incidents = _records(ids, self.now(), brief=query.brief)
         return Page(incidents, query.page, query.per_page, total)
 
@@ -84,7 +84,7 @@ class LocalIncidents(LocalPart, base.Incidents):
         with writing() as session:
             faults = incident_times(fields, now)
             try:
-                found_monitor(session, fields["monitor_id"])
+                get_monitor(session, fields["monitor_id"])
             except NotFound as missing:
                 faults["monitor_id"] = str(missing)
             _refuse(faults)
@@ -147,9 +147,9 @@ def _later(first: datetime | None, second: datetime | None) -> datetime | None:
 
 
 @lru_cache(maxsize=64)
-def _asking(query: IncidentQuery) -> Asking:
+def _statements(query: IncidentQuery) -> PageStatements:
     matching, order = _matching(query), _order(query)
-    return asking(matching, order, query.page, query.per_page, together=query.counted)
+    return page_statements(matching, order, query.page, query.per_page, count_along=query.counted)
 
 
 def _matching(query: IncidentQuery) -> Select[Any]:
@@ -209,5 +209,5 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
     """The incident, with its monitor's state locked, so that nobody else changes its times."""
-    lock(session, found_row(session, IncidentRow, "incident", id).monitor_id)
-    return found_row(session, IncidentRow, "incident", id)
+    lock(session, get_row(session, IncidentRow, "incident", id).monitor_id)
+    return get_row(session, IncidentRow, "incident", id)

@@ -19,7 +19,7 @@ from app.judge.verdict import vote_lasts
 from app.records import Carrier, Location, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Rows, found_monitor, locked_row, named_once
+from app.stores.local.part import Rows, get_monitor, lock_row, refusing_taken_name
 from app.stores.local.search import fits
 
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
@@ -36,11 +36,11 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return (LocationRow.id,)
 
     def create(self, fields: Fields) -> Place:
-        return self._whole(*named_once(lambda: self._create(fields)))
+        return self._whole(*refusing_taken_name(lambda: self._create(fields)))
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
-            row = locked_row(session, LocationRow, "place", id)
+            row = lock_row(session, LocationRow, "place", id)
             if fields.get("name", row.name) != row.name:
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
@@ -55,7 +55,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = locked_row(session, LocationRow, "place", id)
+            row = lock_row(session, LocationRow, "place", id)
             if row.id == Location.DEFAULT:
                 raise Conflict(_(base.DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
@@ -78,7 +78,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
-            row = locked_row(session, LocationRow, "place", id)
+            row = lock_row(session, LocationRow, "place", id)
             if row.carrier != Carrier.AGENT:
                 raise Conflict(_(NOT_AN_AGENT))
             self._end_agent(session, row)
@@ -100,7 +100,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         )
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
-        monitor, now = found_monitor(db.session, monitor_id), self.now()
+        monitor, now = get_monitor(db.session, monitor_id), self.now()
         rows = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
         times = by_place.times(db.session, monitor_id, now - DAY)
         states = self._states([row.place_id for row in rows])

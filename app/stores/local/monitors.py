@@ -50,7 +50,7 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.part import LocalPart, changing_monitor, found_monitor, require_monitor
+from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
     names_of,
     next_check_at,
@@ -67,7 +67,7 @@ from app.stores.local.rows import (
     monitor_columns,
     monitor_record,
 )
-from app.stores.local.search import Asking, asking, contains, fits, ordered
+from app.stores.local.search import PageStatements, contains, fits, ordered, page_statements
 from app.stores.local.windows import active_windows
 
 # A change of these may put a monitor into maintenance, or take it out.
@@ -124,7 +124,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             is_few = count is None or count <= states.FEW_IN_STATE
             # The fields that are shown of each monitor do not change which monitors match.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
-            ids, total = _asking(asked, tuple(windows), is_few=is_few).read(count, parameters)
+            ids, total = _statements(asked, tuple(windows), is_few=is_few).read(count, parameters)
         monitors = self._records(
             ids,
             windows,
@@ -229,7 +229,7 @@ class LocalMonitors(LocalPart, base.Monitors):
     def update(self, id: int, fields: Fields) -> Monitor:
         now = self.now()
         with writing() as session:
-            row = changing_monitor(session, id)
+            row = lock_monitor(session, id)
             fields = _dropping_stored_secrets(row, fields)
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
@@ -260,7 +260,7 @@ class LocalMonitors(LocalPart, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            audit.deleted(session, changing_monitor(session, id))
+            audit.deleted(session, lock_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.delete_monitor(session, id)
 
@@ -377,19 +377,21 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
 
 
 @lru_cache(maxsize=64)
-def _asking(query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool) -> Asking:
+def _statements(
+    query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool
+) -> PageStatements:
     """A list in another order than that of states; needs the parameters ``now`` and ``until``.
     ``is_few``: few are in ``query.state``.
     """
     matching = _matching(query)
     # A list in an order of the monitors' own needs no states, not even to be counted.
     if query.state:
-        matching = states.during(windows).within(matching, query.state, is_few=is_few)
+        matching = states.during(windows).in_state(matching, query.state, is_few=is_few)
     elif query.sort_by not in SORT_COLUMNS:
         matching = states.joined(matching)
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
         matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-    return asking(matching, _order(query), query.page, query.per_page)
+    return page_statements(matching, _order(query), query.page, query.per_page)
 
 
 def _matching(query: MonitorQuery) -> Select[Any]:
@@ -455,7 +457,7 @@ def _places_in(fields: Fields) -> Sequence[str]:
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
     if not columns.get("request_auth_username") or "request_auth_password" in columns:
         return
-    monitor = found_monitor(session, source)
+    monitor = get_monitor(session, source)
     password = monitor.request_auth_password
     if is_elsewhere(monitor, columns):
         return

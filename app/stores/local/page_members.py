@@ -147,10 +147,10 @@ def _set_monitors(
     monitors: Sequence[int],
 ) -> dict[int, StatusPageMonitorRow]:
     """The page's rows, in the order of these monitors. Rows that stay keep name and group."""
-    gone = present.keys() - set(monitors)
-    for id in gone:
+    removed = present.keys() - set(monitors)
+    for id in removed:
         session.delete(present[id])
-    _leave_posts(session, page_id, gone)
+    _leave_posts(session, page_id, removed)
     rows = {}
     for position, id in enumerate(monitors):
         rows[id] = present.get(id) or StatusPageMonitorRow(status_page_id=page_id, monitor_id=id)
@@ -159,11 +159,11 @@ def _set_monitors(
     return rows
 
 
-def _leave_posts(session: DbSession, page_id: int, gone: Iterable[int]) -> None:
+def _leave_posts(session: DbSession, page_id: int, removed: Iterable[int]) -> None:
     posts = select(PostRow.id).where(PostRow.status_page_id == page_id)
     session.execute(
         delete(PostMonitorRow).where(
-            PostMonitorRow.post_id.in_(posts), PostMonitorRow.monitor_id.in_(list(gone))
+            PostMonitorRow.post_id.in_(posts), PostMonitorRow.monitor_id.in_(list(removed))
         )
     )
 

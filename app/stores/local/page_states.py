@@ -39,7 +39,7 @@ class CountedState:
     counts: bool
 
 
-def standings(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
+def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
     """The states of these monitors, a selection of ids, at ``now``."""
     statement = (
         select(
@@ -60,7 +60,7 @@ def standings(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
         )
         .where(MonitorRow.id.in_(monitors))
     )
-    return standings_of(db.session.execute(statement).all(), lambda row: row.in_maintenance)
+    return counted_states_of(db.session.execute(statement).all(), lambda row: row.in_maintenance)
 
 
 def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]:
@@ -68,7 +68,7 @@ def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]
     shown = select(StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id.in_(ids)
     )
-    by_monitor = standings(shown, now)
+    by_monitor = counted_states(shown, now)
     components: defaultdict[int, list[ComponentState]] = defaultdict(list)
     members = select(StatusPageMonitorRow.status_page_id, StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id.in_(ids)
@@ -93,21 +93,21 @@ def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     return states
 
 
-def standings_of(
+def counted_states_of(
     rows: Sequence[Any], in_maintenance: Callable[[Any], bool]
 ) -> dict[int, CountedState]:
-    """The states of monitors by id, from the columns that ``standings`` reads of each and of its
-    open incident.
+    """The states of monitors by id, from the columns of each and of its open incident that
+    ``counted_states`` reads.
     """
-    doubtful = [row.id for row in rows if row.verdict is not None and not _is_known(row)]
+    doubtful = [row.id for row in rows if row.verdict is not None and not _was_checked(row)]
     good_before = _good_before(doubtful)
-    return {row.id: _standing(row, in_maintenance(row), row.id in good_before) for row in rows}
+    return {row.id: _counted_state(row, in_maintenance(row), row.id in good_before) for row in rows}
 
 
-def _standing(row: Any, in_maintenance: bool, good_before: bool) -> CountedState:
+def _counted_state(row: Any, in_maintenance: bool, good_before: bool) -> CountedState:
     incident_open = row.started_at is not None and row.classification not in EXCUSED
     planned = in_maintenance and row.verdict is not None
-    checked = incident_open or planned or good_before or _is_known(row)
+    checked = incident_open or planned or good_before or _was_checked(row)
     state = component_state(
         paused=row.paused,
         checked=checked,
@@ -131,13 +131,13 @@ def _good_before(ids: Collection[int]) -> set[int]:
 
 def _has_lasted(row: Any) -> bool:
     """Whether more than one check in a row gave the verdict: a single one changes no page."""
-    since, at = row.status_since, row.checked_at
-    return since is not None and at is not None and at > since
+    since, checked_at = row.status_since, row.checked_at
+    return since is not None and checked_at is not None and checked_at > since
 
 
-def _is_known(row: Any) -> bool:
-    """Whether the stored state alone shows that the monitor was checked. Before the first good
-    check or two equal verdicts in a row, a new monitor has no state that it could keep.
+def _was_checked(row: Any) -> bool:
+    """Whether the stored state alone shows that the monitor has a state to show. A new monitor has
+    none before its first good check, or two equal verdicts in a row.
     """
     if row.verdict is None:
         return False

@@ -105,7 +105,7 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     def update(self, id: int, fields: Fields) -> Record:
         with writing() as session:
             columns = self.columns(session, id, fields)
-            row = locked_row(session, self.row, self.resource.singular, id)
+            row = lock_row(session, self.row, self.resource.singular, id)
             for name, value in columns.items():
                 setattr(row, name, value)
             self.check(session, row)
@@ -115,33 +115,33 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(found_row(session, self.row, self.resource.singular, id))
+            session.delete(get_row(session, self.row, self.resource.singular, id))
 
 
-def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool = True) -> R:
+def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, anew: bool = True) -> R:
     """The row with this id. ``anew``: as it is now, also where the session has loaded it before.
     ``kind``: the word of NotFound, which this raises.
     """
-    row = session.get(of, id, populate_existing=anew) if fits(id) else None
+    row = session.get(row_type, id, populate_existing=anew) if fits(id) else None
     return existing(row, kind, id)
 
 
-def locked_row(
-    session: DbSession, of: type[R], kind: str, id: int, *, key_share: bool = False
+def lock_row(
+    session: DbSession, row_type: type[R], kind: str, id: int, *, key_share: bool = False
 ) -> R:
-    """The row with this id as it is now, which nobody else changes until the transaction ends, nor
-    refers to unless ``key_share``. Raises NotFound.
+    """Lock the row with this id, and return it as it is now. Until the transaction ends, nobody
+    else changes it, or refers to it, unless ``key_share``. Raises NotFound.
     """
     row = None
     if fits(id):
-        columns: Any = of
-        query = as_stored(of).where(columns.id == id)
+        columns: Any = row_type
+        query = as_stored(row_type).where(columns.id == id)
         row = session.scalar(query.with_for_update(key_share=key_share))
     return existing(row, kind, id)
 
 
-def named_once(write: Callable[[], T]) -> T:
-    """Call ``write``. Raise Invalid if another record has the name."""
+def refusing_taken_name(write: Callable[[], T]) -> T:
+    """The result of ``write``. Raises Invalid if another record has the name."""
     try:
         return write()
     except IntegrityError:
@@ -156,17 +156,17 @@ def require_monitor(id: int) -> Any:
     return existing(rollups.monitor_of(id) if fits(id) else None, "monitor", id)
 
 
-def found_monitor(session: DbSession, id: int) -> MonitorRow:
-    """Raises NotFound."""
-    return found_row(session, MonitorRow, "monitor", id, anew=False)
+def get_monitor(session: DbSession, id: int) -> MonitorRow:
+    """The monitor with this id. Raises NotFound."""
+    return get_row(session, MonitorRow, "monitor", id, anew=False)
 
 
-def changing_monitor(session: DbSession, id: int) -> MonitorRow:
-    """The monitor as it is now, which nobody else changes until the transaction ends. Raises
-    NotFound.
+def lock_monitor(session: DbSession, id: int) -> MonitorRow:
+    """Lock a monitor, and return it as it is now: nobody else changes it until the transaction
+    ends. Raises NotFound.
 
     Whoever changes or deletes a monitor locks its row before its state: in another order, two of
     them would wait for each other. The lock lets others refer to the monitor, as the engine does,
     which has its state locked then.
     """
-    return locked_row(session, MonitorRow, "monitor", id, key_share=True)
+    return lock_row(session, MonitorRow, "monitor", id, key_share=True)

@@ -58,8 +58,8 @@ from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.tally import percent
-from app.stores.local.page_states import EXCUSED, CountedState, standings_of
-from app.stores.local.part import found_row
+from app.stores.local.page_states import EXCUSED, CountedState, counted_states_of
+from app.stores.local.part import get_row
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.status_pages import link_of
@@ -71,8 +71,8 @@ PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 # How long each sign-up takes: more is written for a new target than for a stored one, and the time
 # would show which it was.
 SIGN_UP_TAKES = 0.1
-RECENT = timedelta(days=14)
-AHEAD = timedelta(days=90)
+RECENT = timedelta(days=14)  # how long a page shows a post whose matter has ended
+AHEAD = timedelta(days=90)  # how far ahead a page shows maintenance
 REPORTED = N_("Somebody reported a problem.")
 
 
@@ -84,19 +84,21 @@ _SNAPSHOT: Mapping[str, dict[str, Any]] = {
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """``_asking``, from one snapshot: otherwise a page could show a monitor as it was before a
+def _in_snapshot() -> Iterator[None]:
+    """``_bounded``, from one snapshot: otherwise a page could show a monitor as it was before a
     change, and the posts from after it.
     """
-    with _asking():
+    with _bounded():
         db.session.rollback()  # an older transaction has a snapshot of its own
         db.session.connection(execution_options=_SNAPSHOT[db.engine.dialect.name])
         yield
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
-    """Raises Unavailable where the database cannot answer, and leaves no transaction open."""
+def _bounded() -> Iterator[None]:
+    """Give the database a limited time. Raises Unavailable where it cannot answer, and leaves no
+    transaction open.
+    """
     try:
         with patience(PATIENCE_SECONDS):
             yield
@@ -110,7 +112,7 @@ def _asking() -> Iterator[None]:
 
 
 class LocalPublicPages(PublicPages):
-    """Needs an application context."""
+    """All that is read here needs an application context."""
 
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -118,14 +120,14 @@ class LocalPublicPages(PublicPages):
         self._base = base_url(settings.public_url, settings.bind)
         self._clock = clock
         self._subscribing = Subscribing(settings, clock)
-        self._kept = rollups.KeptDays()
+        self._day_cache = rollups.KeptDays()
         self._settings = settings
         self._mails = False
 
     @property
     def channels(self) -> Sequence[str]:
         # While the database is away, the form is shown as it was.
-        with suppress(Unavailable), _reading():
+        with suppress(Unavailable), _in_snapshot():
             self._mails = can_mail(self._settings)
         return tuple(
             channel for channel in SUBSCRIBER_CHANNELS if channel != Channel.EMAIL or self._mails
@@ -135,7 +137,7 @@ class LocalPublicPages(PublicPages):
         written.connect(call, app)
 
     def addresses(self) -> Sequence[Address]:
-        with _reading():
+        with _in_snapshot():
             rows = db.session.execute(
                 select(
                     StatusPageRow.id,
@@ -154,7 +156,7 @@ class LocalPublicPages(PublicPages):
         return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
     def listed(self) -> Sequence[StatusPage]:
-        with _reading():
+        with _in_snapshot():
             rows = db.session.scalars(
                 select(StatusPageRow)
                 .where(StatusPageRow.visibility == Visibility.PUBLIC)
@@ -163,49 +165,49 @@ class LocalPublicPages(PublicPages):
             return [self._record(row) for row in rows]
 
     def page(self, id: int) -> PublicPage:
-        with _reading():
+        with _in_snapshot():
             now = self._clock()
             row = _page_row(id)
             today = now.astimezone(zone_of(row.zone)).date()
             days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
-            shown = _shown(id, now)
-            components = self._components(row, shown, days, now)
+            monitors = _page_monitors(id, now)
+            components = self._components(row, monitors, days, now)
             posts = _posts(id, _current(now))
             states = [
                 component.state
-                for component, monitor in zip(components, shown, strict=True)
+                for component, monitor in zip(components, monitors, strict=True)
                 if monitor.counts
             ]
             open_ = [post.state for post in posts if post.state in OPEN_STATES]
             return PublicPage(
-                page=self._record(row, shown, state=page_state(states, open_)),
+                page=self._record(row, monitors, state=page_state(states, open_)),
                 state=page_state(states, open_),
                 components=components,
                 posts=posts,
-                windows=windows_of(id, [monitor.id for monitor in shown], now, now + AHEAD),
+                windows=windows_of(id, [monitor.id for monitor in monitors], now, now + AHEAD),
                 made_at=now,
             )
 
     def month(self, id: int, year: int, month: int) -> PublicMonth:
-        with _reading():
+        with _in_snapshot():
             now = self._clock()
             row = _page_row(id)
             zone = zone_of(row.zone)
-            shown = _shown(id, now)
+            monitors = _page_monitors(id, now)
             first, following = date(year, month, 1), _next_month(year, month)
             start, end = _midnight(first, zone), _midnight(following, zone)
-            begin = min([row.created_at, *(monitor.created_at for monitor in shown)])
+            begin = min([row.created_at, *(monitor.created_at for monitor in monitors)])
             if end <= begin or start > now:
                 raise NotFound(N_("month"), f"{year:04}-{month:02}")
             days = [first + timedelta(days=n) for n in range((following - first).days)]
             past = [day for day in days if _midnight(day, zone) <= now]
-            ids = [monitor.id for monitor in shown]
+            ids = [monitor.id for monitor in monitors]
             windows = windows_of(id, ids, start, min(end, now))
             return PublicMonth(
-                page=self._record(row, shown),
+                page=self._record(row, monitors),
                 year=year,
                 month=month,
-                components=self._components(row, shown, past, now),
+                components=self._components(row, monitors, past, now),
                 incidents=_incidents(ids, start, end),
                 posts=_posts(id, _touching(start, end)),
                 windows=windows[::-1],
@@ -215,7 +217,7 @@ class LocalPublicPages(PublicPages):
             )
 
     def password_fits(self, id: int, password: str) -> bool:
-        with _asking():
+        with _bounded():
             hash_ = db.session.scalar(
                 select(StatusPageRow.password_hash).where(
                     StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
@@ -225,7 +227,7 @@ class LocalPublicPages(PublicPages):
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         began = monotonic()
-        with _asking():
+        with _bounded():
             self._subscribing.subscribe(id, channel, target, address=address)
         sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
@@ -234,22 +236,22 @@ class LocalPublicPages(PublicPages):
         return None if subscription is None else subscription.page_id
 
     def confirm(self, token: str) -> StatusPage:
-        with _asking():
+        with _bounded():
             return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        with _asking():
+        with _bounded():
             return self._subscribing.unsubscribe(token)
 
     def _record(
         self,
         row: StatusPageRow,
-        shown: Sequence[_Shown] = (),
+        monitors: Sequence[_PageMonitor] = (),
         state: PageState = PageState.UNKNOWN,
     ) -> StatusPage:
         """The page without what only its owner sees."""
         groups: dict[str, list[int]] = {}
-        for monitor in shown:
+        for monitor in monitors:
             if monitor.group is not None:
                 groups.setdefault(monitor.group, []).append(monitor.id)
         return StatusPage(
@@ -259,7 +261,7 @@ class LocalPublicPages(PublicPages):
             description=row.description,
             visibility=row.visibility,
             domain=row.domain,
-            monitors=tuple(monitor.id for monitor in shown),
+            monitors=tuple(monitor.id for monitor in monitors),
             groups=tuple(Group(name, tuple(ids)) for name, ids in groups.items()),
             show_urls=row.show_urls,
             show_response_times=row.show_response_times,
@@ -273,9 +275,13 @@ class LocalPublicPages(PublicPages):
         )
 
     def _components(
-        self, row: StatusPageRow, shown: Sequence[_Shown], days: Sequence[date], now: datetime
+        self,
+        row: StatusPageRow,
+        monitors: Sequence[_PageMonitor],
+        days: Sequence[date],
+        now: datetime,
     ) -> list[Component]:
-        figures = self._days([monitor.id for monitor in shown], days, zone_of(row.zone), now)
+        figures = self._days([monitor.id for monitor in monitors], days, zone_of(row.zone), now)
         return [
             Component(
                 id=monitor.id,
@@ -288,7 +294,7 @@ class LocalPublicPages(PublicPages):
                 uptime=figures[monitor.id][0],
                 days=figures[monitor.id][1],
             )
-            for monitor in shown
+            for monitor in monitors
         ]
 
     def _days(
@@ -296,32 +302,32 @@ class LocalPublicPages(PublicPages):
     ) -> dict[int, tuple[float | None, Sequence[PublicDay]]]:
         """The percentage over ``days``, and each of them, by monitor."""
         midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
-        read = self._kept.read(ids, days, midnights, now)
+        days_by_monitor = self._day_cache.read(ids, days, midnights, now)
         incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
         figures = {}
         for id in ids:
-            own = read[id]
-            up, down, *_others = map(sum, zip(*own.seconds, *own.since.values(), strict=True))
+            cached = days_by_monitor[id]
+            up, down, *_others = map(sum, zip(*cached.seconds, *cached.since.values(), strict=True))
             touched = _touched(midnights, incidents[id], to_ms(now))
-            figures[id] = percent(up, down), _public_days(days, own, touched)
+            figures[id] = percent(up, down), _public_days(days, cached, touched)
         return figures
 
 
-class _Shown:
+class _PageMonitor:
     """A monitor of a page, with more than the page shows."""
 
     __slots__ = (
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
     )  # fmt: skip
 
-    def __init__(self, row: Any, standing: CountedState) -> None:
+    def __init__(self, row: Any, counted: CountedState) -> None:
         self.id: int = row.id
         self.name: str = row.own_name or row.name
         self.group: str | None = row.group
         self.url: str = row.url
         self.created_at: datetime = row.created_at
         self.response_time: int | None = row.response_time
-        self.counts, self.state = standing.counts, standing.state
+        self.counts, self.state = counted.counts, counted.state
         self.since: datetime | None = {
             ComponentState.OUTAGE: row.started_at,
             ComponentState.DEGRADED: row.status_since,
@@ -330,10 +336,10 @@ class _Shown:
 
 
 def _page_row(id: int) -> StatusPageRow:
-    return found_row(db.session, StatusPageRow, "status page", id, anew=False)
+    return get_row(db.session, StatusPageRow, "status page", id, anew=False)
 
 
-_SHOWN = (
+_PAGE_MONITORS = (
     select(
         MonitorRow.id,
         MonitorRow.name,
@@ -376,9 +382,11 @@ _SHOWN = (
 )
 
 
-def _shown(page_id: int, now: datetime) -> list[_Shown]:
+def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
     """The monitors of a page, in its order."""
-    rows = db.session.execute(_SHOWN.where(StatusPageMonitorRow.status_page_id == page_id)).all()
+    rows = db.session.execute(
+        _PAGE_MONITORS.where(StatusPageMonitorRow.status_page_id == page_id)
+    ).all()
     windows = active_windows(now) if rows else []
     newest = latest.of_monitors([row.id for row in rows], now)
 
@@ -386,12 +394,12 @@ def _shown(page_id: int, now: datetime) -> list[_Shown]:
         own = [window for window in windows if applies_to(window, row.id, tags_of(row.tags))]
         return in_maintenance(now, own_window(row), own)
 
-    states = standings_of(rows, is_in_maintenance)
-    shown = [_Shown(row, states[row.id]) for row in rows]
-    for monitor in shown:
+    states = counted_states_of(rows, is_in_maintenance)
+    monitors = [_PageMonitor(row, states[row.id]) for row in rows]
+    for monitor in monitors:
         if monitor.id in newest:
             monitor.response_time = newest[monitor.id][1]
-    return shown
+    return monitors
 
 
 # --- Days -----------------------------------------------------------------------------------------
@@ -409,12 +417,12 @@ def _public_days(
     days: Sequence[date], own: rollups.Days, touched: Mapping[int, int]
 ) -> Sequence[PublicDay]:
     """The days as the public sees them. Mostly, only today is not cached."""
-    shown = list(own.shown)
+    public_days = list(own.shown)
     for n, seconds in own.since.items():
-        shown[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
+        public_days[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
     for n, incidents in touched.items():
-        shown[n] = replace(shown[n], incidents=incidents)
-    return shown
+        public_days[n] = replace(public_days[n], incidents=incidents)
+    return public_days
 
 
 def _touched(
@@ -468,6 +476,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
 
 
 def _current(now: datetime) -> Any:
+    """SQL condition: a post that the page shows at ``now``."""
     return or_(PostRow.state.not_in(ENDED_STATES), PostRow.updated_at > now - RECENT)
 
 
@@ -479,10 +488,10 @@ def _touching(start: datetime, end: datetime) -> Any:
     )
 
 
-def _posts(page_id: int, which: Any) -> list[Post]:
+def _posts(page_id: int, condition: Any) -> list[Post]:
     ids = db.session.scalars(
         select(PostRow.id)
-        .where(PostRow.status_page_id == page_id, which)
+        .where(PostRow.status_page_id == page_id, condition)
         .order_by(PostRow.created_at.desc(), PostRow.id.desc())
     ).all()
     return records_of_posts(ids)

@@ -43,7 +43,7 @@ from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import LocalPart, found_monitor, require_monitor
+from app.stores.local.part import LocalPart, get_monitor, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
@@ -223,7 +223,7 @@ class LocalChecks(LocalPart, base.Checks):
 
         password = fields.get("request_auth_password")
         if secrets_from is not None and password is None:
-            monitor = found_monitor(db.session, secrets_from)
+            monitor = get_monitor(db.session, secrets_from)
             if not is_elsewhere(monitor, fields):
                 password = monitor.request_auth_password
         spec = spec_of(fields, readable(password))

@@ -35,7 +35,7 @@ def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PageStatements:
     """The statements that find the ids on one page of a list. Building them takes longer than
     running them, so lists that are read often cache them.
     """
@@ -49,7 +49,7 @@ class Asking:
         self, total: int | None = None, values: Mapping[str, Any] | None = None
     ) -> tuple[list[int], int]:
         """The ids on the page, in order, and how many match in all; ``total``, if it is given.
-        ``values``: of the parameters.
+        ``values``: those of the parameters.
         """
         ids: list[int] = []
         if fits(self.offset):  # a larger offset would fail, and there is no row so far out
@@ -64,25 +64,25 @@ class Asking:
         return ids, db.session.execute(self.counted, values).scalar_one()
 
 
-def asking(
+def page_statements(
     matching: Select[Any],
     order: Sequence[Any],
     number: int,
     per_page: int,
     *,
-    together: bool = True,
-) -> Asking:
+    count_along: bool = True,
+) -> PageStatements:
     """For page ``number`` of the ids that ``matching`` selects. Without filters, counting is cheap:
-    then it is part of the same statement, unless ``together`` is false.
+    then it is part of the same statement, unless ``count_along`` is false.
 
     Only ids are ordered and counted; the caller then reads the rows of one page.
     """
     offset = (number - 1) * per_page
     counted = matching.with_only_columns(func.count(), maintain_column_froms=True)
     ids = matching
-    if together and matching.whereclause is None:
+    if count_along and matching.whereclause is None:
         ids = matching.add_columns(counted.correlate(None).scalar_subquery())
-    return Asking(
+    return PageStatements(
         ids.order_by(*order).limit(per_page).offset(offset),
         counted,
         offset,
@@ -94,4 +94,4 @@ def ids_of_page(
     matching: Select[Any], order: Sequence[Any], number: int, per_page: int
 ) -> tuple[list[int], int]:
     """The ids on one page, in order, and how many match in all."""
-    return asking(matching, order, number, per_page).read()
+    return page_statements(matching, order, number, per_page).read()

@@ -67,8 +67,10 @@ def during(windows: tuple[MaintenanceWindow, ...]) -> States:
     return States(windows)
 
 
-class _Part(NamedTuple):
-    """A part of the monitors in some states, in their order: ``limit`` from ``offset`` on."""
+class _Section(NamedTuple):
+    """Of the monitors in these states, in their order, ``limit`` from ``offset`` on. ``is_few``:
+    whether there are few.
+    """
 
     is_few: bool
     states: tuple[str, ...]
@@ -78,7 +80,7 @@ class _Part(NamedTuple):
 
 class States:
     """The states while these windows are on. ``matching``: selects the ids of the monitors that
-    filters find. ``at``: the parameters, with the time ``now``.
+    filters find. ``values``: those of the parameters, with the time ``now``.
     """
 
     def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
@@ -88,11 +90,11 @@ class States:
         self._counting = lru_cache(maxsize=16)(self._counted)
         self._ordering = lru_cache(maxsize=16)(self._ordered)
 
-    def counts(self, matching: Select[Any], at: Mapping[str, Any]) -> dict[str, int]:
+    def counts(self, matching: Select[Any], values: Mapping[str, Any]) -> dict[str, int]:
         """How many monitors the filters find in each state. Those that are up are the rest, in the
         same statement, so that a change between two cannot make it wrong.
         """
-        rows = db.session.execute(self._counting(matching), at)
+        rows = db.session.execute(self._counting(matching), values)
         counts = dict.fromkeys(map(str, MonitorStatus), 0)
         for name, count in rows:  # in any order, says SQL of a union
             counts[name if name in counts else MonitorStatus.UNKNOWN] += count
@@ -108,69 +110,69 @@ class States:
             not_up.with_only_columns(self._status, func.count()).group_by(self._status),
         )
 
-    def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
+    def in_state(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
         """The matching monitors in ``state``. ``is_few``: few are expected."""
-        matching = joined(matching).where(self._is(state))
-        return self._few(matching) if is_few and state != MonitorStatus.UP else matching
+        matching = joined(matching).where(self._has_state(state))
+        return self._only_not_up(matching) if is_few and state != MonitorStatus.UP else matching
 
     def ids_in_order(
         self,
         matching: Select[Any],
         query: MonitorQuery,
         counts: Mapping[str, int],
-        at: Mapping[str, Any],
+        values: Mapping[str, Any],
     ) -> tuple[list[int], int]:
         """The ids on one page of a list in the order of states, by name within a state, and how
         many match in all.
 
-        A part for each state with many monitors, which follows the index of names and stops early:
-        sorting all by state would take as long as the rest of the page. States with few share a
-        part, because to find the last of them, each would read all monitors.
+        A section for each state with many monitors, which follows the index of names and stops
+        early: sorting all by state would take as long as the rest of the page. States with few
+        share a section: to find the last of them, each would read all monitors.
         """
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
         wanted = [state for state in states if query.state in (None, "", state)]
         start = (query.page - 1) * query.per_page
-        parts, before = [], 0
+        sections, before = [], 0
         for is_few, group in _groups(wanted, counts):
             count = sum(counts.get(state, 0) for state in group)
             first, last = max(start, before), min(start + query.per_page, before + count)
             if first < last:
-                parts.append(_Part(is_few, tuple(group), first - before, last - first))
+                sections.append(_Section(is_few, tuple(group), first - before, last - first))
             before += count
-        if not parts:
+        if not sections:
             return [], before
-        rows = db.session.execute(self._ordering(matching, states, tuple(parts)), at)
+        rows = db.session.execute(self._ordering(matching, states, tuple(sections)), values)
         return [row.id for row in rows], before
 
     def _ordered(
-        self, matching: Select[Any], states: Sequence[str], parts: Sequence[_Part]
+        self, matching: Select[Any], states: Sequence[str], sections: Sequence[_Section]
     ) -> Select[Any]:
         position = self._position(states)
         selected = []
-        for part in parts:
+        for section in sections:
             statement = joined(matching).add_columns(
                 position.label("position"), MonitorRow.name_folded
             )
             statement = statement.where(
-                position.in_([states.index(state) for state in part.states])
+                position.in_([states.index(state) for state in section.states])
             )
-            if part.is_few and MonitorStatus.UP not in part.states:
-                statement = self._few(statement)
-            order = [*([position] if part.is_few else []), MonitorRow.name_folded, MonitorRow.id]
-            selected.append(statement.order_by(*order).offset(part.offset).limit(part.limit))
-        together = union_all(*(select(part.subquery()) for part in selected)).subquery()
-        return select(together.c.id).order_by(
-            together.c.position, together.c.name_folded, together.c.id
+            if section.is_few and MonitorStatus.UP not in section.states:
+                statement = self._only_not_up(statement)
+            order = [*([position] if section.is_few else []), MonitorRow.name_folded, MonitorRow.id]
+            selected.append(statement.order_by(*order).offset(section.offset).limit(section.limit))
+        combined = union_all(*(select(section.subquery()) for section in selected)).subquery()
+        return select(combined.c.id).order_by(
+            combined.c.position, combined.c.name_folded, combined.c.id
         )
 
-    def _few(self, matching: Select[Any]) -> Select[Any]:
+    def _only_not_up(self, matching: Select[Any]) -> Select[Any]:
         return matching.where(_MONITOR.c.id.in_(self._not_up))
 
-    def _is(self, state: str) -> ColumnElement[bool]:
+    def _has_state(self, state: str) -> ColumnElement[bool]:
         """An unreadable verdict counts as unknown: no list may lose a monitor."""
         if state != MonitorStatus.UNKNOWN:
             return self._status == state
-        return self._status.not_in([other.value for other in MonitorStatus if other != state])
+        return self._status.not_in([value.value for value in MonitorStatus if value != state])
 
     def _position(self, states: Sequence[str]) -> ColumnElement[int]:
         """The position of a monitor's state in ``states``; an unreadable one counts as unknown."""
@@ -189,5 +191,5 @@ def _groups(
     """Neighbours with few monitors together, any other state alone; and whether it has few."""
     few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
     for _few, group in groupby(states, lambda state: state in few or state):
-        together = [*group]
-        yield together[0] in few, together
+        neighbours = [*group]
+        yield neighbours[0] in few, neighbours

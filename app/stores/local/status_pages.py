@@ -32,7 +32,7 @@ from app.stores.base import Fields
 from app.stores.local import page_members
 from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
-from app.stores.local.part import Rows, locked_row
+from app.stores.local.part import Rows, lock_row
 from app.stores.local.search import fits
 from app.stores.mail import base_here
 
@@ -172,7 +172,7 @@ def locked_page(session: DbSession, id: int) -> StatusPageRow:
     """The page, locked until the transaction ends: who changes it, its members or its posts takes
     turns. Raises NotFound.
     """
-    return locked_row(session, StatusPageRow, "status page", id, key_share=True)
+    return lock_row(session, StatusPageRow, "status page", id, key_share=True)
 
 
 def link_of(page: StatusPageRow, base_url: str) -> str:

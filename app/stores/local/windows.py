@@ -27,8 +27,8 @@ from app.stores.local.cancelling import (
     pages_of,
     pages_of_window,
 )
-from app.stores.local.part import LocalPart, found_row
-from app.stores.local.search import Asking, asking, fits
+from app.stores.local.part import LocalPart, get_row
+from app.stores.local.search import PageStatements, fits, page_statements
 
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
 _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
@@ -37,7 +37,7 @@ _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
-        ids, total = _asking(query.page, query.per_page).read()
+        ids, total = _statements(query.page, query.per_page).read()
         statement = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
         rows = db.session.scalars(statement.order_by(*_ORDER)).all() if ids else ()
         return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
@@ -82,8 +82,8 @@ class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
 
 
 @lru_cache(maxsize=16)  # each page of a monitor asks for the first page
-def _asking(page: int, per_page: int) -> Asking:
-    return asking(select(MaintenanceWindowRow.id), _ORDER, page, per_page)
+def _statements(page: int, per_page: int) -> PageStatements:
+    return page_statements(select(MaintenanceWindowRow.id), _ORDER, page, per_page)
 
 
 def _columns(fields: Fields) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnEleme
 
 
 def _row(session: DbSession, id: int) -> MaintenanceWindowRow:
-    return found_row(session, MaintenanceWindowRow, "maintenance window", id, anew=False)
+    return get_row(session, MaintenanceWindowRow, "maintenance window", id, anew=False)
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:
