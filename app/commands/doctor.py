@@ -256,7 +256,7 @@ def _processes(subject: Subject, part: str) -> Statements:
     if subject.settings.store != "local":
         return
     # A missing part is no fault where there is nothing to check.
-    fault = Fault if health.monitors_wait() else str
+    fault = Fault if health.has_monitors() else str
     now = datetime.now(UTC)
     signs = heartbeats.signs_of(part, now)
     last = (

@@ -133,9 +133,9 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
                 raise WakefulError(sentence) from fault
             if created.problem:
                 problems.append((row, created))
-            made += created.made
+            made += created.stored
     for row, created in problems:
-        word = _("created") if created.made else _("not created")
+        word = _("created") if created.stored else _("not created")
         click.echo(f"{word}  {_position(row)}: {created.problem}")
     return made, len(chosen) - made
 

@@ -109,12 +109,12 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
                 return Health((sentence,), readable=False)
             signs = heartbeats.signs_of(heartbeats.CHECKER, now)
             senders = heartbeats.signs_of(heartbeats.WORKER, now)
-            waits = checks and monitors_wait()
-            alerts = checks and monitors_wait(MonitorRow.alerts.is_not(None))
+            watched = checks and has_monitors()
+            alerting = checks and has_monitors(MonitorRow.alerts.is_not(None))
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             idle = idle_places(now, alone) if checks else []
-            broken = _unreadable() if checks and count_unreadable else 0
+            unreadable_values = _count_unreadable() if checks and count_unreadable else 0
             # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
@@ -127,9 +127,9 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         return Health((*([stuck] if stuck else ()), *away), idle=silent)
     sentences = []
     # This is a fault too if none has ever run, or its heartbeat was so old that it was deleted.
-    if signs.silent and (signs.ever or waits):
+    if signs.silent and (signs.ever or watched):
         sentences.append(_(CHECKER_SILENT))
-    if senders.silent and (senders.ever or alerts):
+    if senders.silent and (senders.ever or alerting):
         sentences.append(_(WORKER_SILENT))
     checked = signs.checked_at
     if late:
@@ -142,7 +142,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         checked,
         _age(now, checked),
         _age(now, signs.at),
-        unreadable=broken,
+        unreadable=unreadable_values,
         left_alone=sum(place.monitors for place in alone),
         idle=tuple(idle),
     )
@@ -150,15 +150,15 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A place in which nobody has checked some or all monitors for a while."""
+    """A place in which nobody has checked some monitors for a while; ``no_checker``: nor any."""
 
     name: str
     monitors: int
-    all: bool
+    no_checker: bool
 
     def __str__(self) -> str:
         count = f"{self.monitors:,}"
-        if self.all:
+        if self.no_checker:
             return _n(
                 "No checker runs in the place %(name)s, from where %(num)s monitor should be"
                 " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
@@ -184,7 +184,7 @@ def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
     that are ``alone``: of these the missing checker is the cause.
     """
     names = {place.name for place in alone}
-    return [_idle(place) for place in places.idle(now) if place.name not in names]
+    return [_idle_sentence(place) for place in places.idle(now) if place.name not in names]
 
 
 def unable_places(now: datetime) -> list[str]:
@@ -193,10 +193,10 @@ def unable_places(now: datetime) -> list[str]:
     """
     unable = [place for place in places.idle(now) if not place.silent]
     names = {place.name for place in left_alone(now)} if unable else set()
-    return [_idle(place) for place in unable if place.name not in names]
+    return [_idle_sentence(place) for place in unable if place.name not in names]
 
 
-def _idle(place: places.Idle) -> str:
+def _idle_sentence(place: places.Idle) -> str:
     count = f"{place.monitors:,}"
     if not place.silent:  # without the cause: everybody may read /readyz, and it has addresses
         return _n(
@@ -261,9 +261,11 @@ def left_alone(now: datetime) -> list[LeftAlone]:
     ]
 
 
-def monitors_wait(*among: ColumnElement[bool]) -> bool:
+def has_monitors(*conditions: ColumnElement[bool]) -> bool:
     """Whether a monitor that is not paused fits these conditions."""
-    return bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False), *among))))
+    return bool(
+        db.session.scalar(select(exists().where(MonitorRow.paused.is_(False), *conditions)))
+    )
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:
@@ -275,7 +277,7 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
     return max(late_checks(now).values(), default=0.0) > CHECKS_LATE_AFTER.total_seconds()
 
 
-def _unreadable() -> int:
+def _count_unreadable() -> int:
     """How many values cannot be read. Counting reads them all, so the result is cached."""
     cache: TTLCache[str, int] = current_app.extensions.setdefault(
         _CACHE, TTLCache(1, COUNTED_EVERY)

@@ -20,9 +20,9 @@ from app.stores import same_url
 from app.stores.base import Extent, Store
 
 # More than any list has; a remote store looks at its first pages alone.
-MOST_KNOWN = 20_000
+MOST_COMPARED = 20_000
 PAGE = 100
-SHARED = 3  # rows with the same sentence
+SHARED_BY = 3  # rows with the same sentence, from which on it is listed once
 MOST_SINGLE = 20  # monitors that are asked for one by one
 
 
@@ -67,7 +67,7 @@ def notes(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     rows name the numbers: fifty entries with nine equal sentences are read by nobody.
     """
     uses = Counter(sentence for row in rows for sentence in dict.fromkeys(row.judged.sentences))
-    return {sentence: count for sentence, count in uses.items() if count >= SHARED}
+    return {sentence: count for sentence, count in uses.items() if count >= SHARED_BY}
 
 
 def alert_nobody(count: int, *, contacts: bool = True) -> str:
@@ -92,9 +92,9 @@ STILL_RUNS = N_("It was created, but could not be paused.")
 
 
 class Created(NamedTuple):
-    """``problem``: a sentence, also about a monitor that was made."""
+    """Whether a monitor was stored. ``problem``: a sentence, also about one that was."""
 
-    made: bool
+    stored: bool
     problem: str = ""
 
 
@@ -114,14 +114,14 @@ class Importer:
         self.store, self.shared = store, shared
         self.own_fields = store.extent > Extent.BARE
         self.contacts = store.extent == Extent.WHOLE
-        self._of_file = contacts or {}
+        self._file_contacts = contacts or {}
         self.new_contacts: dict[str, Sequence[Pair]] = {}
-        self._made: set[str] = set()
+        self._stored_contacts: set[str] = set()
         self.compared = 0  # stored monitors that a dry run looked at
         self.context = FormContext(
             now=store.now(),
             telegram_token_set=telegram_token_set,
-            contact_exists=self._contact_known if self.contacts else None,
+            contact_exists=self._contact_exists if self.contacts else None,
             bare=not self.own_fields,
         )
 
@@ -130,7 +130,7 @@ class Importer:
         """The names of all contacts, read once: a remote store sends a request each time."""
         return frozenset(name.casefold() for name in self.store.contacts.names())
 
-    def _contact_known(self, value: str) -> bool:
+    def _contact_exists(self, value: str) -> bool:
         name = value.strip()
         if name in self.new_contacts or name.casefold() in self._names:
             return True
@@ -138,13 +138,13 @@ class Importer:
         return is_id and self.store.contacts.exists(name)
 
     @cached_property
-    def _names_here(self) -> Mapping[str, str]:
+    def _contact_names(self) -> Mapping[str, str]:
         """The stored name of each contact of the file. A stored contact with the same channels is
         used. One with the same name alone is another contact, so the new one gets a number.
         """
-        return {name: self._name_here(name, rows) for name, rows in self._of_file.items()}
+        return {name: self._contact_name(name, rows) for name, rows in self._file_contacts.items()}
 
-    def _name_here(self, name: str, channels: Sequence[Pair]) -> str:
+    def _contact_name(self, name: str, channels: Sequence[Pair]) -> str:
         for number in range(1, 100):
             free = f"{name} {number}" if number > 1 else name
             if free in self.new_contacts:
@@ -157,24 +157,24 @@ class Importer:
                 return free
         return name
 
-    def _here(self, candidate: Candidate) -> Candidate:
+    def _with_stored_contacts(self, candidate: Candidate) -> Candidate:
         """The candidate with the stored names of its contacts, or with their channels if the store
         has no contacts.
         """
         rows: list[Pair] = []
         for row in candidate.fields.get("alerts", ()):
-            if row.key != CONTACT or row.value not in self._of_file:
+            if row.key != CONTACT or row.value not in self._file_contacts:
                 rows.append(row)
             elif self.contacts:
-                rows.append(Pair(CONTACT, self._names_here[row.value]))
+                rows.append(Pair(CONTACT, self._contact_names[row.value]))
             else:
-                rows += self._of_file[row.value]
+                rows += self._file_contacts[row.value]
         alerts = {"alerts": tuple(dict.fromkeys(rows))} if rows else {}
         return replace(candidate, fields={**candidate.fields, **alerts})
 
     def judge(self, candidate: Candidate) -> Judged:
         return judge_one(
-            self._here(candidate),
+            self._with_stored_contacts(candidate),
             self.shared,
             self.context,
             own_fields=self.own_fields,
@@ -188,11 +188,11 @@ class Importer:
         watched: dict[str, list[Monitor]] = {}
         for monitor in self._stored(addresses) if addresses else ():
             watched.setdefault(same_url.address(monitor.url), []).append(monitor)
-        return _with_twins(judged, watched)
+        return _rows_of(judged, watched)
 
     def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
         """The monitors of these addresses."""
-        refs = self.store.monitors.refs(limit=MOST_KNOWN)
+        refs = self.store.monitors.refs(limit=MOST_COMPARED)
         self.compared = len(refs)
         ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
         monitors: list[Monitor] = []
@@ -201,7 +201,7 @@ class Importer:
                 with suppress(NotFound):  # deleted since
                     monitors.append(self.store.monitors.get(id))
             return monitors
-        for number in range(1, MOST_KNOWN // PAGE + 1):
+        for number in range(1, MOST_COMPARED // PAGE + 1):
             query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
             page = self.store.monitors.list(query)
             monitors += [monitor for monitor in page.items if monitor.id in ids]
@@ -218,10 +218,13 @@ class Importer:
         id = self._id_of(judged) if unsure else None
         try:
             for row in judged.fields.get("alerts") or ():
-                if row.key == CONTACT and row.value in self.new_contacts.keys() - self._made:
+                if (
+                    row.key == CONTACT
+                    and row.value in self.new_contacts.keys() - self._stored_contacts
+                ):
                     channels = tuple(self.new_contacts[row.value])
                     self.store.contacts.create({"name": row.value, "channels": channels})
-                    self._made.add(row.value)
+                    self._stored_contacts.add(row.value)
             if id is None:
                 id = self.store.monitors.create(judged.fields).id
         except Invalid as fault:
@@ -232,8 +235,8 @@ class Importer:
         return Created(True, self._pause(id) if judged.candidate.paused else "")
 
     def _id_of(self, judged: Judged) -> int | None:
-        there = self.store.monitors.watching(judged.url)
-        return next((monitor.id for monitor in there if monitor.name == judged.name), None)
+        monitors = self.store.monitors.watching(judged.url)
+        return next((monitor.id for monitor in monitors if monitor.name == judged.name), None)
 
     def _pause(self, id: int) -> str:
         try:
@@ -243,9 +246,7 @@ class Importer:
         return ""
 
 
-def _with_twins(
-    judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]
-) -> list[ImportRow]:
+def _rows_of(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]) -> list[ImportRow]:
     rows: list[ImportRow] = []
     earlier: dict[tuple[Any, ...], str] = {}
     for entry in judged:
@@ -253,10 +254,10 @@ def _with_twins(
             rows.append(ImportRow(entry))
             continue
         address = same_url.address(entry.url)
-        same = (there for there in watched.get(address, ()) if _is_there(there, entry.fields))
+        twins = (monitor for monitor in watched.get(address, ()) if _is_twin(monitor, entry.fields))
         check = (address, *_check_of(entry.fields), *_headers_of(entry.fields))
         rows.append(
-            ImportRow(entry, next((there.name for there in same), ""), earlier.get(check, ""))
+            ImportRow(entry, next((monitor.name for monitor in twins), ""), earlier.get(check, ""))
         )
         earlier.setdefault(check, entry.candidate.position)
     return rows
@@ -281,15 +282,15 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return sorted((row.key.lower(), row.value) for row in rows)
 
 
-def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
-    """Whether a stored monitor of this URL makes the check, or has its name. What a server masks or
-    leaves out counts as the same: a second monitor alerts twice.
+def _is_twin(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
+    """Whether a stored monitor of this URL makes the check of ``fields``, or has its name. What a
+    server masks or leaves out counts as the same: a second monitor alerts twice.
     """
     if monitor.name == fields["name"]:
         return True
     stored = {name: getattr(monitor, name, None) for name in (*_CHECK, "request_headers")}
-    for name, here, there in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
-        if here != there and there != mask(here) and name not in monitor.unreadable:
+    for name, new, old in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
+        if new != old and old != mask(new) and name not in monitor.unreadable:
             return False
     headers, stored_headers = _headers_of(fields), _headers_of(stored)
     return "request_headers" in monitor.unreadable or (

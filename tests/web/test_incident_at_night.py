@@ -68,8 +68,8 @@ def test_no_line_is_drawn_across_an_outage(app):
     down, unknown = result(0, None, Verdict.DOWN), result(-5, None, Verdict.UNKNOWN)
     results = [result(-10, 100), result(-5, 120), down, result(5, 90), result(10, 95)]
     with app.test_request_context():
-        drawn = hour.drawn(incident(), results, *HOUR)
-        other = hour.drawn(incident(), [result(-10, 100), unknown, down], *HOUR)
+        drawn = hour.draw(incident(), results, *HOUR)
+        other = hour.draw(incident(), [result(-10, 100), unknown, down], *HOUR)
     assert (len(other.good), len(other.failed), len(other.unknown)) == (1, 1, 1)
     assert other.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
     assert [style for style, _path in drawn.lines] == ["average"] * 2
@@ -84,7 +84,7 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
     from_oslo = [replace(result(minute, 300), location="oslo") for minute in (-10, -5)]
     results = [result(-10, 100), from_oslo[0], result(-5, 100), from_oslo[1]]
     with app.test_request_context():
-        drawn = hour.drawn(incident(), results, *HOUR)
+        drawn = hour.draw(incident(), results, *HOUR)
     assert [style for style, _path in drawn.lines] == ["place-0", "place-1"]
     assert [one.style for one in drawn.good] == ["place-0", "place-1"] * 2
     assert drawn.places == [("place-0", "default"), ("place-1", "oslo")]

@@ -58,7 +58,7 @@ class HourChart:
 
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
-    """From when to when: half an hour on each side of the start, or the last hour if that half
+    """The time of the chart: half an hour on each side of the start, or the last hour if that half
     hour is not over yet. Up to a full minute: otherwise the page would change with each second, and
     be sent again each time that it refreshes.
     """
@@ -69,7 +69,7 @@ def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
     return end - SPAN, end
 
 
-def of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
+def chart_of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
     """The hour of an incident, with those of the ``markers`` that are in it; None without results,
     which are kept for a while only.
     """
@@ -77,10 +77,10 @@ def of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
         return None
     begin, end = around(incident, times.now())
     results = list(_results(incident.monitor_id, begin, end))
-    return drawn(incident, results, begin, end, markers) if results else None
+    return draw(incident, results, begin, end, markers) if results else None
 
 
-def drawn(
+def draw(
     incident: Incident,
     results: Sequence[Result],
     begin: datetime,
@@ -88,7 +88,7 @@ def drawn(
     markers: Sequence[Marker] = (),
 ) -> HourChart:
     """``results``: between ``begin`` and ``end``, oldest first."""
-    scale = _Scale(begin, charts.nice_top(max(_took(results), default=0)))
+    scale = _Scale(begin, charts.nice_top(max(_response_times(results), default=0)))
     good = [result for result in results if result.is_good and result.response_time is not None]
     failed = [result for result in results if result.verdict is Verdict.DOWN]
     unknown = [result for result in results if result.verdict is Verdict.UNKNOWN]
@@ -102,18 +102,18 @@ def drawn(
     last = min(end, incident.ended_at or end)
     left = scale.x(first)
     return HourChart(
-        label=" ".join([label, *map(_of_place, _by_place(results))]) if several else label,
+        label=" ".join([label, *map(_place_sentence, _by_place(results))]) if several else label,
         lines=[
             (styles[place], charts.path(run))
             for place, run in _runs(results, scale)
             if len(run) > 1
         ],
         good=[
-            replace(scale.dot(result, titles.of(result)), style=styles[result.location])
+            replace(scale.dot(result, titles.title(result)), style=styles[result.location])
             for result in good
         ],
-        failed=[scale.dot(result, titles.of(result)) for result in failed],
-        unknown=[scale.dot(result, titles.of(result)) for result in unknown],
+        failed=[scale.dot(result, titles.title(result)) for result in failed],
+        unknown=[scale.dot(result, titles.title(result)) for result in unknown],
         incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
         x_ticks=[
             charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
@@ -150,7 +150,7 @@ class _Scale:
         return Dot(self.x(result.checked_at), self.y(height or 0), title)
 
 
-def _took(results: Iterable[Result]) -> Iterator[int]:
+def _response_times(results: Iterable[Result]) -> Iterator[int]:
     return (
         result.response_time
         for result in results
@@ -164,15 +164,15 @@ def _by_place(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]
         yield places.title(name), [result for result in results if result.location == name]
 
 
-def _of_place(place: tuple[str, Sequence[Result]]) -> str:
+def _place_sentence(place: tuple[str, Sequence[Result]]) -> str:
     """What the chart shows of one of several places, in words."""
     title, results = place
     failed = sum(result.verdict is Verdict.DOWN for result in results)
     figures = _(
         "%(place)s: %(count)s, %(failed)s failed", place=title, count=len(results), failed=failed
     )
-    if took := list(_took(results)):
-        average = charts.milliseconds(sum(took) / len(took))
+    if measured := list(_response_times(results)):
+        average = charts.milliseconds(sum(measured) / len(measured))
         return _("%(figures)s, %(average)s on average.", figures=figures, average=average)
     return f"{figures}."
 
@@ -202,9 +202,9 @@ class _Titles:
 
     several: bool
 
-    def of(self, result: Result) -> str:
-        at = times.clock(result.checked_at)
-        start = f"{at}, {places.title(result.location)}" if self.several else at
+    def title(self, result: Result) -> str:
+        clock = times.clock(result.checked_at)
+        start = f"{clock}, {places.title(result.location)}" if self.several else clock
         if result.is_good:
             return f"{start}: {charts.milliseconds(result.response_time or 0)}"
         return f"{start}: {result.cause or result.verdict}"
@@ -218,7 +218,7 @@ def _label(
     begin: datetime,
     end: datetime,
 ) -> str:
-    measured = list(_took(good))
+    measured = list(_response_times(good))
     figures = {
         "start": times.clock(begin),
         "end": times.clock(end),
@@ -244,9 +244,9 @@ def _label(
 def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
     """Oldest first; none where another server no longer has the monitor."""
     results: list[Result] = []
-    to = end + timedelta(seconds=1)
+    until = end + timedelta(seconds=1)
     for number in range(1, PAGES + 1):
-        query = ResultQuery(monitor_id, from_=begin, to=to, per_page=PER_PAGE, page=number)
+        query = ResultQuery(monitor_id, from_=begin, to=until, per_page=PER_PAGE, page=number)
         try:
             page = current_store().results.list(query)
         except NotFound:

@@ -38,7 +38,7 @@ class MonitorListRow:
     warnings: list[str]
 
 
-def of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
+def rows_of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
     """``monitors`` must have been read with their ``hours``."""
     lately = _("The last 24 hours")
     return [_row(monitor, lately) for monitor in monitors]

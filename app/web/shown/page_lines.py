@@ -25,7 +25,7 @@ from app.stores import current_store
 Form = MultiDict[str, str]
 
 LINE, OWN, GROUP, KNOWN, URL = "line", "own", "group", "known", "url"
-OURS = (LINE, "monitors", "names", "groups")
+LINE_FIELDS = (LINE, "monitors", "names", "groups")
 # A page with more is refused; the form shows a little more than that, so that it can be put right.
 MOST_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 
@@ -53,11 +53,11 @@ def of_page(page: StatusPage, refs: Mapping[int, MonitorRef]) -> list[Line]:
     """The lines of a stored page. ``refs``: its monitors by their ids."""
     names = {named.key: named.value for named in page.names}
     grouped = {id for group in page.groups for id in group.monitors}
-    made = [_monitor(id, names, refs) for id in page.monitors if id not in grouped]
+    lines = [_monitor(id, names, refs) for id in page.monitors if id not in grouped]
     for number, group in enumerate(page.groups, 1):
-        made.append(Line(f"g{number}", group.name, 0))
-        made += [_monitor(id, names, refs) for id in group.monitors]
-    return _indexed(made)
+        lines.append(Line(f"g{number}", group.name, 0))
+        lines += [_monitor(id, names, refs) for id in group.monitors]
+    return _indexed(lines)
 
 
 def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
@@ -79,7 +79,7 @@ def fields(lines: Sequence[Line], form: Form) -> Form:
     pairs = [
         (name, value)
         for name, value in form.items(multi=True)
-        if name.partition("[")[0] not in OURS
+        if name.partition("[")[0] not in LINE_FIELDS
     ]
     group = ""
     for line in lines:

@@ -21,7 +21,7 @@ class Planned:
     """A window, and the occurrence of it that is on, or the next; without ``start`` it is over."""
 
     window: MaintenanceWindow
-    on: bool
+    is_on: bool
     start: datetime | None = None
     end: datetime | None = None
 
@@ -30,7 +30,7 @@ class Planned:
         """What is on first, then what comes next, then what is over, the latest first."""
         if self.start is None:
             return True, True, -self.window.start_at.timestamp()
-        return False, not self.on, self.start.timestamp()
+        return False, not self.is_on, self.start.timestamp()
 
 
 def newest() -> tuple[list[MaintenanceWindow], bool]:
@@ -44,7 +44,7 @@ def newest() -> tuple[list[MaintenanceWindow], bool]:
     return windows, True
 
 
-def of(window: MaintenanceWindow) -> Planned:
+def planned_of(window: MaintenanceWindow) -> Planned:
     now = times.now()
     spans = recurrence.next_occurrences(window, 1, now)
     if not spans:
@@ -54,13 +54,13 @@ def of(window: MaintenanceWindow) -> Planned:
 
 def coming(windows: Iterable[MaintenanceWindow], most: int) -> list[Planned]:
     """What is on and what comes next, in this order."""
-    planned = (of(window) for window in windows)
+    planned = (planned_of(window) for window in windows)
     return sorted((item for item in planned if item.start), key=lambda item: item.order)[:most]
 
 
 def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
     """The shared windows of a monitor, by its tags too, that are on or come next."""
-    windows = _beside()
+    windows = _newest_if_any()
     applying = (
         window for window in windows if recurrence.applies_to(window, monitor.id, monitor.tags)
     )
@@ -69,10 +69,10 @@ def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
 
 def soon(most: int) -> list[Planned]:
     """What is on or comes next, of all windows."""
-    return coming(_beside(), most)
+    return coming(_newest_if_any(), most)
 
 
-def _beside() -> list[MaintenanceWindow]:
+def _newest_if_any() -> list[MaintenanceWindow]:
     """The windows for a page that is about something else: it does without them where the server
     has none, or does not answer.
     """

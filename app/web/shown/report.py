@@ -71,11 +71,11 @@ class Report:
         return f"availability-{self.month}"
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return self.month.span()[0] < times.now()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.month.span()[1] <= times.now()
 
     def strip(self, id: int) -> Strip | None:
@@ -95,35 +95,35 @@ class Report:
     def incidents(self) -> list[Incident]:
         """The incidents that count, in the order of their start."""
         ids = {monitor.id for monitor in self.monitors}
-        only = next(iter(ids)) if len(ids) == 1 else None
+        monitor_id = next(iter(ids)) if len(ids) == 1 else None
         start, end = self.month.span()
-        overlaps = current_store().incidents.overlapping(start, end, only)
-        mine = [
+        overlaps = current_store().incidents.overlapping(start, end, monitor_id)
+        counted = [
             incident
             for incident in overlaps
             if incident.monitor_id in ids and incident.classification is None
         ]
-        return mine[::-1]
+        return counted[::-1]
 
 
-def asked() -> Report:
+def requested() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
     servers.refuse_bare()
     current = months.month_of(times.now())
     chosen, tag = _chosen(), _tag()
     monitors, cut = _monitors(chosen, tag)
 
-    def of(month: Month) -> Report:
+    def report_of(month: Month) -> Report:
         start, end = month.span()
         ids = [monitor.id for monitor in monitors]
         figures = current_store().results.report(ids, start, end, days=True)
         return Report(month, chosen, tag, monitors, figures, cut)
 
     if request.args.get("month"):
-        return of(months.read(request.args["month"], current))
-    last = of(current.plus(-1) or current)
+        return report_of(months.read(request.args["month"], current))
+    last_month = report_of(current.plus(-1) or current)
     # A new installation has nothing to say about last month.
-    return last if last.total["checks"] else of(current)
+    return last_month if last_month.total["checks"] else report_of(current)
 
 
 def _chosen() -> list[int]:

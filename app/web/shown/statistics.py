@@ -56,9 +56,11 @@ DAY_WORDS = {
 }
 
 
-def of(monitor: Monitor) -> dict[str, Any]:
-    """What the address asks for: ``range``, or ``from`` and ``to``; ``phases``. Raises Invalid."""
-    zoomed = zoom.asked()
+def context_of(monitor: Monitor) -> dict[str, Any]:
+    """The variables of the monitor's page. The address has ``range``, or ``from`` and ``to``, and
+    ``phases``. Raises Invalid.
+    """
+    zoomed = zoom.requested()
     chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
     if chosen and chosen not in RANGES:
         raise Invalid({"range": [one_of(RANGES)]})
@@ -100,7 +102,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
     return context | {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
-        "drawn": drawn(monitor, statistics, incidents.items),
+        "drawn": draw(monitor, statistics, incidents.items),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, days),
         "days_in_words": monitor_rows.in_words(days, _("The last %(days)s days", days=BAR_DAYS)),
@@ -133,7 +135,7 @@ def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
     return incidents.items[-1].started_at > start
 
 
-def drawn(
+def draw(
     monitor: Monitor, statistics: Mapping[str, Any], incidents: Sequence[Incident]
 ) -> dict[str, Any]:
     """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro

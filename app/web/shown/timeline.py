@@ -101,21 +101,21 @@ def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
 
 
 def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
-    again: Sequence[Mapping[str, Any]] = (incident.evidence or {}).get("confirming") or ()
-    for check in again:
+    rechecks: Sequence[Mapping[str, Any]] = (incident.evidence or {}).get("confirming") or ()
+    for check in rechecks:
         at, cause = times.moment(str(check.get("checked_at"))), check.get("cause")
         if at is not None:
             yield at, cause
 
 
 def _gaps(incident: Incident) -> Iterator[TimelineStep]:
-    for since, to in incident.unwatched:
+    for since, until in incident.unwatched:
         note = _(
             "From %(start)s to %(end)s. What happened in between is not known.",
             start=times.exact(since),
-            end=times.exact(to),
+            end=times.exact(until),
         )
-        silent = incident.ending == Ending.SILENCE and to == incident.ended_at
+        silent = incident.ending == Ending.SILENCE and until == incident.ended_at
         title = _(NOT_HEARD) if silent else _("No checks ran")
         yield TimelineStep(since, GAP, title, "unknown", "unknown", note)
 
@@ -138,7 +138,7 @@ def _remarks(incident: Incident) -> Iterator[TimelineStep]:
         yield TimelineStep(at, PERSON, title, "edit", text=remark.text)
 
 
-GOES: dict[str, str] = {
+DELIVERY_NOTES: dict[str, str] = {
     DeliveryStatus.PENDING: N_("Not yet delivered to %(target)s"),
     DeliveryStatus.DELIVERED: N_("Delivered to %(target)s"),
     DeliveryStatus.FAILED: N_("Not delivered to %(target)s"),
@@ -152,8 +152,8 @@ def _delivery(delivery: Delivery) -> TimelineStep | None:
         return None
     event = _(looks.EVENTS.get(delivery.event, delivery.event))  # type: ignore[call-overload]
     look = looks.look_of(looks.DELIVERY, delivery.status)
-    if goes := GOES.get(delivery.status):
-        note = _(goes, target=delivery.target)
+    if sentence := DELIVERY_NOTES.get(delivery.status):
+        note = _(sentence, target=delivery.target)
     else:  # another server's status, as it calls it
         note = f"{look.word}: {delivery.target}"
     if delivery.contacts:

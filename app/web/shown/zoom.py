@@ -82,7 +82,7 @@ def form() -> SpanForm:
     return span
 
 
-def asked() -> Zoom | None:
+def requested() -> Zoom | None:
     """The time in the address. Raises Invalid."""
     if not any(request.args.get(name) for name in NAMES):
         return None

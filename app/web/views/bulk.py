@@ -116,7 +116,7 @@ def _planned(form: BulkForm, back: str) -> Answer:
 
 def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
     """Let the list show once more what was ticked and typed, for those that stay as they are."""
-    session[monitors.BULK_TYPED] = {
+    session[monitors.REFUSED_BULK] = {
         # A session remembers little: the ticks of one page, not a list of any length.
         "ids": list(ids)[: PAGE_SIZES[-1]],
         "action": form.action.data,

@@ -123,7 +123,7 @@ def day(id: int, day: str) -> str:
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
         if start < times.now():
             figures_of_day = store.results.statistics_between(id, start, after)
-            drawn = statistics.drawn(monitor, figures_of_day, incidents)
+            drawn = statistics.draw(monitor, figures_of_day, incidents)
     figures = store.results.report([id], start, after) if servers.is_whole() else {}
     return render_template(
         "monitors/day.html",

@@ -252,7 +252,7 @@ class Calm:
 def _calm() -> Calm:
     page = current_store().monitors.list(_strips())
     return Calm(
-        rows=monitor_rows.of(page.items),
+        rows=monitor_rows.rows_of(page.items),
         more=max(0, page.total - len(page.items)),
         expiries=_expiries(),
         windows=planned.soon(WINDOWS),

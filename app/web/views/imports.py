@@ -179,7 +179,7 @@ def create() -> tuple[str, int, dict[str, str]]:
         created = importer.create(judged, unsure=str(index) == unsure)
         if created.problem:
             problems[index] = created.problem
-        return created.made
+        return created.stored
 
     made, left, trouble = progress.work(chosen, act)
     made += progress.count_in("made")

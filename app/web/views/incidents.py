@@ -112,7 +112,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=places,
         titles={place.get("name"): title_of(place) for place in places},
-        hour=hour.of(incident, deploys),
+        hour=hour.chart_of(incident, deploys),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,

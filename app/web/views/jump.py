@@ -55,16 +55,16 @@ def _hits(query: str) -> list[Hit]:
     """
     if not query:
         return pages_named(query)
-    asking = _Asking()
-    monitors = asking(lambda: _monitors(query))
-    actions = asking(lambda: actions_meant(query))
+    ask = _Questions()
+    monitors = ask(lambda: _monitors(query))
+    actions = ask(lambda: actions_meant(query))
     hits = actions + pages_named(query) + [_monitor(monitor) for monitor in monitors]
     hits += pages_called(query)
     if len(query) >= SHORTEST:
-        hits += asking(lambda: actions_on(monitors[0].id) if monitors else [])
-        hits += asking(lambda: actions_of_verb(query))
-        hits += asking(lambda: _locations(query))
-        hits += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
+        hits += ask(lambda: actions_on(monitors[0].id) if monitors else [])
+        hits += ask(lambda: actions_of_verb(query))
+        hits += ask(lambda: _locations(query))
+        hits += ask(lambda: _tags(query)) + ask(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
     return hits + pages_within(query)
 
@@ -72,19 +72,19 @@ def _hits(query: str) -> list[Hit]:
 T = TypeVar("T")
 
 
-class _Asking:
-    """Asks the store. Once it has not answered it is not asked again: the pages alone still help,
-    and each question would wait.
+class _Questions:
+    """Questions to the store. Once it has not answered, it is not asked again: the pages alone
+    still help, and each question would wait.
     """
 
     def __init__(self) -> None:
         self._silent = False
 
-    def __call__(self, what: Callable[[], list[T]]) -> list[T]:
+    def __call__(self, question: Callable[[], list[T]]) -> list[T]:
         if self._silent:
             return []
         try:
-            return what()
+            return question()
         except WakefulError:
             self._silent = True
             servers.no_answer()
@@ -138,7 +138,7 @@ def _when(incident: Incident) -> str:
 
 def _incidents(query: str) -> list[Hit]:
     """The newest, by monitor; those of every monitor are a page."""
-    asked = IncidentQuery(search=query, brief=True)
+    incident_query = IncidentQuery(search=query, brief=True)
     no_cause = _("No cause given")
     return [
         Hit(
@@ -147,7 +147,7 @@ def _incidents(query: str) -> list[Hit]:
             url_for("incidents.show", id=incident.id),
             "incidents",
         )
-        for incident in current_store().incidents.list(asked).items[:OTHERS_SHOWN]
+        for incident in current_store().incidents.list(incident_query).items[:OTHERS_SHOWN]
     ]
 
 
@@ -238,7 +238,7 @@ PAGES = (
 
 def pages_named(query: str) -> list[Hit]:
     """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
-    return [_page_hit(entry) for entry in _open() if _is_named(query.casefold(), entry)]
+    return [_page_hit(entry) for entry in _permitted() if _is_named(query.casefold(), entry)]
 
 
 def pages_called(query: str) -> list[Hit]:
@@ -247,7 +247,7 @@ def pages_called(query: str) -> list[Hit]:
     """
     wanted = query.casefold()
     words = wanted.split()
-    unnamed = [entry for entry in _open() if words and not _is_named(wanted, entry)]
+    unnamed = [entry for entry in _permitted() if words and not _is_named(wanted, entry)]
     fitting = [entry for entry in unnamed if _fits(words, entry)]
     # Whole words first: "sla" is not the start of "slack".
     return [
@@ -258,7 +258,9 @@ def pages_called(query: str) -> list[Hit]:
 
 def pages_within(query: str) -> list[Hit]:
     """The pages with ``query`` anywhere in their names."""
-    return [_page_hit(entry) for entry in _open() if query.casefold() in _(entry.name).casefold()]
+    return [
+        _page_hit(entry) for entry in _permitted() if query.casefold() in _(entry.name).casefold()
+    ]
 
 
 def _is_named(wanted: str, entry: JumpPage) -> bool:
@@ -266,7 +268,7 @@ def _is_named(wanted: str, entry: JumpPage) -> bool:
 
 
 def _fits(words: list[str], entry: JumpPage) -> bool:
-    return all(any(other.startswith(word) for other in _words_of(entry)) for word in words)
+    return all(any(name.startswith(word) for name in _words_of(entry)) for word in words)
 
 
 def _words_of(entry: JumpPage) -> set[str]:
@@ -274,11 +276,11 @@ def _words_of(entry: JumpPage) -> set[str]:
     return {*words, *entry.names}
 
 
-def _open() -> Iterator[JumpPage]:
+def _permitted() -> Iterator[JumpPage]:
     """The pages that this person may open on this server."""
     for entry in PAGES:
-        there = entry.endpoint in current_app.view_functions
-        if there and current_user.can(entry.role) and servers.extent() >= entry.needs:
+        registered = entry.endpoint in current_app.view_functions
+        if registered and current_user.can(entry.role) and servers.extent() >= entry.needs:
             yield entry
 
 
@@ -286,7 +288,7 @@ def _page_hit(entry: JumpPage) -> Hit:
     return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
 
 
-MOST = 5  # actions of one verb
+MOST_HITS = 5  # of the actions of one verb
 SHORTEST = 2  # letters that are enough to recognise a verb
 Actions = list[Hit]
 
@@ -318,13 +320,15 @@ def actions_on(id: int) -> Actions:
     if not current_user.may_edit:
         return []
     monitor = current_store().monitors.get(id)
-    turns = [_resume(monitor)] if monitor.paused else [_pause(monitor)]
+    switches = [_resume_hit(monitor)] if monitor.paused else [_pause_hit(monitor)]
     if "paused" in monitor.missing:
-        turns.append(_resume(monitor))
+        switches.append(_resume_hit(monitor))
     acknowledging = [
-        _acknowledge(incident) for incident in _waiting(monitor.name) if incident.monitor_id == id
+        _acknowledge_hit(incident)
+        for incident in _waiting(monitor.name)
+        if incident.monitor_id == id
     ]
-    return [*acknowledging, *_checks([monitor]), *turns, *_silences([monitor])]
+    return [*acknowledging, *_check_hits([monitor]), *switches, *_silence_hits([monitor])]
 
 
 def _read(query: str) -> list[tuple[Verb, str]]:
@@ -332,12 +336,12 @@ def _read(query: str) -> list[tuple[Verb, str]]:
     words = query.casefold().split()
     if not words:
         return []
-    ways = [(words[0], words[1:])]
+    splits = [(words[0], words[1:])]
     if len(words) > 1:
-        ways.append((words[-1], words[:-1]))
+        splits.append((words[-1], words[:-1]))
     return [
         (verb, " ".join(word for word in rest if word != "now"))
-        for word, rest in ways
+        for word, rest in splits
         for verb in VERBS
         if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verb.words).split())
     ]
@@ -352,57 +356,58 @@ def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]
     return sorted(monitors, key=lambda monitor: not monitor.name.casefold().startswith(target))
 
 
-def _pauses(target: str) -> Actions:
-    return [_pause(monitor) for monitor in _monitors_called(target) if not monitor.paused][:MOST]
+def _pause_actions(target: str) -> Actions:
+    running = [monitor for monitor in _monitors_called(target) if not monitor.paused]
+    return [_pause_hit(monitor) for monitor in running[:MOST_HITS]]
 
 
-def _resumes(target: str) -> Actions:
+def _resume_actions(target: str) -> Actions:
     state = None if servers.is_bare() else "paused"
     monitors = _monitors_called(target, state)
     resumable = [monitor for monitor in monitors if monitor.paused or "paused" in monitor.missing]
-    return [_resume(monitor) for monitor in resumable[:MOST]]
+    return [_resume_hit(monitor) for monitor in resumable[:MOST_HITS]]
 
 
-def _check(target: str) -> Actions:
-    return _checks(_monitors_called(target))
+def _check_actions(target: str) -> Actions:
+    return _check_hits(_monitors_called(target))
 
 
-def _silence(target: str) -> Actions:
-    return _silences(_monitors_called(target)) if target else []
+def _silence_actions(target: str) -> Actions:
+    return _silence_hits(_monitors_called(target)) if target else []
 
 
-def _acknowledges(target: str) -> Actions:
-    return [_acknowledge(incident) for incident in _waiting(target)]
+def _acknowledge_actions(target: str) -> Actions:
+    return [_acknowledge_hit(incident) for incident in _waiting(target)]
 
 
-def _pause(monitor: Monitor) -> Hit:
+def _pause_hit(monitor: Monitor) -> Hit:
     href = url_for("monitors.pause", id=monitor.id)
     return Hit(_("Pause %(name)s", name=monitor.name), _("Action"), href, "pause", posts=True)
 
 
-def _resume(monitor: Monitor) -> Hit:
+def _resume_hit(monitor: Monitor) -> Hit:
     href = url_for("monitors.resume", id=monitor.id)
     return Hit(_("Resume %(name)s", name=monitor.name), _("Action"), href, "play", posts=True)
 
 
-def _checks(monitors: Sequence[Monitor]) -> Actions:
+def _check_hits(monitors: Sequence[Monitor]) -> Actions:
     if servers.is_bare():
         return []
     return [
         Hit(_("Check %(name)s now", name=monitor.name), _("Action"),
               url_for("monitors.check", id=monitor.id), "refresh", posts=True)
-        for monitor in monitors[:MOST]
+        for monitor in monitors[:MOST_HITS]
     ]  # fmt: skip
 
 
-def _silences(monitors: Sequence[Monitor]) -> Actions:
+def _silence_hits(monitors: Sequence[Monitor]) -> Actions:
     """Links, because a window has a form to fill in."""
     if not servers.is_whole():
         return []
     return [
         Hit(_("Plan maintenance of %(name)s", name=monitor.name), _("Action"),
               url_for("windows.new", monitor_id=monitor.id), "windows")
-        for monitor in monitors[:MOST]
+        for monitor in monitors[:MOST_HITS]
     ]  # fmt: skip
 
 
@@ -411,10 +416,10 @@ def _waiting(target: str) -> Sequence[Incident]:
     query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
     incidents = current_store().incidents.list(query).items
     waiting = [incident for incident in incidents if incident.status == IncidentStatus.UNRESOLVED]
-    return waiting[:MOST]
+    return waiting[:MOST_HITS]
 
 
-def _acknowledge(incident: Incident) -> Hit:
+def _acknowledge_hit(incident: Incident) -> Hit:
     href = url_for("incidents.acknowledge", id=incident.id)
     name = _("Acknowledge %(name)s", name=looks.monitor_of(incident))
     return Hit(name, incident.cause or _("Action"), href, "seen", posts=True)
@@ -425,9 +430,9 @@ def _unique(hits: Actions) -> Actions:
 
 
 VERBS = (
-    Verb(N_("acknowledge"), _acknowledges),
-    Verb(N_("pause disable"), _pauses),
-    Verb(N_("resume unpause enable"), _resumes),
-    Verb(N_("check recheck run"), _check),
-    Verb(N_("silence mute snooze maintenance"), _silence),
+    Verb(N_("acknowledge"), _acknowledge_actions),
+    Verb(N_("pause disable"), _pause_actions),
+    Verb(N_("resume unpause enable"), _resume_actions),
+    Verb(N_("check recheck run"), _check_actions),
+    Verb(N_("silence mute snooze maintenance"), _silence_actions),
 )

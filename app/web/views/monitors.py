@@ -54,7 +54,7 @@ Answer = str | Response | tuple[str, int]
 
 # Parameters of the list that are ours, not the base API's.
 OWN_FILTERS = ("state", "tag", "location")
-BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
+REFUSED_BULK = "bulk"  # in the session: the bar below the list as it was sent when it was refused
 DEFAULT_INTERVAL = 60
 LOCATIONS, LOCATION_RULE, CONTACTS = (
     "locations",
@@ -91,12 +91,12 @@ def index() -> Response:
     counters = None if servers.is_bare() else store.monitors.overview(query)
     shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=counters, brief=True)
     page = store.monitors.list(shown)
-    typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
+    typed = {} if fragments.asked() else session.pop(REFUSED_BULK, None) or {}
     return fragments.page(
         "monitors/index.html",
         "monitors/_parts.html",
         page=page,
-        rows=monitor_rows.of(page.items),
+        rows=monitor_rows.rows_of(page.items),
         query=query,
         counters=counters,
         order=None if servers.is_bare() else links.order(query, FIRST_DIRECTION),
@@ -108,7 +108,7 @@ def index() -> Response:
 
 
 def bulk_form(**kwargs: Any) -> BulkForm:
-    """What can be done with the ticked ones, on this server."""
+    """What can be done with the ticked monitors on this server."""
     form = BulkForm(**kwargs)
     if servers.is_bare():
         form.leave_out_tags()
@@ -128,9 +128,9 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
     otherwise. Raises Invalid for one that is misspelt.
     """
     without = OWN_FILTERS if servers.is_bare() else ()
-    asked = links.pairs(*without, args=args)
-    query: MonitorQuery = binding.list_query(MonitorQueryForm, asked)
-    by_itself = not any(name == "sort_by" and value for name, value in asked)
+    pairs = links.pairs(*without, args=args)
+    query: MonitorQuery = binding.list_query(MonitorQueryForm, pairs)
+    by_itself = not any(name == "sort_by" and value for name, value in pairs)
     if by_itself and not servers.is_bare():
         return replace(query, sort_by=MonitorSortBy.STATE)
     return query
@@ -139,7 +139,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
     monitor = current_store().monitors.get(id)
-    shown = statistics.of(monitor)
+    shown = statistics.context_of(monitor)
     return fragments.page(
         "monitors/show.html",
         "monitors/_shown.html",
@@ -208,8 +208,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if self.form.change_rows():
             return self.page(200)
         if channel_tests.BUTTON in request.form:
-            return self._tried()
-        return self._tested() if "test" in request.form else None
+            return self._send_tests()
+        return self._check_typed() if "test" in request.form else None
 
     def question(self) -> Response | None:
         twins = self._twins()
@@ -221,7 +221,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         """
         url = self.form.url.data or ""
         approved = [request.form.get("anyway", ""), self.record.url if self.record else ""]
-        if any(same_url.is_same(url, other) for other in approved):
+        if any(same_url.is_same(url, seen_url) for seen_url in approved):
             return ()
         return current_store().monitors.watching(url)
 
@@ -253,18 +253,18 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     def deleted(self) -> str:  # type: ignore[override]
         return super().deleted if servers.is_bare() else DELETED_WITH_ALL
 
-    def _tried(self) -> Response:
+    def _send_tests(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""
         alerts = self.form.alerts
         tried = channel_tests.rows(alerts, None if self.clone else self.id)
         faulty = alerts.errors or any(row.key_errors or row.value_errors for row in alerts.rows)
         return self.page(422 if faulty else 200, tried=tried)
 
-    def _tested(self) -> Response:
+    def _check_typed(self) -> Response:
         """Check what is typed without keeping anything; the page script asks for the outcome
         alone.
         """
-        form, check = self.form, BrowserCheckForm(record=self.record, **_surroundings())
+        form, check = self.form, BrowserCheckForm(record=self.record, **_form_context())
         outcome: Outcome | None = None
         failure: str | None = None
         twins: Sequence[MonitorRef] = ()
@@ -298,10 +298,10 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
 def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
     for field in check.schema_fields():
-        ours = form[field.short_name]
-        ours.errors = field.errors
-        if isinstance(field, PairList) and isinstance(ours, PairList):
-            ours.rows = field.rows
+        own = form[field.short_name]
+        own.errors = field.errors
+        if isinstance(field, PairList) and isinstance(own, PairList):
+            own.rows = field.rows
 
 
 MonitorEditing.register(blueprint)
@@ -314,10 +314,10 @@ def clone(id: int) -> Response:
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
     data = None if record else _starts_with()
-    form = BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings())
+    form = BrowserMonitorForm(record=record, clone=clone, data=data, **_form_context())
     if servers.extent() == Extent.BARE:
         form.leave_out_auto()
-    return _shaped(form)
+    return _with_interval_choices(form)
 
 
 def _starts_with() -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _starts_with() -> dict[str, Any]:
     return STARTS_WITH | {"quiet_zone": times.zone().key, CONTACTS: tuple(contacts)}
 
 
-def _surroundings() -> dict[str, Any]:
+def _form_context() -> dict[str, Any]:
     store = current_store()
     settings = current_app.extensions["wakeful.settings"]
     places = _places()
@@ -333,7 +333,7 @@ def _surroundings() -> dict[str, Any]:
         "zone": times.zone(),
         "now": store.now(),
         "telegram_token_set": bool(settings.telegram_token),
-        "without": _not_shown(places),
+        "without": _left_out(places),
         "places": places,
         "bare": servers.servers() is not None and not _own_fields_shown(),
     }
@@ -351,7 +351,7 @@ def _places() -> Mapping[str, str]:
         return {}
 
 
-def _not_shown(places: Collection[str]) -> Sequence[str]:
+def _left_out(places: Collection[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """
@@ -379,7 +379,7 @@ def _own_fields_shown() -> bool:
     return any(name in request.form for name in OWN_FIELDS)
 
 
-def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
+def _with_interval_choices(form: BrowserMonitorForm) -> BrowserMonitorForm:
     """Label and choice read as one: "Check every", "3 minutes"."""
     form.interval.label.text = _("Check every")
     form.interval.choices = [

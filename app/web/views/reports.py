@@ -50,7 +50,7 @@ FORMATS = ("", "html", "pdf")
 def show() -> Response | str:
     if request.args.get("format", "") not in FORMATS:
         raise Invalid({"format": [_("Choose html or pdf.")]})
-    availability = report.asked()
+    availability = report.requested()
     if request.args.get("format") == "pdf":
         return _pdf(availability)
     return render_template(
@@ -102,7 +102,7 @@ def _back(tag: str | None) -> Response:
 
 @blueprint.get("/csv")
 def download() -> Response:
-    availability = report.asked()
+    availability = report.requested()
     return _file(_csv(availability), f"{availability.file_name}.csv", "text/csv; charset=utf-8")
 
 

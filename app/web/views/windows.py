@@ -89,7 +89,7 @@ def index() -> Response:
     servers.refuse_bare()
     windows, more = planned.newest()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
-    listed = sorted((planned.of(window) for window in windows), key=lambda item: item.order)
+    listed = sorted((planned.planned_of(window) for window in windows), key=lambda item: item.order)
     return fragments.page(
         "maintenance/index.html",
         "maintenance/_list.html",
@@ -124,7 +124,7 @@ def show(id: int) -> Response:
         "maintenance/show.html",
         "maintenance/_shown.html",
         window=window,
-        planned=planned.of(window),
+        planned=planned.planned_of(window),
         occurrences=recurrence.next_occurrences(window, PREVIEW, times.now()),
         names=_names([window]),
         explain=recurrence.explain,
