@@ -165,18 +165,18 @@ def _add_actors(app: Flask) -> None:
     app.before_request_funcs.setdefault(None, []).insert(
         0, lambda: actors.begin(actors.visitor(request.remote_addr))
     )
-    app.after_request(_tell_refusal)
+    app.after_request(_log_refusal)
     app.teardown_request(lambda _fault: actors.begin(None))
 
 
-def _tell_refusal(response: Response) -> Response:
+def _log_refusal(response: Response) -> Response:
     """Refused access, and keys and tokens that are wrong, have a line in the log."""
     from flask import request
 
-    from app.access.security_log import SecurityEvent, tell_refusal
+    from app.access.security_log import SecurityEvent, log_refusal
 
     if response.status_code == 403:
-        tell_refusal(SecurityEvent.ACCESS_REFUSED, request.remote_addr)
+        log_refusal(SecurityEvent.ACCESS_REFUSED, request.remote_addr)
     elif response.status_code == 401 and "Authorization" in request.headers:
-        tell_refusal(SecurityEvent.KEY_WRONG, request.remote_addr)
+        log_refusal(SecurityEvent.KEY_WRONG, request.remote_addr)
     return response

@@ -58,7 +58,7 @@ _STRONGEST = (Action.DELETED, Action.CREATED)
 class _AuditLine:
     actor: Actor
     action: Action
-    of: Thing | None
+    thing: Thing | None
     changes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -69,7 +69,7 @@ def clock() -> datetime:
 def note(
     session: AnySession,
     action: Action,
-    of: Thing | None = None,
+    thing: Thing | None = None,
     changes: Changes | None = None,
     *,
     actor: Actor | None = None,
@@ -77,18 +77,18 @@ def note(
     """Write a line of its own. ``changes``: by field a pair of the old and the new value, or
     ``CHANGED``. ``actor``: who did it, if not the present one. To be called while writing.
     """
-    who = actor or actors.actor() or actors.WAKEFUL
-    line = _AuditLine(who, action, of, dict(changes or {}))
+    actor = actor or actors.actor() or actors.WAKEFUL
+    line = _AuditLine(actor, action, thing, dict(changes or {}))
     _lines(session)[(action, len(_lines(session)))] = line
 
 
-def changed(session: AnySession, of: Thing, changes: Changes) -> None:
+def changed(session: AnySession, thing: Thing, changes: Changes) -> None:
     """Add ``changes`` to the line of this object in this transaction: fields that are no columns
     of its row. Pairs of equal values are left out. To be called while writing.
     """
     real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
     if real:
-        _add(session, Action.CHANGED, of, real)
+        _add(session, Action.CHANGED, thing, real)
 
 
 def thing(row: Any) -> Thing:
@@ -101,30 +101,32 @@ def deleted(session: AnySession, row: Any) -> None:
     writing.
     """
     table = TABLES[type(row)]
-    _add(session, Action.DELETED, table.thing(row), _gone(table, row))
+    _add(session, Action.DELETED, table.thing(row), _deleted_values(table, row))
 
 
 # --- What the session sees ------------------------------------------------------------------------
 
 
 def _after_flush(session: Any, _context: object) -> None:
-    """Collect lines from the rows of this flush. Ids are known here, and old values still are."""
+    """Collect lines from the rows of this flush: it has given them ids, and old values are not lost
+    yet.
+    """
     if actors.actor() is None:
         return
     # A copy: the name of a row may be read from the database, which loads others.
-    for rows, action, differences in (
-        (list(session.new), Action.CREATED, _fresh),
-        (list(session.dirty), Action.CHANGED, _differing),
-        (list(session.deleted), Action.DELETED, _gone),
+    for rows, action, values_of in (
+        (list(session.new), Action.CREATED, _new_values),
+        (list(session.dirty), Action.CHANGED, _changed_values),
+        (list(session.deleted), Action.DELETED, _deleted_values),
     ):
         for row in rows:
             table = TABLES.get(type(row))
             if table is not None:
-                _collect(session, table, row, action, differences(table, row))
+                _collect(session, table, row, action, values_of(table, row))
 
 
 def _collect(session: Any, table: Table, row: Any, action: Action, changes: Changes) -> None:
-    if table.part or action == Action.CHANGED:
+    if table.is_part or action == Action.CHANGED:
         if changes:
             _add(session, Action.CHANGED, table.thing(row), changes)
     else:
@@ -150,12 +152,12 @@ event.listen(db.session, "before_commit", _before_commit)
 event.listen(db.session, "after_soft_rollback", _after_rollback)
 
 
-def _fresh(table: Table, row: Any) -> dict[str, Any]:
+def _new_values(table: Table, row: Any) -> dict[str, Any]:
     """The values of a new row, without empty ones."""
     return _values(table, row, lambda value: (None, value))
 
 
-def _gone(table: Table, row: Any) -> dict[str, Any]:
+def _deleted_values(table: Table, row: Any) -> dict[str, Any]:
     return _values(table, row, lambda value: (value, None))
 
 
@@ -168,7 +170,7 @@ def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any
     return changes
 
 
-def _differing(table: Table, row: Any) -> dict[str, Any]:
+def _changed_values(table: Table, row: Any) -> dict[str, Any]:
     state = inspect(row)
     changes: dict[str, Any] = {}
     for column, name in table.columns.items():
@@ -191,44 +193,44 @@ def _lines(session: AnySession) -> dict[Any, _AuditLine]:
     return pending
 
 
-def _add(session: AnySession, action: Action, of: Thing, changes: Changes) -> None:
+def _add(session: AnySession, action: Action, thing: Thing, changes: Changes) -> None:
     """Add to the line of this object, if somebody acts."""
-    who = actors.actor()
-    if who is None:
+    actor = actors.actor()
+    if actor is None:
         return
-    key = (of.kind, of.id if of.id is not None else of.name)
-    line = _lines(session).setdefault(key, _AuditLine(who, action, of))
+    key = (thing.kind, thing.id if thing.id is not None else thing.name)
+    line = _lines(session).setdefault(key, _AuditLine(actor, action, thing))
     if action in _STRONGEST and line.action != Action.DELETED:
         line.action = action
-    if line.of is None or line.of.name is None:
-        line.of = of
+    if line.thing is None or line.thing.name is None:
+        line.thing = thing
     for name, pair in changes.items():
         before = line.changes.get(name)
-        both = isinstance(before, tuple) and isinstance(pair, tuple)
-        line.changes[name] = (before[0], pair[1]) if before and both else pair
+        are_pairs = isinstance(before, tuple) and isinstance(pair, tuple)
+        line.changes[name] = (before[0], pair[1]) if before and are_pairs else pair
 
 
 def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
-    who, of = line.actor, line.of
-    changes = {name: _shown(name, value) for name, value in line.changes.items()}
-    name = None if of is None or of.name is None else of.name[:MOST_NAME]
-    words = (who.name[:MOST_NAME], name or "", who.address or "")
+    actor, thing = line.actor, line.thing
+    changes = {name: _stored_change(name, value) for name, value in line.changes.items()}
+    name = None if thing is None or thing.name is None else thing.name[:MOST_NAME]
+    words = (actor.name[:MOST_NAME], name or "", actor.address or "")
     return {
         "at": now,
-        "actor_kind": who.kind.value,
-        "actor_id": who.id,
-        "actor_name": who.name[:MOST_NAME],
-        "address": who.address,
-        "action": _precise(line).value,
-        "object_kind": None if of is None else of.kind.value,
-        "object_id": None if of is None else of.id,
+        "actor_kind": actor.kind.value,
+        "actor_id": actor.id,
+        "actor_name": actor.name[:MOST_NAME],
+        "address": actor.address,
+        "action": _precise_action(line).value,
+        "object_kind": None if thing is None else thing.kind.value,
+        "object_id": None if thing is None else thing.id,
         "object_name": name,
         "changes": changes,
         "words_folded": "\n".join(words).casefold(),
     }
 
 
-def _shown(name: str, value: Any) -> Any:
+def _stored_change(name: str, value: Any) -> Any:
     if value is CHANGED or _SECRET.search(name):
         return CHANGED
     old, new = value
@@ -241,17 +243,17 @@ def _cut(value: Any) -> Any:
     return value
 
 
-def _precise(line: _AuditLine) -> Action:
-    """The word for a change that has one of its own."""
-    if line.action != Action.CHANGED or line.of is None:
+def _precise_action(line: _AuditLine) -> Action:
+    """The action of a line: for some changes, a word that says more than ``CHANGED``."""
+    if line.action != Action.CHANGED or line.thing is None:
         return line.action
-    for name, word in _WORDS.get(line.of.kind, {}).items():
+    for name, action_of in _PRECISE_ACTIONS.get(line.thing.kind, {}).items():
         if isinstance(pair := line.changes.get(name), tuple):
-            return word(pair[1])
+            return action_of(pair[1])
     return line.action
 
 
-_WORDS: Mapping[ObjectKind, Mapping[str, Callable[[Any], Action]]] = {
+_PRECISE_ACTIONS: Mapping[ObjectKind, Mapping[str, Callable[[Any], Action]]] = {
     ObjectKind.MONITOR: {"paused": lambda new: Action.PAUSED if new else Action.RESUMED},
     ObjectKind.INCIDENT: {
         "ended_at": lambda new: Action.RESOLVED if new else Action.REOPENED,

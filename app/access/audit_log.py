@@ -38,11 +38,11 @@ class AuditLog:
         self.clock = clock
 
     def record(
-        self, action: Action, of: Thing | None = None, changes: audit.Changes | None = None
+        self, action: Action, thing: Thing | None = None, changes: audit.Changes | None = None
     ) -> None:
         """Write a line about something that changes no row, such as an export."""
         with writing() as session:
-            audit.note(session, action, of, changes)
+            audit.note(session, action, thing, changes)
 
     def page(self, query: AuditQuery) -> AuditPage:
         """The lines that a query finds, the newest first."""
@@ -56,9 +56,9 @@ class AuditLog:
         rows = list(
             db.session.scalars(statement.order_by(*_NEWEST_FIRST).limit(query.per_page + 1))
         )
-        more = len(rows) > query.per_page
+        has_more = len(rows) > query.per_page
         lines = [_record(row) for row in rows[: query.per_page]]
-        if more:
+        if has_more:
             return AuditPage(lines, (lines[-1].at, lines[-1].id))
         return AuditPage(lines, until, None if until is None else until[0])
 
@@ -66,16 +66,16 @@ class AuditLog:
         """All lines that a query finds, the newest first, read in parts: a million fit in no
         memory.
         """
-        asked = replace(query, per_page=EXPORTED_AT_ONCE)
+        part = replace(query, per_page=EXPORTED_AT_ONCE)
         while True:
-            page = self.page(asked)
+            page = self.page(part)
             # An open transaction would keep the database from removing old versions of rows while
             # somebody reads slowly.
             db.session.rollback()
             yield from page.lines
             if page.older is None:
                 return
-            asked = replace(asked, before=page.older)
+            part = replace(part, before=page.older)
 
     def forget_old(self) -> None:
         """Delete lines that are older than 400 days. The engine's housekeeping calls it."""
@@ -135,8 +135,8 @@ def _has_words(search: str) -> Any:
 
 
 def _record(row: AuditRow) -> AuditLine:
-    of = None
+    thing = None
     if row.object_kind in set(Kind):
-        of = Thing(Kind(row.object_kind), row.object_id, row.object_name)
-    who = Actor(ActorKind(row.actor_kind), row.actor_name, row.actor_id, row.address)
-    return AuditLine(row.id, row.at, who, row.action, of, row.changes)
+        thing = Thing(Kind(row.object_kind), row.object_id, row.object_name)
+    actor = Actor(ActorKind(row.actor_kind), row.actor_name, row.actor_id, row.address)
+    return AuditLine(row.id, row.at, actor, row.action, thing, row.changes)

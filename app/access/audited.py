@@ -30,8 +30,8 @@ ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
 @dataclass(frozen=True, slots=True)
 class Table:
     """``columns``: what each is called in the log, but for those that are not seen; ``secret``:
-    those whose values are not recorded. ``part``: a row is a part of the object with the id in the
-    column ``id``, so a new one is a change of that.
+    those whose values are not recorded. ``is_part``: a row is a part of the object whose id is in
+    the column ``id``, so a new row is a change of that object.
     """
 
     kind: ObjectKind
@@ -39,7 +39,7 @@ class Table:
     secret: frozenset[str]
     named_by: str | None
     id: str = "id"
-    part: bool = False
+    is_part: bool = False
 
     def thing(self, row: Any) -> Thing:
         name = None if self.named_by is None else getattr(row, self.named_by)
@@ -49,10 +49,10 @@ class Table:
 def _columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:
     names, secret = {}, set()
     for key, column in columns.items():
-        says = column.info.get("audit") if isinstance(column, Column) else "unseen"
-        if says != "unseen" and key not in ALWAYS_UNSEEN and not key.endswith("_folded"):
+        marking = column.info.get("audit") if isinstance(column, Column) else "unseen"
+        if marking != "unseen" and key not in ALWAYS_UNSEEN and not key.endswith("_folded"):
             names[key] = column.info.get("audit_name", key)
-            if says == "secret" or isinstance(column.type, Encrypted):
+            if marking == "secret" or isinstance(column.type, Encrypted):
                 secret.add(key)
     return names, frozenset(secret)
 
@@ -63,7 +63,7 @@ TABLES: Mapping[type, Table] = {
     if (resource := BY_TABLE.get(mapper.class_.__tablename__)) and resource.by_row
 } | {
     PostUpdateRow: Table(
-        POSTS.kind, *_columns(PostUpdateRow.__mapper__.columns), "title", "post_id", part=True
+        POSTS.kind, *_columns(PostUpdateRow.__mapper__.columns), "title", "post_id", is_part=True
     )
 }
 

@@ -70,7 +70,7 @@ def forget_device(session: DbSession, id: int) -> None:
     session.execute(delete(DeviceRow).where(DeviceRow.id == id))
 
 
-def forget_devices(session: DbSession, person_id: int, but: int | None = None) -> None:
-    """All devices of the person are strangers' from now on, ``but`` this one."""
-    others = () if but is None else (DeviceRow.id != but,)
+def forget_devices(session: DbSession, person_id: int, keep: int | None = None) -> None:
+    """All devices of the person but ``keep`` (an id) are strangers' from now on."""
+    others = () if keep is None else (DeviceRow.id != keep,)
     session.execute(delete(DeviceRow).where(DeviceRow.person_id == person_id, *others))

@@ -32,32 +32,32 @@ ELSEWHERE = "elsewhere"
 LEFT_OUT = "left_out"
 
 
-def record(event: str, of: Thing, now: datetime) -> None:
-    """Write a line, or count the failure. ``of``: the account; without an id it does not exist."""
-    who = actors.actor() or actors.WAKEFUL
+def record(event: str, account: Thing, now: datetime) -> None:
+    """Write a line, or count the failure. ``account``: without an id, it does not exist."""
+    actor = actors.actor() or actors.WAKEFUL
     window = window_of(now, LOGIN_WINDOW_SECONDS)
-    if of.id is None:
-        source, group, most = origin_of(who.address), "strangers", MOST_OF_STRANGERS
+    if account.id is None:
+        source, group, most = origin_of(actor.address), "strangers", MOST_OF_STRANGERS
     else:
-        source, group, most = f"person:{of.id}", "accounts", MOST_OF_ACCOUNTS
+        source, group, most = f"person:{account.id}", "accounts", MOST_OF_ACCOUNTS
     with writing() as session:
         # An account or address over its bound leaves the lines of the others alone.
         if (
             add(session, f"audited:{event}:{source}", window) <= MOST_OF_ONE
             and add(session, f"audited:{event}:{group}", window) <= most
         ):
-            audit.note(session, Action.LOGIN_FAILED, of)
+            audit.note(session, Action.LOGIN_FAILED, account)
         else:
-            if of.id is None:
+            if account.id is None:
                 source = _counted_as(session, window, event, source)
             _count(session, LeftOutRow(
                 window=window, event=event, who=source, number=1, first_at=now, last_at=now,
-                actor_kind=who.kind.value, address=who.address,
-                object_id=of.id, object_name=of.name,
+                actor_kind=actor.kind.value, address=actor.address,
+                object_id=account.id, object_name=account.name,
             ))  # fmt: skip
 
 
-def tell_left_out(now: datetime) -> None:
+def write_left_out(now: datetime) -> None:
     """Make lines of what was counted in windows that are over, each once. A window in the future
     is of a clock that was set back.
     """
@@ -65,8 +65,8 @@ def tell_left_out(now: datetime) -> None:
     if db.session.scalar(select(LeftOutRow.window).where(over).limit(1)) is None:
         return  # a refused guess costs no write
     with writing() as session:
-        gone = delete(LeftOutRow).where(over).returning(*LeftOutRow.__table__.columns)
-        for row in session.execute(gone).all():
+        deletion = delete(LeftOutRow).where(over).returning(*LeftOutRow.__table__.columns)
+        for row in session.execute(deletion).all():
             _note(session, row)
 
 
@@ -87,10 +87,10 @@ def _note(session: DbSession, row: Row[Any]) -> None:
 def _counted_as(session: DbSession, window: int, event: str, origin: str) -> str:
     """``origin``, or ``ELSEWHERE`` if many others have a count of their own already."""
     row = LeftOutRow
-    here = (row.window == window, row.event == event, row.object_id.is_(None))
-    if session.scalar(select(row.who).where(*here, row.who == origin)) is not None:
+    in_window = (row.window == window, row.event == event, row.object_id.is_(None))
+    if session.scalar(select(row.who).where(*in_window, row.who == origin)) is not None:
         return origin
-    return origin if count_of(session, row, *here) < MOST_ORIGINS else ELSEWHERE
+    return origin if count_of(session, row, *in_window) < MOST_ORIGINS else ELSEWHERE
 
 
 def _count(session: DbSession, row: LeftOutRow) -> None:

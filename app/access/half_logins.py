@@ -44,7 +44,7 @@ LASTS = timedelta(minutes=10)
 LONG_WINDOW_SECONDS = 12 * 3600
 LONG_WINDOW_MOST = 50
 RECOVERY = "recovery_code"  # the field
-GONE = N_("The login took too long, or was ended. Log in again.")
+LOGIN_ENDED = N_("The login took too long, or was ended. Log in again.")
 NOT_A_CODE = N_("This recovery code is wrong or was used already.")
 UNREADABLE = N_(
     "The secret of the authenticator app cannot be read on the server. Use a passkey or a recovery "
@@ -65,7 +65,7 @@ class HalfLogins:
         with writing() as session:
             session.add(row)
         # Whoever has the password and stops here leaves no other trace.
-        security_log.tell(SecurityEvent.SECOND_FACTOR_ASKED, self.people.get(person_id))
+        security_log.log_event(SecurityEvent.SECOND_FACTOR_ASKED, self.people.get(person_id))
         return token
 
     def person(self, token: str) -> Person | None:
@@ -107,14 +107,16 @@ class HalfLogins:
 
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
-        now, at = self.clock(), HalfLoginRow.created_at
+        now, created_at = self.clock(), HalfLoginRow.created_at
         with writing() as session:
-            session.execute(delete(HalfLoginRow).where(~at.between(now - LASTS, believable(now))))
+            session.execute(
+                delete(HalfLoginRow).where(~created_at.between(now - LASTS, believable(now)))
+            )
 
     def _waiting(self, token: str) -> Person:
         person = self.person(token)
         if person is None:
-            raise Denied(_(GONE))
+            raise Denied(_(LOGIN_ENDED))
         return person
 
     def _try(self, person: Person, client: Client, prove: Callable[[], Person]) -> Person:
@@ -123,16 +125,20 @@ class HalfLogins:
         limits = _limits(person.id, device)
         try:
             self.counters.attempt(TOO_MANY_LOGINS, *limits)
-            done = prove()
+            logged_in = prove()
         except Throttled:
-            security_log.tell(SecurityEvent.SECOND_FACTOR_THROTTLED, person, address=client.address)
+            security_log.log_event(
+                SecurityEvent.SECOND_FACTOR_THROTTLED, person, address=client.address
+            )
             raise
         except Invalid:
-            security_log.tell(SecurityEvent.SECOND_FACTOR_WRONG, person, address=client.address)
+            security_log.log_event(
+                SecurityEvent.SECOND_FACTOR_WRONG, person, address=client.address
+            )
             raise
         for limit in limits:
             self.counters.reset(limit)
-        return done
+        return logged_in
 
     def _complete(self, token: str, use: Use) -> Person:
         """End the half login, with the proof in the same transaction: of two requests at once with
@@ -143,7 +149,7 @@ class HalfLogins:
         with writing() as session:
             row = locked(session, waiting.id)
             if row.disabled or session.execute(deletion.returning(HalfLoginRow.id)).first() is None:
-                raise Denied(_(GONE))
+                raise Denied(_(LOGIN_ENDED))
             use(session, waiting)
             row.last_login_at = self.clock()
             session.flush()
@@ -178,24 +184,24 @@ def _recovery_use(code: str) -> Use:
         if session.execute(deletion.returning(row.id)).first() is None:
             raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
         change = {"recovery_codes": (None, _("one used"))}
-        audit.note(session, Action.USED, thing(person), change, actor=_by(person))
+        audit.note(session, Action.USED, thing(person), change, actor=_claimant(person))
 
     return use
 
 
-def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
+def _is_first_use(session: DbSession, id: int, step: int, current: int) -> bool:
     """Note that the code of ``step`` is used. A used step in the future is of a clock that was set
     back: nobody could log in until that time came again.
     """
     used = AuthenticatorAppRow.used_step
-    unused = or_(used < step, used > present + DRIFT)
+    unused = or_(used < step, used > current + DRIFT)
     change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
-    done = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
-    return done.first() is not None
+    rows = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
+    return rows.first() is not None
 
 
-def _by(person: Person) -> Actor:
-    """Somebody who says to be this person, and has typed the password."""
+def _claimant(person: Person) -> Actor:
+    """The actor of a log-in that is not complete: who typed the password of this person."""
     return actors.named(person.email)
 
 

@@ -76,7 +76,7 @@ class ApiKeys:
             created_at=self.clock(),
             expires_at=expires_at,
             owner_id=owner_id,
-            networks=_plain(networks),
+            networks=_normalized(networks),
             tag=tag,
         )
         with writing() as session:
@@ -95,8 +95,8 @@ class ApiKeys:
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
-        same = hmac.compare_digest(digest.encode(), _digest(text).encode())
-        if row is None or not same or row.revoked_at is not None:
+        matches = hmac.compare_digest(digest.encode(), _digest(text).encode())
+        if row is None or not matches or row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= now:
             return None
@@ -138,9 +138,9 @@ class ApiKeys:
             if row.revoked_at is not None:
                 raise Conflict(_(REVOKED))
             # A time that is over already stays: only a new one must be in the future.
-            later = None if expires_at == row.expires_at else expires_at
-            _check(name, row.scope, later, self.clock(), networks, row.tag)
-            row.name, row.expires_at, row.networks = name, expires_at, _plain(networks)
+            new_expiry = None if expires_at == row.expires_at else expires_at
+            _check(name, row.scope, new_expiry, self.clock(), networks, row.tag)
+            row.name, row.expires_at, row.networks = name, expires_at, _normalized(networks)
             session.flush()
             return _record(row, _owner_of(session, row))
 
@@ -215,7 +215,7 @@ def settle_keys(session: DbSession, owner_id: int, heir_id: int | None, now: dat
 
 
 @lru_cache(maxsize=256)
-def _read(networks: str) -> tuple[proxies.Network, ...]:
+def _networks_of(networks: str) -> tuple[proxies.Network, ...]:
     return proxies.read_networks(networks)
 
 
@@ -225,7 +225,9 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
         return True
     ip = proxies.address_of(address or "")
     try:
-        return ip is not None and any(ip in network for network in _read(",".join(key.networks)))
+        return ip is not None and any(
+            ip in network for network in _networks_of(",".join(key.networks))
+        )
     except ValueError:  # damaged: then it is refused everywhere
         return False
 
@@ -270,7 +272,7 @@ def _check(
         raise Invalid(errors)
 
 
-def _plain(networks: str) -> str:
+def _normalized(networks: str) -> str:
     return ",".join(map(str, proxies.read_networks(networks)))
 
 
@@ -290,8 +292,8 @@ def _record(row: Any, owner: Any) -> ApiKey:
     """
     scope = Scope(row.scope)
     if owner is not None:
-        most = Scope.READ if owner.disabled else Role(owner.role).scope
-        scope = min(scope, most, key=tuple(Scope).index)
+        highest = Scope.READ if owner.disabled else Role(owner.role).scope
+        scope = min(scope, highest, key=tuple(Scope).index)
     return record_of(
         ApiKey,
         row,

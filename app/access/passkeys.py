@@ -34,7 +34,7 @@ PRODUCT = "Wakeful"
 CREDENTIAL = "credential"  # the field that a script fills in
 OLD_CHALLENGE = N_("This took too long, or another tab has asked since. Try again.")
 NOT_PROVEN = N_("The passkey could not be verified. Try again.")
-KNOWN_ALREADY = N_("This passkey was added already.")
+ADDED_ALREADY = N_("This passkey was added already.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A passkey has signed the challenge of this browser. ``counted``: how often it has signed, as
-    it says; ``before``: what it said the last time.
+    """A passkey has signed the challenge of this browser. ``count``: how often it has signed, as it
+    says; ``count_before``: what it said the last time.
     """
 
     id: int
-    before: int
-    counted: int
+    count_before: int
+    count: int
 
 
 class Passkeys:
@@ -105,7 +105,7 @@ class Passkeys:
 
         _check_name(name)
         challenge = self._take_challenge(id, holder)
-        made = _verified(
+        registration = _verified(
             verify_registration_response,
             credential,
             expected_challenge=challenge,
@@ -116,16 +116,16 @@ class Passkeys:
             person_id=id,
             name=name.strip(),
             host=site.host,
-            credential=_text(made.credential_id),
-            public_key=_text(made.credential_public_key),
-            sign_count=made.sign_count,
-            verifies=made.user_verified,
+            credential=_text(registration.credential_id),
+            public_key=_text(registration.credential_public_key),
+            sign_count=registration.sign_count,
+            verifies=registration.user_verified,
             created_at=self.clock(),
         )
         with self.factors.changing(id, current) as (session, person):
             query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(query) is not None:
-                raise _invalid(KNOWN_ALREADY)
+                raise _invalid(ADDED_ALREADY)
             _check_room(session, id)  # again: several may have been asked for at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
@@ -159,7 +159,7 @@ class Passkeys:
             select(PasskeyRow).where(
                 PasskeyRow.person_id == id,
                 PasskeyRow.host == site.host,
-                PasskeyRow.credential == _named(credential),
+                PasskeyRow.credential == _credential_id(credential),
             )
         )
         if row is None:
@@ -181,11 +181,11 @@ class Passkeys:
     def forget_old(self) -> None:
         """Delete what nobody answered. The engine's housekeeping calls it."""
         now = self.clock()
-        at = PasskeyChallengeRow.created_at
+        created_at = PasskeyChallengeRow.created_at
         with writing() as session:
             session.execute(
                 delete(PasskeyChallengeRow).where(
-                    ~at.between(now - CHALLENGE_LASTS, believable(now))
+                    ~created_at.between(now - CHALLENGE_LASTS, believable(now))
                 )
             )
 
@@ -225,9 +225,9 @@ def _check_room(session: DbSession, id: int) -> None:
 def count_use(session: DbSession, signed: Signed, now: Any) -> bool:
     """Note that a passkey was used; False if it was used or removed since ``signed_by``."""
     row = session.get(PasskeyRow, signed.id, with_for_update=True, populate_existing=True)
-    if row is None or row.sign_count != signed.before:
+    if row is None or row.sign_count != signed.count_before:
         return False
-    row.sign_count, row.last_used_at = signed.counted, now
+    row.sign_count, row.last_used_at = signed.count, now
     return True
 
 
@@ -250,7 +250,7 @@ def _verified(verify: Any, credential: str, **expected: Any) -> Any:
         raise _invalid(NOT_PROVEN) from None
 
 
-def _named(credential: str) -> str:
+def _credential_id(credential: str) -> str:
     """The id of the passkey that an answer names; empty if it names none."""
     try:
         data = json.loads(credential)

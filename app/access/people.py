@@ -93,7 +93,7 @@ class People:
             if loses:
                 _refuse_last_admin(session, row)
             if "email" in fields:
-                refuse_taken(session, fields["email"], but=id)
+                refuse_taken(session, fields["email"], own_id=id)
                 row.email_folded = fields["email"].casefold()
             if any(name in fields and fields[name] != getattr(row, name) for name in ENDS_SESSIONS):
                 end_sessions(session, id)
@@ -134,7 +134,7 @@ class People:
             forget_devices(session, id)
             session.flush()
             changed = person_record(row)
-            security_log.tell(SecurityEvent.PASSWORD_CHANGED, changed)
+            security_log.log_event(SecurityEvent.PASSWORD_CHANGED, changed)
         return changed
 
     def confirm(self, id: int, password: str) -> None:
@@ -148,10 +148,10 @@ class People:
         try:
             right = self._tries([limit], hash_, password, trusted=True)
         except Throttled:
-            security_log.tell(SecurityEvent.PASSWORD_THROTTLED, person)
+            security_log.log_event(SecurityEvent.PASSWORD_THROTTLED, person)
             raise
         if not right:
-            security_log.tell(SecurityEvent.PASSWORD_WRONG, person)
+            security_log.log_event(SecurityEvent.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         self.counters.reset(limit)
 
@@ -178,12 +178,12 @@ class People:
         try:
             right = self._tries(limits, hash_, password, trusted=device is not None)
         except Throttled:
-            security_log.tell(
+            security_log.log_event(
                 SecurityEvent.LOGIN_THROTTLED, person, typed=email, address=client.address
             )
             raise
         if person is None or person.disabled or hash_ is None or not right:
-            security_log.tell(
+            security_log.log_event(
                 SecurityEvent.LOGIN_FAILED, person, typed=email, address=client.address
             )
             return None
@@ -192,7 +192,7 @@ class People:
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
-            security_log.tell(SecurityEvent.LOGIN_FAILED, person, address=client.address)
+            security_log.log_event(SecurityEvent.LOGIN_FAILED, person, address=client.address)
         return logged_in
 
     def _tries(
@@ -257,11 +257,11 @@ def person_record(row: PersonRow) -> Person:
     return record_of(Person, row)
 
 
-def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
-    """End what lets this person in: sessions ``but`` this one, log-ins that wait for the second
+def end_sessions(session: DbSession, id: int, keep: int | None = None) -> None:
+    """End what lets this person in: sessions but ``keep`` (an id), log-ins that wait for the second
     factor, and links to set a new password.
     """
-    conditions = () if but is None else (SessionRow.id != but,)
+    conditions = () if keep is None else (SessionRow.id != keep,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *conditions))
     for table in (HalfLoginRow, RecoveryRow):
         session.execute(delete(table).where(table.person_id == id))
@@ -310,10 +310,10 @@ def _fault(name: str, value: Any) -> str | None:
     return None
 
 
-def refuse_taken(session: DbSession, email: str, but: int | None = None) -> None:
+def refuse_taken(session: DbSession, email: str, own_id: int | None = None) -> None:
     statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
     holder = session.execute(statement).scalar_one_or_none()
-    if holder is not None and holder != but:
+    if holder is not None and holder != own_id:
         raise Invalid({"email": [_(text.TAKEN)]})
 
 

@@ -89,8 +89,8 @@ class Recovery:
         hash_ = passwords.hashed(password)
         # Whoever has the link, not somebody who is logged in beside it.
         address = (actors.actor() or actors.WAKEFUL).address
-        who = Actor(ActorKind.LINK, person.email, address=address)
-        with actors.acting_as(who), writing() as session:
+        actor = Actor(ActorKind.LINK, person.email, address=address)
+        with actors.acting_as(actor), writing() as session:
             # If two use it at once, the second finds it gone.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
@@ -99,9 +99,9 @@ class Recovery:
             row.password_hash = hash_
             end_sessions(session, person.id)
             forget_devices(session, person.id)
-            of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
-            audit.note(session, Action.USED, of)
-            security_log.tell(SecurityEvent.PASSWORD_CHANGED, person)
+            link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            audit.note(session, Action.USED, link)
+            security_log.log_event(SecurityEvent.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
         self.counters.reset(logins_of(person.email))
         return person
@@ -118,6 +118,6 @@ class Recovery:
         )
         with writing() as session:
             session.add(row)
-            of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
-            audit.note(session, Action.CREATED, of)
+            link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            audit.note(session, Action.CREATED, link)
         return token

@@ -136,17 +136,17 @@ class SecondFactors:
 
     def required_roles(self) -> frozenset[Role]:
         """The roles that must have a second factor."""
-        kept = (self.settings.get(REQUIRED_ROLES) or "").split(",")
-        return frozenset(role for role in Role if role in kept)
+        names = (self.settings.get(REQUIRED_ROLES) or "").split(",")
+        return frozenset(role for role in Role if role in names)
 
     def require(self, roles: Collection[Role]) -> None:
-        kept = ",".join(role for role in Role if role in roles)
+        names = ",".join(role for role in Role if role in roles)
         with writing() as session:
             before = self.settings.get(REQUIRED_ROLES) or ""
-            self.settings.set(REQUIRED_ROLES, kept or None)
-            if kept != before:
-                of = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
-                audit.note(session, Action.CHANGED, of, {"roles": (before, kept)})
+            self.settings.set(REQUIRED_ROLES, names or None)
+            if names != before:
+                setting = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
+                audit.note(session, Action.CHANGED, setting, {"roles": (before, names)})
 
     def must_add(self, person: Person) -> bool:
         """Whether this person may do nothing else before setting one up."""
@@ -173,7 +173,7 @@ class SecondFactors:
         if not row.second_factor:  # recovery codes alone are no second factor
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
         person = person_record(row)
-        security_log.tell(SecurityEvent.SECOND_FACTOR_CHANGED, person)
+        security_log.log_event(SecurityEvent.SECOND_FACTOR_CHANGED, person)
         return person
 
     def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:
@@ -191,9 +191,9 @@ class SecondFactors:
         return codes
 
     def _remove(
-        self, session: DbSession, row: PersonRow, what: AuthenticatorAppRow | PasskeyRow
+        self, session: DbSession, row: PersonRow, factor: AuthenticatorAppRow | PasskeyRow
     ) -> Person:
-        session.delete(what)
+        session.delete(factor)
         person = self.changed(session, row)
         if self.must_add(person):
             raise Conflict(_(NEEDED))
@@ -206,11 +206,11 @@ def thing(person: Person | PersonRow) -> Thing:
 
 
 def note(
-    session: DbSession, row: PersonRow, action: Action, what: str, name: str | None = None
+    session: DbSession, row: PersonRow, action: Action, part: str, name: str | None = None
 ) -> None:
-    """A line of the audit log. ``what``: a word for the part; ``name``: of a passkey."""
+    """A line of the audit log. ``part``: its word in the log; ``name``: of a passkey."""
     pair = (name, None) if action == Action.DELETED else (None, name)
-    audit.note(session, action, thing(row), {what: pair if name else audit.CHANGED})
+    audit.note(session, action, thing(row), {part: pair if name else audit.CHANGED})
 
 
 def _passkey(row: PasskeyRow) -> Passkey:
@@ -265,10 +265,10 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
     digits = "".join(code.split())
     if len(digits) != DIGITS or not digits.isascii() or not digits.isdecimal():
         return None
-    made, present = pyotp.TOTP(secret), step_at(now)
+    totp, present = pyotp.TOTP(secret), step_at(now)
     steps = range(present - DRIFT, present + DRIFT + 1)
     # All are compared, so that the time reveals nothing. The newest counts where two are the same.
-    right = [step for step in steps if hmac.compare_digest(made.generate_otp(step), digits)]
+    right = [step for step in steps if hmac.compare_digest(totp.generate_otp(step), digits)]
     return right[-1] if right else None
 
 

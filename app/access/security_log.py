@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 # Lines of one event in a minute, of accounts that exist and of others: nobody fills the disk by
 # failing. The audit log has bounds of its own (``failures``).
-A_MINUTE = 100
+MOST_A_MINUTE = 100
 DIGITS = 16
-AGAIN_SECONDS = 3600.0
+REPEATED_AFTER_SECONDS = 3600.0
 MOST_PLACES = 1_000
 
 
@@ -68,7 +68,7 @@ _FAILURES = (
 )
 
 
-class Bound:
+class EventBound:
     """At most ``most`` of each event in a minute. The rest is counted, and logged afterwards. An
     event is any word.
     """
@@ -81,7 +81,7 @@ class Bound:
         self._counted: dict[str, int] = {}
 
     def take(self, event: str) -> tuple[bool, dict[str, int]]:
-        """Whether ``event`` is within the bound, and what the minute before left out."""
+        """Whether ``event`` is within the bound; how many of each the minute before left out."""
         with self._lock:
             left_out: dict[str, int] = {}
             minute = int(self._clock() // 60)
@@ -98,7 +98,7 @@ BOUND = "wakeful.security_log"  # the application's
 ENDED_TOKENS = "wakeful.ended_tokens"  # places whose agent came with one lately
 
 
-def tell(
+def log_event(
     event: SecurityEvent,
     person: Person | None = None,
     *,
@@ -110,59 +110,59 @@ def tell(
     inside its ``writing()``: the audit line stands or falls with the change. A failure whose line
     cannot be written raises the database's error.
     """
-    here = actors.actor()
-    address = address or (here.address if here else None)
+    actor = actors.actor()
+    address = address or (actor.address if actor else None)
     if person is None:
         who = f"account:{account_of(typed)}"
-        of = Thing(ObjectKind.PERSON, None, who)
+        account = Thing(ObjectKind.PERSON, None, who)
     else:
         who = f"person:{person.id}"
-        of = Thing(ObjectKind.PERSON, person.id, person.email)
-    _write(event, who, _plain(address))
+        account = Thing(ObjectKind.PERSON, person.id, person.email)
+    _write(event, who, _ip_address(address))
     if event in _FAILURES:
         # Not as a best effort, which is left out for a while after another one failed: each guess
         # was counted in the database a moment ago, so this write waits no longer than that one.
-        failures.record(event, of, audit.clock())
+        failures.record(event, account, audit.clock())
     elif event in _ACTIONS:
         with writing() as session:
-            audit.note(session, _ACTIONS[event], of)
+            audit.note(session, _ACTIONS[event], account)
     if not is_writing():
-        tell_left_out()
+        log_left_out()
 
 
-def tell_refusal(event: SecurityEvent, address: str | None) -> None:
+def log_refusal(event: SecurityEvent, address: str | None) -> None:
     """A request was refused to whoever acts now. In the log alone: a line of the audit log for each
     would let a stranger with a wrong key write without end.
     """
-    here = actors.actor()
-    if here is not None and here.kind == ActorKind.AGENT and here.id is None:
-        _tell_ended(here.name, event, address)
+    actor = actors.actor()
+    if actor is not None and actor.kind == ActorKind.AGENT and actor.id is None:
+        _log_ended_token(actor.name, event, address)
         return
-    who = "nobody" if here is None or here.id is None else f"{here.kind}:{here.id}"
-    _write(event, who, _plain(address))
+    who = "nobody" if actor is None or actor.id is None else f"{actor.kind}:{actor.id}"
+    _write(event, who, _ip_address(address))
 
 
-def _tell_ended(place: str, event: SecurityEvent, address: str | None) -> None:
+def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> None:
     """An agent came with a token of this place that has ended. It tries every 15 s until somebody
-    gives it the new one, so it is logged once in ``AGAIN_SECONDS``.
+    gives it the new one, so it is logged once in ``REPEATED_AFTER_SECONDS``.
     """
     lately: TTLCache[str, bool] = current_app.extensions.setdefault(
-        ENDED_TOKENS, TTLCache(MOST_PLACES, AGAIN_SECONDS, timer=lambda: time.monotonic())
+        ENDED_TOKENS, TTLCache(MOST_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
     )
     if place not in lately:
         lately[place] = True
-        _write(event, f"place:{place}", _plain(address))
+        _write(event, f"place:{place}", _ip_address(address))
 
 
-def tell_left_out() -> None:
+def log_left_out() -> None:
     """Make lines of the failures that the audit log has only counted. The engine's housekeeping
     calls it too.
     """
-    best_effort("The count of failures", lambda: failures.tell_left_out(audit.clock()))
+    best_effort("The count of failures", lambda: failures.write_left_out(audit.clock()))
 
 
 def _write(event: SecurityEvent, who: str, address: str) -> None:
-    bound: Bound = current_app.extensions.setdefault(BOUND, Bound(A_MINUTE))
+    bound: EventBound = current_app.extensions.setdefault(BOUND, EventBound(MOST_A_MINUTE))
     # Counted apart, so that a flood of unknown names does not hide lines about accounts.
     within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():
@@ -177,7 +177,7 @@ def account_of(email: str) -> str:
     return keyed_hash("account", folded)[:DIGITS]
 
 
-def _plain(address: str | None) -> str:
+def _ip_address(address: str | None) -> str:
     """An IP address and nothing else: behind a proxy, it is what somebody wrote into a header."""
     try:
         return str(ipaddress.ip_address(address or "")).partition("%")[0]

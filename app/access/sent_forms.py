@@ -23,7 +23,7 @@ SAME_FOR = timedelta(seconds=10)
 # A form that makes something has a token of its own, so the same one is the same page, reloaded or
 # come back to: longer than a page can stand open and its form still be taken.
 NEW_FOR = timedelta(hours=12)
-WHAT = "A form that was sent"
+SUBJECT = "A form that was sent"  # of log lines when it cannot be stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SentForms:
         form asks for says so itself.
         """
         now = self.clock()
-        begun = best_effort(WHAT, lambda: self._begin(digest, now, NEW_FOR if new else SAME_FOR))
+        begun = best_effort(SUBJECT, lambda: self._begin(digest, now, NEW_FOR if new else SAME_FOR))
         if begun is None:
             return BegunForm(digest, None)
         return BegunForm(digest, now) if begun else None
@@ -61,13 +61,13 @@ class SentForms:
     def _begin(self, digest: str, now: datetime, same_for: timedelta) -> bool:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}
         statement = inserting(SentFormRow).values(values)
-        over = or_(
+        outdated = or_(
             SentFormRow.ended_at <= now - same_for,
             SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
             SentFormRow.sent_at > believable(now),
         )
         statement = statement.on_conflict_do_update(
-            index_elements=[SentFormRow.digest], set_=values, where=over
+            index_elements=[SentFormRow.digest], set_=values, where=outdated
         ).returning(SentFormRow.digest)
         with writing() as session:
             return session.execute(statement).scalar_one_or_none() is not None
@@ -77,16 +77,16 @@ class SentForms:
         may be sent again.
         """
         if form.sent_at is not None:
-            best_effort(WHAT, lambda: self._end(form, location))
+            best_effort(SUBJECT, lambda: self._end(form, location))
 
     def _end(self, form: BegunForm, location: str | None) -> None:
-        ours = (SentFormRow.digest == form.digest, SentFormRow.sent_at == form.sent_at)
+        own_row = (SentFormRow.digest == form.digest, SentFormRow.sent_at == form.sent_at)
         with writing() as session:
             if location is None:
-                session.execute(delete(SentFormRow).where(*ours))
+                session.execute(delete(SentFormRow).where(*own_row))
             else:
                 values = {"ended_at": self.clock(), "location": location}
-                session.execute(update(SentFormRow).where(*ours).values(values))
+                session.execute(update(SentFormRow).where(*own_row).values(values))
 
     def get(self, digest: str) -> SentForm | None:
         """What came of the form; None if it was not carried out."""
@@ -99,6 +99,6 @@ class SentForms:
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        kept = SentFormRow.sent_at.between(now - LONGEST - NEW_FOR, believable(now))
+        usable = SentFormRow.sent_at.between(now - LONGEST - NEW_FOR, believable(now))
         with writing() as session:
-            session.execute(delete(SentFormRow).where(~kept))
+            session.execute(delete(SentFormRow).where(~usable))

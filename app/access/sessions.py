@@ -28,12 +28,12 @@ from app.rules.clocks import believable, is_due, runs
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
-USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
+TOUCH_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 MOST_OF_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 # Built once: each page asks.
-_PRESENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
+_CURRENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
 _FORMER = select(SessionRow).where(
     SessionRow.former_digest == bindparam("digest"),
     SessionRow.password_at > bindparam("after"),
@@ -75,8 +75,8 @@ class LoginSessions:
             row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
             session.flush()
-            theirs = SessionRow.person_id == person_id
-            keep_newest(session, SessionRow.id, theirs, SessionRow.last_used_at, MOST_OF_PERSON)
+            of_person = SessionRow.person_id == person_id
+            keep_newest(session, SessionRow.id, of_person, SessionRow.last_used_at, MOST_OF_PERSON)
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
                 _log_event(session, SecurityEvent.LOGIN_OK, person_id, client.address)
@@ -103,7 +103,7 @@ class LoginSessions:
         person, record = person_record(owner), _record(row)
         if row.digest != digest_of(token):  # the password was not typed where this token is
             record = replace(record, password_at=None)
-        if is_due(record.last_used_at, now, USED_AFTER):
+        if is_due(record.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of a session", lambda: _touch(record, now, client))
         return person, record
 
@@ -159,25 +159,25 @@ class LoginSessions:
             _end(session, row, forget=True)
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
-    def end_all(self, person_id: int, *, but: int | None = None) -> None:
-        """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
+    def end_all(self, person_id: int, *, keep: int | None = None) -> None:
+        """End all sessions of a person but ``keep`` (an id); their browsers are strangers' from now
         on. Links to set a new password end too.
         """
         with writing() as session:
-            kept = None if but is None else session.get(SessionRow, but)
-            end_sessions(session, person_id, but=but)
-            devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
+            own = None if keep is None else session.get(SessionRow, keep)
+            end_sessions(session, person_id, keep=keep)
+            devices.forget_devices(session, person_id, keep=None if own is None else own.device_id)
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def forget_old(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        over = or_(
+        expired = or_(
             SessionRow.last_used_at <= now - IDLE,
             ~SessionRow.created_at.between(now - IN_ALL, believable(now)),
         )
         with writing() as session:
-            session.execute(delete(SessionRow).where(over))
+            session.execute(delete(SessionRow).where(expired))
 
 
 def _with_token(
@@ -187,7 +187,7 @@ def _with_token(
     it at once, the second sees what the first has done.
     """
     values = {"digest": digest_of(token), "after": now - GRACE, "until": believable(now)}
-    for query in (_PRESENT, _FORMER):
+    for query in (_CURRENT, _FORMER):
         if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
     return None
@@ -197,7 +197,7 @@ def _log_event(
     session: DbSession, event: SecurityEvent, person_id: int, address: str | None = None
 ) -> None:
     row = session.get_one(PersonRow, person_id)
-    security_log.tell(event, person_record(row), address=address)
+    security_log.log_event(event, person_record(row), address=address)
 
 
 def _touch(record: Session, now: datetime, client: Client) -> None:
@@ -255,14 +255,14 @@ SYSTEMS = (
 
 def browser_of(header: str | None) -> str | None:
     """``Firefox``; None for one that is not in the table."""
-    return _first(BROWSERS, header)
+    return _first_word(BROWSERS, header)
 
 
 def system_of(header: str | None) -> str | None:
     """``Linux``; None for one that is not in the table."""
-    return _first(SYSTEMS, header)
+    return _first_word(SYSTEMS, header)
 
 
-def _first(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
+def _first_word(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
     text = (header or "")[:HEADER_READ]
     return next((word for mark, word in table if mark in text), None)

@@ -56,10 +56,10 @@ def overlap_until(settings: Settings, stored: StoredSettings, now: datetime) -> 
 
 def shown_at(settings: Settings, stored: StoredSettings) -> datetime | None:
     """When a page showed the present secret, or None."""
-    kept = _kept(stored, SHOWN, "at")
-    if kept is None or is_unreadable(settings, stored):
+    stored_secret = _stored(stored, SHOWN, "at")
+    if stored_secret is None or is_unreadable(settings, stored):
         return None
-    return kept[1] if kept[0] == _mark(webhook_secret(settings, stored)) else None
+    return stored_secret[1] if stored_secret[0] == _mark(webhook_secret(settings, stored)) else None
 
 
 def show_once(settings: Settings, stored: StoredSettings, now: datetime) -> str:
@@ -74,8 +74,8 @@ def show_once(settings: Settings, stored: StoredSettings, now: datetime) -> str:
             )
         )
     secret = webhook_secret(settings, stored)
-    kept = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
-    stored.set(SHOWN, json.dumps(kept))
+    entry = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
+    stored.set(SHOWN, json.dumps(entry))
     return secret
 
 
@@ -90,24 +90,24 @@ def rotate(settings: Settings, stored: StoredSettings, now: datetime) -> str:
         raise Conflict(_("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart."))
     if not is_unreadable(settings, stored):
         old = webhook_secret(settings, stored)
-        kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
+        entry = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
         # The old one is stored first: a crash before the last line must not end the overlap.
-        stored.set(PREVIOUS, json.dumps(kept))
+        stored.set(PREVIOUS, json.dumps(entry))
     fresh = make_secret()
     stored.set(SETTING, fresh)
     return fresh
 
 
 def _previous(stored: StoredSettings, now: datetime) -> tuple[str, datetime] | None:
-    kept = _kept(stored, PREVIOUS, "until")
-    return kept if kept is not None and now < kept[1] else None
+    stored_secret = _stored(stored, PREVIOUS, "until")
+    return stored_secret if stored_secret is not None and now < stored_secret[1] else None
 
 
-def _kept(stored: StoredSettings, name: str, moment: str) -> tuple[str, datetime] | None:
+def _stored(stored: StoredSettings, name: str, moment: str) -> tuple[str, datetime] | None:
     """The stored record of a secret, with its time; None if there is none that can be read."""
     try:
-        kept = json.loads(stored.get(name) or "null")
-        at = datetime.fromisoformat(kept[moment])
-        return str(kept["secret"]), at if at.tzinfo else at.replace(tzinfo=UTC)
+        entry = json.loads(stored.get(name) or "null")
+        at = datetime.fromisoformat(entry[moment])
+        return str(entry["secret"]), at if at.tzinfo else at.replace(tzinfo=UTC)
     except (KeyError, TypeError, ValueError):
         return None

@@ -92,7 +92,7 @@ class Housekeeper:
                 Chore(self.tend_posts, POSTS_SECONDS),
                 Chore(self.tend_places, EVERY_SECONDS),
                 Chore(self.mail_reports, MINUTE),
-                Chore(security_log.tell_left_out, MINUTE),
+                Chore(security_log.log_left_out, MINUTE),
                 Chore(self.forget_old, HOUR),
             ],
             "domains": [Chore(self.look_after_domains, MINUTE)],

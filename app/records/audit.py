@@ -85,7 +85,7 @@ class AuditLine:
     at: datetime
     actor: Actor
     action: str
-    of: Thing | None
+    thing: Thing | None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 

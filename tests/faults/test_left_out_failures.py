@@ -40,7 +40,7 @@ def clock(app, monkeypatch):
 
 def fail(app, person=None, address="192.0.2.1", typed="x", event=ANY):
     with app.app_context(), actors.acting_as(actors.visitor(address)):
-        security_log.tell(event, person, typed=typed)
+        security_log.log_event(event, person, typed=typed)
 
 
 def busy():
@@ -69,7 +69,7 @@ def lines(app):
         return [
             (
                 line.actor.address,
-                line.of.id or line.of.name,
+                line.thing.id or line.thing.name,
                 line.changes.get("left_out", {}).get("new"),
             )
             for line in reversed(found.lines)
@@ -161,7 +161,7 @@ def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, c
 
     def keep_house(_):
         with app.app_context():
-            security_log.tell_left_out()
+            security_log.log_left_out()
 
     with ThreadPoolExecutor(4) as several:
         list(several.map(keep_house, range(8)))

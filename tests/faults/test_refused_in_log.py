@@ -8,7 +8,7 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-from app.access.security_log import A_MINUTE, Bound
+from app.access.security_log import MOST_A_MINUTE, EventBound
 from app.commands.serve import listen
 from app.commands.web.webserver import WebServer
 from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, Few
@@ -42,20 +42,20 @@ def test_malformed_requests_write_few_short_lines_a_minute(sqlite_template: Path
     with listen("127.0.0.1:0") as listener:
         process = start(_serve, listener, str(log), environ=dict(os.environ) | environ)
         try:
-            for _ in range(2 * A_MINUTE + 20):
+            for _ in range(2 * MOST_A_MINUTE + 20):
                 assert _refused(listener.getsockname()[1]).startswith(b"HTTP/1.1 400 ")
         finally:
             process.terminate()
             process.join(60)
     lines = [one for one in log.read_text().splitlines() if BEGINS in one]
     assert "Invalid HTTP header name" in lines[0]
-    assert A_MINUTE <= len(lines) <= 2 * A_MINUTE, "a new minute may have begun meanwhile"
+    assert MOST_A_MINUTE <= len(lines) <= 2 * MOST_A_MINUTE, "a new minute may have begun meanwhile"
     assert max(map(len, lines)) < MOST_CHARACTERS + 100, "gunicorn puts the time before it"
 
 
 def test_what_was_left_out_is_counted_and_other_lines_pass():
     now = [0.0]
-    few = Few(Bound(2, lambda: now[0]))
+    few = Few(EventBound(2, lambda: now[0]))
 
     def told(text: str) -> str | None:
         record = logging.makeLogRecord({"msg": text, "levelno": logging.WARNING})

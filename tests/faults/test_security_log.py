@@ -16,7 +16,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from app.access import actors, security_log
 from app.access.people import LOGINS_PER_ACCOUNT
-from app.access.security_log import A_MINUTE, BOUND, Bound, SecurityEvent, account_of
+from app.access.security_log import BOUND, MOST_A_MINUTE, EventBound, SecurityEvent, account_of
 from app.db import db
 from app.db.tables import AuditRow
 from app.middleware import EARLY
@@ -39,7 +39,7 @@ FORM = re.compile(
 def bound(app):
     """Of this test alone, in a minute that does not end."""
     clock = Clock(1000.0)
-    app.extensions[BOUND] = Bound(A_MINUTE, clock)
+    app.extensions[BOUND] = EventBound(MOST_A_MINUTE, clock)
     return clock
 
 
@@ -114,7 +114,7 @@ def test_failures_beyond_the_limit_are_throttled_events(app, ada, lines):
 )
 def test_nobody_writes_a_line_of_their_own(lines, app, address, shown):
     with app.app_context():
-        security_log.tell(SecurityEvent.LOGIN_THROTTLED, typed="x\ny", address=address)
+        security_log.log_event(SecurityEvent.LOGIN_THROTTLED, typed="x\ny", address=address)
     (line,) = lines()
     assert line.endswith(f" address={shown}")
     assert FORM.fullmatch(line)
@@ -124,14 +124,14 @@ def test_a_minute_has_a_bounded_number_of_lines_and_the_rest_is_counted(app, ada
     def fail(times):
         with app.app_context():
             for _ in range(times):
-                security_log.tell(SecurityEvent.LOGIN_FAILED, typed="x", address="192.0.2.1")
+                security_log.log_event(SecurityEvent.LOGIN_FAILED, typed="x", address="192.0.2.1")
             return account_of("x")
 
-    fail(A_MINUTE + 7)
-    assert len(lines()) == A_MINUTE
+    fail(MOST_A_MINUTE + 7)
+    assert len(lines()) == MOST_A_MINUTE
     with app.app_context():
-        security_log.tell(SecurityEvent.LOGIN_THROTTLED, typed="x")
-        security_log.tell(SecurityEvent.LOGIN_FAILED, ada)
+        security_log.log_event(SecurityEvent.LOGIN_THROTTLED, typed="x")
+        security_log.log_event(SecurityEvent.LOGIN_FAILED, ada)
     assert len(lines()) == 2, "other events are told, and what concerns an account"
     bound.now += 60
     account = fail(1)
@@ -170,9 +170,9 @@ def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada,
         f"access.refused who=person:{ada.id} address=127.0.0.1",
     ]
     assert all(FORM.fullmatch(line) for line in found)
-    for _ in range(A_MINUTE + 5):
+    for _ in range(MOST_A_MINUTE + 5):
         ask("/metrics", wrong)
-    assert len(lines()) == A_MINUTE - 3, "and no more in this minute"
+    assert len(lines()) == MOST_A_MINUTE - 3, "and no more in this minute"
     with app.app_context():
         assert "access.refused" not in {row.action for row in db.session.query(AuditRow)}
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from app.access import passwords
-from app.access.sessions import IDLE, IN_ALL, USED_AFTER
+from app.access.sessions import IDLE, IN_ALL, TOUCH_AFTER
 from app.db import db
 from app.db.tables import SessionRow
 from app.rules.clocks import SKEW
@@ -168,7 +168,7 @@ def test_the_record_holds_no_token_and_its_last_use_is_written_now_and_then(app,
             return db.session.query(SessionRow).one().last_used_at
 
     began = clock.now
-    clock.now += USED_AFTER - MOMENT
+    clock.now += TOUCH_AFTER - MOMENT
     assert logged_in(browser)
     assert used() == began
     clock.now += MOMENT
@@ -184,7 +184,7 @@ def test_a_page_is_shown_while_the_database_takes_no_writes(
 ):
     monkeypatch.setattr("app.db.BEST_EFFORT_SECONDS", 0.2)
     monkeypatch.setattr("app.db.BEST_EFFORT_AGAIN", 0.0)
-    clock.now += USED_AFTER
+    clock.now += TOUCH_AFTER
     with app.app_context():
         before = db.session.query(SessionRow).one().last_used_at
         db.session.remove()  # a connection in use would not be closed
@@ -209,7 +209,7 @@ def test_a_page_is_shown_while_the_database_takes_no_writes(
 
 def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock, browser):
     """SQLite's busy timeout belongs to the connection, which the pool hands on."""
-    clock.now += USED_AFTER
+    clock.now += TOUCH_AFTER
     assert logged_in(browser)
     with app.app_context(), db.engine.connect() as connection:
         if connection.dialect.name == "sqlite":

@@ -26,7 +26,7 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.access.security_log import A_MINUTE, Bound
+from app.access.security_log import MOST_A_MINUTE, EventBound
 from app.commands.web.bodies import Malformed
 from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
@@ -367,9 +367,9 @@ class Few(logging.Filter):
     line is cut, and a minute has few of them: nobody fills the disk.
     """
 
-    def __init__(self, bound: Bound | None = None) -> None:
+    def __init__(self, bound: EventBound | None = None) -> None:
         super().__init__()
-        self._bound = bound or Bound(A_MINUTE)
+        self._bound = bound or EventBound(MOST_A_MINUTE)
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()

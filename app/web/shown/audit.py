@@ -104,7 +104,7 @@ def name_of(thing: Thing) -> str:
 
 def page_of(line: AuditLine) -> str | None:
     """The address of the object's page, where it has one and may still exist."""
-    thing = line.of
+    thing = line.thing
     if thing is None or thing.id is None or line.action == Action.DELETED:
         return None
     endpoint = PAGES.get(thing.kind)
@@ -125,13 +125,14 @@ def value(given: Any) -> str:
 
 def json_line(line: AuditLine) -> str:
     """A line of the export."""
+    thing = line.thing
     fields = {
         "id": line.id,
         "at": iso(line.at),
         "actor": {"kind": line.actor.kind, "id": line.actor.id, "name": line.actor.name},
         "address": line.actor.address,
         "action": line.action,
-        "object": line.of and {"kind": line.of.kind, "id": line.of.id, "name": line.of.name},
+        "object": thing and {"kind": thing.kind, "id": thing.id, "name": thing.name},
         "changes": line.changes,
     }
     return json.dumps(plain(fields), ensure_ascii=False) + "\n"

@@ -107,7 +107,7 @@ def end(id: int) -> Response:
 
 @sessions_blueprint.post("/others/end")
 def end_others() -> Response:
-    current_access().sessions.end_all(current_user.person.id, but=current_user.session.id)
+    current_access().sessions.end_all(current_user.person.id, keep=current_user.session.id)
     flash(_("You are logged out everywhere else."), "success")
     return redirect(url_for(".index"))
 

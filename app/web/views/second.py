@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from wtforms import widgets
 
 from app.access import Access
-from app.access.half_logins import GONE
+from app.access.half_logins import LOGIN_ENDED
 from app.access.passkeys import CREDENTIAL, Site
 from app.errors import Denied, Invalid, Throttled
 from app.forms.browser import BrowserForm
@@ -227,7 +227,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
 def _again() -> Response:
     """Redirect to the first step, which leads to the same page."""
     sessions.give_up_half()
-    flash(_(GONE), "warning")
+    flash(_(LOGIN_ENDED), "warning")
     return redirect(url_for("auth.login", next=request.args.get("next")))
 
 
