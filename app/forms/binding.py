@@ -49,8 +49,8 @@ def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -
     return _validated(form_class, pairs, None, None).values()
 
 
-def list_query(form_class: type[queries.ListForm], pairs: Pairs, **of: int) -> Any:
-    """What a list is asked for. ``of``: the ids of the records that it belongs to."""
+def list_query(form_class: type[queries.ListForm], pairs: Pairs, **ids: int) -> Any:
+    """The query of a list. ``ids``: by name, of the records that the list belongs to."""
     values = query_values(form_class, pairs)
     if "page" in values:
         values["page"] = min(values["page"], _LAST_PAGE)
@@ -60,7 +60,7 @@ def list_query(form_class: type[queries.ListForm], pairs: Pairs, **of: int) -> A
         # No record has such an id, and the database could not compare it. 0 finds nothing either.
         if values.get(name) is not None and not 1 <= values[name] <= MAX_ID:
             values[name] = 0
-    return form_class.makes(**of, **values)
+    return form_class.makes(**ids, **values)
 
 
 def page_query(pairs: Pairs) -> PageQuery:
@@ -77,7 +77,7 @@ def _validated(
     errors = _faulty_names(form, sent)
     form.validate()
     for name, sentences in form.named_errors().items():
-        errors.setdefault(_shown(name), sentences)
+        errors.setdefault(_error_key(name), sentences)
     if errors:
         raise Invalid(dict(list(errors.items())[:MOST_ERRORS]))
     return form
@@ -93,16 +93,18 @@ def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
         name = names[raw]
         field = fields.get(raw.partition("[")[0])
         if field is None or field.extra:
-            errors[_shown(name.dotted if name else raw)] = [_(UNKNOWN)]
+            errors[_error_key(name.dotted if name else raw)] = [_(UNKNOWN)]
             continue
         if name is None:  # such as locations[], as other programs write lists
-            errors[_shown(raw)] = [field.how()]
+            errors[_error_key(raw)] = [field.how_to_send()]
             continue
-        fault = field.takes(name)
+        fault = field.name_fault(name)
         if fault:
-            errors[_shown(name.dotted if isinstance(field, ListField) else name.field)] = [fault]
+            errors[_error_key(name.dotted if isinstance(field, ListField) else name.field)] = [
+                fault
+            ]
         elif len(values) > 1:
-            errors[_shown(name.dotted)] = [field.twice(name)]
+            errors[_error_key(name.dotted)] = [field.repeat_fault(name)]
         elif name.index is None and name.field in with_index:
             errors[name.field] = [_(EITHER, field=name.field)]
     return errors
@@ -116,7 +118,7 @@ def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | 
     return name if field is not None and field.nested else None
 
 
-def _shown(name: str) -> str:
+def _error_key(name: str) -> str:
     """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
     short = shortened(name, _LONGEST_NAME)
     return short.encode("utf-8", "replace").decode()

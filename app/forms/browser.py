@@ -58,7 +58,7 @@ ENTER_OR_DELETE = N_(
     "the box that deletes them."
 )
 # Fields whose help says what Wakeful does with them, and no other server.
-OUR_WAY = (
+FIELDS_OF_OUR_HELP = (
     "alert_condition",
     "alert_text_lookup",
     "request_auth_password",
@@ -272,7 +272,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.context.bare:
-            for name in OUR_WAY:
+            for name in FIELDS_OF_OUR_HELP:
                 self[name].description = ""
 
     def values(self) -> dict[str, Any]:
@@ -283,19 +283,19 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
             contacts = tuple(Pair(CONTACT, name) for name in self.contacts.data)
         else:  # a page without the boxes
             contacts = tuple(pair for pair in stored if pair.key == CONTACT)
-        together = contacts + own_alerts(values["alerts"])
+        alerts = contacts + own_alerts(values["alerts"])
         # Where only their order differs, nothing was changed.
-        values["alerts"] = stored if Counter(together) == Counter(stored) else together
+        values["alerts"] = stored if Counter(alerts) == Counter(stored) else alerts
         return values
 
-    def check_together(self) -> None:
-        super().check_together()
-        alerts, lost = self.values()["alerts"], getattr(self.record, "unreadable", ())
+    def check_cross_field(self) -> None:
+        super().check_cross_field()
+        alerts, unreadable = self.values()["alerts"], getattr(self.record, "unreadable", ())
         if len(alerts) > MAX_ALERTS:
-            self.alerts.fault(text.too_many(MAX_ALERTS))
-        deletes = "alerts" in lost and not own_alerts(alerts) and not self.clone
+            self.alerts.add_fault(text.too_many(MAX_ALERTS))
+        deletes = "alerts" in unreadable and not own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
-            self.alerts.fault(_(ENTER_OR_DELETE))
+            self.alerts.add_fault(_(ENTER_OR_DELETE))
 
     def _mark(self, name: str, value: Any) -> str:
         """Contacts are boxes: their order among the alerts is nobody's change."""
@@ -318,8 +318,8 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
             self.contacts.data = tuple(stored) or self.contacts.data
 
     def fields(self) -> dict[str, Any]:
-        values, lost = self.values(), getattr(self.record, "unreadable", ())
-        replaced = lost if self.remove_unreadable.data else CHECK_FIELDS.keys() & lost
+        values, unreadable = self.values(), getattr(self.record, "unreadable", ())
+        replaced = unreadable if self.remove_unreadable.data else CHECK_FIELDS.keys() & unreadable
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
             # What was typed again is sent, even the stored value: the store drops the rest.

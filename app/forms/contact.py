@@ -66,15 +66,15 @@ class ContactForm(SchemaForm):
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         # Channels that cannot be read stay as they are until somebody enters them again.
         kept = "channels" in getattr(self.record, "unreadable", ())
         if self.flawless(self.channels) and not self.channels.data and not kept:
-            self.channels.fault(_(NO_CHANNEL))
+            self.channels.add_fault(_(NO_CHANNEL))
         if self.flawless(self.quiet_start, self.quiet_end):
             by_name = {field.short_name: field for field in self.schema_fields()}
             for name, sentence in quiet_hours(self.quiet_start.data, self.quiet_end.data):
-                by_name[name].fault(sentence)
+                by_name[name].add_fault(sentence)
 
 
 class ContactDeletionForm(SchemaForm):
@@ -85,9 +85,9 @@ class ContactDeletionForm(SchemaForm):
     )
     force = Switch(N_("Delete anyway"), default=False, description=N_("Even if monitors use it."))
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if self.replace_with.data is not None and self.force.data:
-            self.force.fault(_("Send either force or replace_with, not both."))
+            self.force.add_fault(_("Send either force or replace_with, not both."))
 
 
 class SharedChannelForm(SchemaForm):

@@ -62,14 +62,14 @@ class OneValue(SchemaField):
     def __init__(self, *args: Any, required: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.required = required = required and not self.unclear
-        self.shown: str | None = None  # as typed, to show again beside its error
+        self.shown: str | None = None  # as it was sent, to show again beside its error
         if required:
             self.flags.required = True
 
-    def takes(self, name: Name) -> str | None:
-        return None if name.index is None else self.how()
+    def name_fault(self, name: Name) -> str | None:
+        return None if name.index is None else self.how_to_send()
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         return _(text.ONE_VALUE)
 
     def process_formdata(self, valuelist: list[Any]) -> None:
@@ -98,7 +98,7 @@ class OneValue(SchemaField):
         if not form.context.browser or form.record is None or self.short_name in damaged:
             return False
         shown = self.keeps if self.unclear else self.show(self.object_data)
-        return _same_lines(value) == _same_lines(shown)
+        return _unified_lines(value) == _unified_lines(shown)
 
     def is_empty(self, value: str) -> bool:
         return value == "" and not isinstance(value, Typed)
@@ -210,13 +210,13 @@ class Secret(Text):
     (decision 3)."""
 
     def read(self, value: str) -> str:
-        read = super().read(value)
+        entered = super().read(value)
         stored = self.object_data
-        if isinstance(stored, str) and _same_lines(read) == _same_lines(mask(stored)):
+        if isinstance(stored, str) and _unified_lines(entered) == _unified_lines(mask(stored)):
             return stored
-        if looks_masked(read):
+        if looks_masked(entered):
             raise ValueError(_(MASK_WITHOUT_STORED))
-        return read
+        return entered
 
     def show(self, data: Any) -> str:
         return "" if data is None else mask(str(data))
@@ -224,11 +224,11 @@ class Secret(Text):
     def refuse_stored(self) -> None:
         """The stored value must not be used: forget it, or refuse its mask."""
         if self.sent and self.shown is not None and looks_masked(self.shown):
-            self.fault(_(ELSEWHERE))
+            self.add_fault(_(ELSEWHERE))
         super().refuse_stored()
 
 
-def _same_lines(value: str) -> str:
+def _unified_lines(value: str) -> str:
     return value.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -245,7 +245,7 @@ class Password(Text):
     def refuse_stored(self) -> None:
         """The stored password must not be used. In a browser, an empty field would keep it."""
         if form_of(self).takes_stored_password():
-            self.fault(_(ELSEWHERE))
+            self.add_fault(_(ELSEWHERE))
 
 
 class Number(OneValue):

@@ -34,14 +34,14 @@ class IncidentUpdateForm(SchemaForm):
         ),
     )
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         fields: dict[str, Any] = {name: self[name] for name in INCIDENT_TIMES if name in self}
         moments = [field for field in fields.values() if not field.errors]
         stored = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
         times = stored | {field.name: field.data for field in moments}
         new = [field.name for field in moments if field.sent and field.data != stored[field.name]]
         for name, sentence in incident_times(times, self.time_now(), new).items():
-            fields[name].fault(sentence)
+            fields[name].add_fault(sentence)
 
 
 class IncidentStoreForm(IncidentUpdateForm):

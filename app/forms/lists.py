@@ -88,9 +88,9 @@ class ListField(SchemaField):
 
     widget: Any = widgets.ListWidget()
 
-    def twice(self, name: Name) -> str:
+    def repeat_fault(self, name: Name) -> str:
         """Several values under the bare name are a list in another notation."""
-        return super().twice(name) if name.index else self.how()
+        return super().repeat_fault(name) if name.index else self.how_to_send()
 
     def _value(self) -> str:
         return ""
@@ -111,7 +111,7 @@ class ListField(SchemaField):
         self.sent = bool(names or bare) or (browser and formdata is not None)
         unread = bare and not names and not takes_bare
         if unread and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [self.how()]
+            self.process_errors = [self.how_to_send()]
             return None
         return names if self.sent else None
 
@@ -162,7 +162,7 @@ class PairList(ListField):
         self.rows: list[PairRow] = []
         self.replaces = False  # whether the box is ticked that replaces an unclear list
 
-    def takes(self, name: Name) -> str | None:
+    def name_fault(self, name: Name) -> str | None:
         if name.index is None or name.half in HALVES:
             return None
         return _(
@@ -171,7 +171,7 @@ class PairList(ListField):
             index=name.index[:20],
         )
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         return _(
             "Send %(name)s[0][key] and %(name)s[0][value], "
             "or the bare name empty to clear the list.",
@@ -235,19 +235,19 @@ class PairList(ListField):
     def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
-        kept: dict[str, Pair] = {}
+        stored_rows: dict[str, Pair] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.
         for at_own_index in (True, False):
             for row in rows:
-                if row.index in kept or not looks_masked(row.value):
+                if row.index in stored_rows or not looks_masked(row.value):
                     continue
                 for position, pair in unused.items():
                     if at_own_index and index_order(str(position)) != index_order(row.index):
                         continue
                     if self.hide(pair) == Pair(row.key, row.value):
-                        kept[row.index] = unused.pop(position)
+                        stored_rows[row.index] = unused.pop(position)
                         break
-        self.data = tuple(kept.get(row.index) or self._judged(row) for row in rows)
+        self.data = tuple(stored_rows.get(row.index) or self._judged(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
@@ -274,7 +274,7 @@ class PairList(ListField):
             if looks_masked(row.value) and not row.value_errors:
                 row.value_errors.append(_(ELSEWHERE))
 
-    def sound(self) -> list[tuple[PairRow, Pair]]:
+    def valid_rows(self) -> list[tuple[PairRow, Pair]]:
         """A browser's rows without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
             return []
@@ -319,7 +319,7 @@ class EntryList(ListField):
         self.entry_errors: dict[str, str] = {}
         self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
 
-    def takes(self, name: Name) -> str | None:
+    def name_fault(self, name: Name) -> str | None:
         if name.half is None:
             return None
         return _(
@@ -328,7 +328,7 @@ class EntryList(ListField):
             example=self.example,
         )
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         return _(SEND_INDICES, name=self.name, example=self.example)
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
@@ -443,14 +443,14 @@ class Tags(OneValue):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
 
-    def takes(self, name: Name) -> str | None:
-        return None if name.half is None else self.how()
+    def name_fault(self, name: Name) -> str | None:
+        return None if name.half is None else self.how_to_send()
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         return _("Send comma-separated words, such as %(name)s=web,shop.", name=self.name)
 
-    def twice(self, name: Name) -> str:
-        return super().twice(name) if name.index else self.how()
+    def repeat_fault(self, name: Name) -> str:
+        return super().repeat_fault(name) if name.index else self.how_to_send()
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)

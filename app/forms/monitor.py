@@ -401,7 +401,7 @@ class MonitorForm(SchemaForm):
         ),
     )
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if self.context.bare:
             self._keep_secrets_from_others()
             return
@@ -413,14 +413,14 @@ class MonitorForm(SchemaForm):
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
             for name, sentence in strange_fields(self.url.data, values):
-                by_name[name].fault(sentence)
+                by_name[name].add_fault(sentence)
         self._keep_secrets_from_others()
         for names, rule in RULES:
             # Fields of other servers: those without our own have no quiet hours.
             fields = [by_name[name] for name in names if name in by_name]
             if len(fields) == len(names) and self.flawless(*fields):
                 for name, sentence in rule(*(field.data for field in fields)):
-                    by_name[name].fault(sentence)
+                    by_name[name].add_fault(sentence)
 
     def _keep_secrets_from_others(self) -> None:
         """Whoever may change a URL must not learn the stored secrets: they go to the server for
@@ -451,9 +451,9 @@ class AlertTestForm(SchemaForm):
     alerts = _alerts(contacts=False)
     monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if self.flawless(self.alerts) and not self.alerts.data:
-            self.alerts.fault(_("Send at least one alert to test."))
+            self.alerts.add_fault(_("Send at least one alert to test."))
 
 
 class CheckForm(MonitorForm):

@@ -107,7 +107,7 @@ class GroupList(ListField):
         self.most = MAX_GROUPS
         self.rows: list[GroupRow] = []
 
-    def takes(self, name: Name) -> str | None:
+    def name_fault(self, name: Name) -> str | None:
         if name.index is None or _is_known(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
@@ -116,16 +116,18 @@ class GroupList(ListField):
             group=group,
         )
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         return _(
             "Send %(name)s[0][name] and %(name)s[0][monitors][0] (a list of objects "
             "in JSON), or the bare name empty for none.",
             name=self.name,
         )
 
-    def twice(self, name: Name) -> str:
+    def repeat_fault(self, name: Name) -> str:
         bare = name.half == MONITORS and name.entry is None
-        return _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().twice(name)
+        return (
+            _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().repeat_fault(name)
+        )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         names = self.begin(formdata, data)
@@ -196,7 +198,7 @@ class GroupList(ListField):
             for part, sentence in row.errors.items():
                 yield f"{row.index}.{part}", row.id_of(part.partition(".")[0]), [sentence]
 
-    def sound(self) -> Iterator[tuple[GroupRow, str, int]]:
+    def valid_rows(self) -> Iterator[tuple[GroupRow, str, int]]:
         """Each monitor of a group without faults: row, index, id."""
         for row in self.rows:
             if row.sent and not row.errors:

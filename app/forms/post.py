@@ -35,7 +35,7 @@ def _check_family(form: Any) -> None:
     """``form.record`` is the post or the update that is changed."""
     before = getattr(form.record, "state", None)
     if form.flawless(form.state) and (fault := posts.family_fault(before, form.state.data)):
-        form.state.fault(fault)
+        form.state.add_fault(fault)
 
 
 class PostForm(SchemaForm):
@@ -55,13 +55,13 @@ class PostForm(SchemaForm):
     )
     ends_at = DateTime(N_("End"))
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         _check_family(self)
         state, start, end = self.state, self.starts_at, self.ends_at
         if not self.flawless(state, start, end):
             return
         for name, sentence in posts.time_faults(state.data, start.data, end.data).items():
-            {"starts_at": start, "ends_at": end}[name].fault(sentence)
+            {"starts_at": start, "ends_at": end}[name].add_fault(sentence)
 
 
 class PostUpdateForm(SchemaForm):
@@ -70,7 +70,7 @@ class PostUpdateForm(SchemaForm):
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         _check_family(self)
 
 

@@ -165,7 +165,7 @@ class ResultQueryForm(PageForm):
         "Place", most=MAX_LOCATION, description="Extension: only those of the place of this name."
     )
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         check_order(self.from_, self.to)
 
 
@@ -175,7 +175,7 @@ class MarkerQueryForm(PageForm):
     from_ = DateTime("From", name="from", description="The earliest marker.")
     to = DateTime("To", description="The latest marker.")
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         check_order(self.from_, self.to)
 
 
@@ -213,29 +213,29 @@ class StatisticsQueryForm(SchemaForm):
     from_ = DateTime("From", name="from", description="Extension: with to, in place of range.")
     to = DateTime("To", description="The end of that time; it may be still to come.")
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         start, end = self.from_, self.to
         if not self.flawless(start, end):
             return
         if start.data or end.data:
             check_span(start, end)
             if self.range.sent:
-                self.range.fault(_("Send range, or from and to."))
+                self.range.add_fault(_("Send range, or from and to."))
 
 
 def check_order(start: DateTime, end: DateTime) -> None:
     if not start.errors and not end.errors and start.data and end.data and end.data < start.data:
-        end.fault(_("This must not be earlier than from."))
+        end.add_fault(_("This must not be earlier than from."))
 
 
 def check_span(start: DateTime, end: DateTime) -> None:
     """Refuse what is not the time between two moments that figures can be of."""
     if start.data is None or end.data is None:
-        (end if start.data else start).fault(_("Send from and to, or neither."))
+        (end if start.data else start).add_fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
-        end.fault(_(END_BEFORE_START))
+        end.add_fault(_(END_BEFORE_START))
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-        end.fault(_(TOO_LONG, most=MAX_REPORT_DAYS))
+        end.add_fault(_(TOO_LONG, most=MAX_REPORT_DAYS))
 
 
 class ReportQueryForm(SchemaForm):
@@ -250,11 +250,11 @@ class ReportQueryForm(SchemaForm):
     )
     days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         start, end = self.from_, self.to
         for field in (start, end):
             if field.data and field.data.replace(minute=0, second=0, microsecond=0) != field.data:
-                field.fault(_("Send a whole hour, such as 2026-11-01T00:00:00."))
+                field.add_fault(_("Send a whole hour, such as 2026-11-01T00:00:00."))
         if self.flawless(start, end):
             check_span(start, end)
 

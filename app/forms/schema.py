@@ -94,15 +94,15 @@ class SchemaField(Field):
         # when something is entered.
         self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
 
-    def takes(self, name: Name) -> str | None:
+    def name_fault(self, name: Name) -> str | None:
         """The fault of a name, bare or with brackets; None if this field reads it."""
         raise NotImplementedError
 
-    def how(self) -> str:
+    def how_to_send(self) -> str:
         """How its value is sent, for names with brackets that no field reads."""
         raise NotImplementedError
 
-    def twice(self, _name: Name) -> str:
+    def repeat_fault(self, _name: Name) -> str:
         """The fault of a name that was sent more than once."""
         return _(TWICE)
 
@@ -120,8 +120,8 @@ class SchemaField(Field):
         if not self.sent:
             self.data = self.default
 
-    def fault(self, sentence: str) -> None:
-        """Add an error of a rule about several fields."""
+    def add_fault(self, sentence: str) -> None:
+        """Add the error of a rule that no single value breaks."""
         self.errors = [*self.errors, sentence]
 
 
@@ -151,12 +151,13 @@ class SchemaForm(Form):
 
     def validate(self, extra_validators: Any = None) -> bool:
         super().validate(extra_validators)
-        self.check_together()
+        self.check_cross_field()
         return not any(field.errors for field in self) and not self.named_errors()
 
-    def check_together(self) -> None:
-        """Rules about several fields; they add errors with ``fault``. They skip fields that have
-        errors already."""
+    def check_cross_field(self) -> None:
+        """The cross-field rules of the form. They add errors with ``add_fault``, and skip fields
+        that have errors already.
+        """
 
     def why_unclear(self, name: str) -> str:
         return why_unclear(self.record, name) if self.context.browser else ""

@@ -102,7 +102,7 @@ class StatusPageForm(SchemaForm):
         default=PageTheme.SYSTEM,
     )
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         self._check_password()
         if self.flawless(self.monitors) and not self.monitors.entry_errors:
             self._check_on_page(set(self.monitors.data))
@@ -113,7 +113,7 @@ class StatusPageForm(SchemaForm):
         if not self.flawless(visibility, password) or visibility.data != Visibility.PASSWORD:
             return
         if not stored and password.data is None:
-            password.fault(_(PASSWORD_NEEDED))
+            password.add_fault(_(PASSWORD_NEEDED))
 
     def _check_on_page(self, on_page: set[int]) -> None:
         """Names and groups that are not sent follow the monitors: the store takes them out."""
@@ -122,6 +122,6 @@ class StatusPageForm(SchemaForm):
                 if id not in on_page:
                     row.key_errors.append(_(NOT_ON_PAGE))
         if self.groups.sent:
-            for group, index, id in list(self.groups.sound()):
+            for group, index, id in list(self.groups.valid_rows()):
                 if id not in on_page:
                     group.errors[f"monitors.{index}"] = _(NOT_ON_PAGE)

@@ -53,11 +53,11 @@ class WindowForm(SchemaForm):
         description=N_("Repeats keep their time of day here when the clocks change."),
     )
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         start, end, until = self.start_at, self.end_at, self.repeat_until
         if not self.flawless(start, end, until) or start.data is None or end.data is None:
             return
         if end.data <= start.data:
-            end.fault(_(END_BEFORE_START))
+            end.add_fault(_(END_BEFORE_START))
         if until.data is not None and until.data < start.data:
-            until.fault(_("This is before the window starts."))
+            until.add_fault(_("This is before the window starts."))

@@ -96,10 +96,10 @@ class PasswordTwiceForm(BrowserForm):
     password: Any
     password_again: Any
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         first, again = self.password, self.password_again
         if self.flawless(first, again) and first.data != again.data:
-            again.fault(_(NOT_THE_SAME))
+            again.add_fault(_(NOT_THE_SAME))
 
 
 OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
@@ -327,11 +327,11 @@ class MailServerForm(BrowserForm):
     def keeps_password(self) -> bool:
         return self.stored is not None and self.stored.password is not None
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if self.password.data and not self.user.data:
-            self.password.fault(_(NO_USER))
+            self.password.add_fault(_(NO_USER))
         elif self._needs_password():
-            self.password.fault(_(LOGIN_CHANGED))
+            self.password.add_fault(_(LOGIN_CHANGED))
 
     def _needs_password(self) -> bool:
         """A stored password must not be sent to a server that it was not entered for."""

@@ -88,13 +88,13 @@ class BulkForm(BrowserForm):
         """For a server without maintenance windows."""
         self.action.leave_out("maintenance")
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
-            self.ids.fault(_("Select the monitors first."))
+            self.ids.add_fault(_("Select the monitors first."))
         name = _NEEDED.get(self.action.data or "")
         needed: Any = self[name] if name else None
         if needed and self.flawless(needed) and needed.data in (None, ""):
-            needed.fault(_(REQUIRED))
+            needed.add_fault(_(REQUIRED))
 
 
 class Upload(OneValue):
@@ -130,12 +130,12 @@ class ImportForm(BrowserForm):
     tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
     contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         lines = bool((self.urls.data or "").strip())
         if lines and self.sends_file():
-            self.file.fault(_("Enter lines or choose a file, not both."))
+            self.file.add_fault(_("Enter lines or choose a file, not both."))
         elif not lines and not self.sends_file() and self.flawless(self.urls):
-            self.urls.fault(_("Enter at least one line, or choose a file."))
+            self.urls.add_fault(_("Enter at least one line, or choose a file."))
 
     def content(self) -> bytes:
         """The bytes of the file, or of the lines."""

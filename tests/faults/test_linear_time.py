@@ -162,7 +162,7 @@ def remote_fault(value: str) -> None:
     body = {"errors": [{"field": value, "message": "No."}]}
     answer = connection.ServerAnswer(422, body, {"Location": value}, "", True, None)
     meaning.read(answer)
-    _ = answer.is_elsewhere
+    _ = answer.was_turned_away
     listing.CURSOR.search(value)
 
 

@@ -30,7 +30,7 @@ NOTES = Resource(
 
 
 class Notes(RemoteCollection[Note, PageQuery]):
-    in_contract = True
+    in_base_api = True
 
 
 class Server:
@@ -161,7 +161,7 @@ def test_a_record_of_another_id_or_without_what_it_needs_is_refused(
 
 def test_a_server_that_lacks_the_resource_is_unsupported(server: Server, notes: Notes) -> None:
     server.bare = True
-    notes.in_contract = False  # type: ignore[misc] # of this object alone
+    notes.in_base_api = False  # type: ignore[misc] # of this object alone
     for attempt in (
         lambda: notes.list(PageQuery()),
         lambda: notes.get(1),

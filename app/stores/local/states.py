@@ -68,8 +68,8 @@ def during(windows: tuple[MaintenanceWindow, ...]) -> States:
 
 
 class _Section(NamedTuple):
-    """Of the monitors in these states, in their order, ``limit`` from ``offset`` on. ``is_few``:
-    whether there are few.
+    """``limit`` monitors in these states from ``offset`` on, in the list's order. ``is_few``:
+    whether few monitors are in them.
     """
 
     is_few: bool

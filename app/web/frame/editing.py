@@ -233,7 +233,7 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
             if field is None:
                 above.append(f"{name}: {sentence}")
             else:
-                field.fault(sentence)
+                field.add_fault(sentence)
     form.trouble = " ".join(above)
 
 

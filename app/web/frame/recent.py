@@ -138,10 +138,10 @@ def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any
     try:
         current_access().people.confirm(current_user.person.id, typed)
     except Invalid:
-        password_form.your_password.fault(_("This is not your password."))
+        password_form.your_password.add_fault(_("This is not your password."))
         return _page(change, values, form, password_form, 422)
     except Throttled as fault:
-        password_form.your_password.fault(too_often(fault))
+        password_form.your_password.add_fault(too_often(fault))
         page = _page(change, values, form, password_form, 429)
         page.headers["Retry-After"] = str(fault.retry_after)
         return page

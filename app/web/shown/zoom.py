@@ -37,7 +37,7 @@ class SpanForm(BrowserForm):
     class Meta:
         csrf = False  # the form changes nothing
 
-    def check_together(self) -> None:
+    def check_cross_field(self) -> None:
         if self.flawless(self.from_, self.to):
             check_span(self.from_, self.to)
 

@@ -43,7 +43,7 @@ def login() -> Answer:
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:
-        form.password.fault(_(WRONG))
+        form.password.add_fault(_(WRONG))
         return _login_page(form, 422)
     if person.second_factor:
         sessions.begin_half(person)
@@ -70,7 +70,7 @@ def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
 
 
 def _throttled(form: LoginForm, fault: Throttled) -> Answer:
-    form.password.fault(too_often(fault))
+    form.password.add_fault(too_often(fault))
     page, _status = _login_page(form, 429)
     return throttled(page, fault)
 
@@ -145,7 +145,7 @@ def _send_link(email: str, who: Actor | None) -> None:
 
 
 def _throttled_link(form: ForgottenForm, fault: Throttled) -> Response:
-    form.email.fault(too_often(fault))
+    form.email.add_fault(too_often(fault))
     page = render_template("account/forgotten.html", form=form, mails=True)
     return throttled(page, fault)
 

@@ -29,7 +29,7 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     """
     name = parse(request.form[BUTTON])
     only = name.index if name else None
-    asked = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
+    asked = {row.index: pair for row, pair in alerts.valid_rows() if only in (None, row.index)}
     faulty = _forget_others(alerts, only)
     if not asked:
         alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]

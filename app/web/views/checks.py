@@ -54,7 +54,7 @@ def index(id: int) -> str | tuple[str, int]:
     monitor = store.monitors.get(id)
     form = _filter_form(monitor)
     if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
-        form.to.fault(_(END_BEFORE_START))
+        form.to.add_fault(_(END_BEFORE_START))
     faulty = bool(form.error_summary())
     page = None if faulty else store.results.list(_query(id, form))
     shown = render_template(

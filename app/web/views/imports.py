@@ -48,7 +48,7 @@ def start() -> Answer:
         reading = files.read(form.content(), form.format.data or "")
         return _preview(form, reading)
     except NotReadable as fault:
-        form.source().fault(str(fault))
+        form.source().add_fault(str(fault))
         return _start_page(form, 422)
 
 

@@ -153,7 +153,7 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):
             return super().refuse(fault)
-        self.form.monitor_id.fault(str(fault))
+        self.form.monitor_id.add_fault(str(fault))
         return self.page(409, already=fault.details.get("open_incident_id"))
 
     def done(self, record: Incident) -> Response:
@@ -192,7 +192,7 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):
             return super().refuse(fault)
-        self.form.ended_at.fault(str(fault))
+        self.form.ended_at.add_fault(str(fault))
         return self.page(422)
 
     def notice(self, record: Incident) -> str:
@@ -256,14 +256,14 @@ def comment(id: int) -> Answer:
         return _comment_alone(id, form, fault)
     valid = form.validate_on_submit()
     if valid and why_unclear(incident, "comment") and not form.replace.data:
-        form.text.fault(_(REPLACES_COMMENT))
+        form.text.add_fault(_(REPLACES_COMMENT))
     elif valid:
         try:
             _comment(incident, form.text.data)
         except Invalid as fault:
             form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
         except Conflict as fault:
-            form.text.fault(str(fault))
+            form.text.add_fault(str(fault))
             status = 409
         except NOT_TAKEN as fault:
             return _comment_alone(id, form, fault)

@@ -93,7 +93,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         loses = form.disabled.data and before is not None and not before.disabled
         if not loses or "keys" not in form or form.keys.data is not None:
             return None
-        form.keys.fault(_(UNDECIDED))
+        form.keys.add_fault(_(UNDECIDED))
         return self.page(422)
 
     def save(self) -> Person:
@@ -107,7 +107,7 @@ class PersonEditing(Editing[Person, PersonForm]):
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):
             return super().refuse(fault)
-        self.form.role.fault(str(fault))
+        self.form.role.add_fault(str(fault))
         return self.page(422)
 
     def done(self, record: Person) -> Response:

@@ -109,7 +109,7 @@ def show() -> Answer:
         try:
             Policy.parse(form.allow_networks.data)
         except ValueError as fault:
-            form.allow_networks.fault(str(fault))
+            form.allow_networks.add_fault(str(fault))
         else:
             current_access().settings.set(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
             flash(_("Networks saved. They apply to the next checks and alerts."), "success")

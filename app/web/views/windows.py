@@ -71,17 +71,17 @@ class WindowPageForm(BrowserForm, WindowForm):
             self.monitors.data, self.monitors.entry_errors = (), {}
             self.tags.data, self.tags.process_errors = (), []
 
-    def check_together(self) -> None:
-        super().check_together()
+    def check_cross_field(self) -> None:
+        super().check_cross_field()
         if (
             self.flawless(self.repeat)
             and self.often.data == CRON
             and self.repeat.data in recurrence.WORDS
         ):
-            self.repeat.fault(_("Enter a cron expression such as 0 3 * * 1."))
+            self.repeat.add_fault(_("Enter a cron expression such as 0 3 * * 1."))
         nobody = not self.monitors.data and not self.tags.data
         if self.scope.data == "chosen" and nobody and self.flawless(self.tags):
-            self.monitors.fault(_("Choose a monitor or enter a tag, or choose all monitors."))
+            self.monitors.add_fault(_("Choose a monitor or enter a tag, or choose all monitors."))
 
 
 @blueprint.get("")
