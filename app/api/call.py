@@ -103,7 +103,7 @@ class Call:
             raise Invalid({field: [_(ROW_COUNT, most=MOST_IN_BATCH)]})
         context = self._context()
         # A contact that many of them name is looked up once.
-        context = replace(context, contact_known=cache(self.store.contacts.is_known))
+        context = replace(context, contact_exists=cache(self.store.contacts.exists))
         return [_bound(form_class, pairs, context) for pairs in sent]
 
     def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
