@@ -21,8 +21,7 @@ import gc
 import os
 import shutil
 import signal
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,20 +32,21 @@ from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import create_app, create_core, renew
+from app import create_app, create_core
 from app.access import passwords, sent_forms
 from app.config import PREFIX, Settings
 from app.db import db, schema
-from app.engine import now
 from app.templating import Missing
 from tests.support.once import once
 
 if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
+    from tests.support.applications import Applications
     from tests.support.postgres import Server
 
 pytest_plugins = [
     "tests.support.agents",
+    "tests.support.applications",
     "tests.support.browser",
     "tests.support.order",
     "tests.support.postgres",
@@ -54,7 +54,6 @@ pytest_plugins = [
 ]
 
 SECRET_KEY = "a secret key for tests only"
-MOST_APPLICATIONS = 8  # a process has: each keeps some 20 MB of templates and statements
 
 
 # The same examples in every run, and no limit on the time that each takes on a busy machine.
@@ -141,10 +140,9 @@ def _is_in_use(folder: Path) -> bool:
     """Whether something that the last test left behind still has the database open: closed later,
     it would remove the write-ahead log of the next one.
     """
-    log = folder / "wakeful.db-wal"
-    if log.exists():
+    if any(folder.glob("*.db-wal")):
         gc.collect()  # of an application that the test made for itself
-    return log.exists()
+    return any(folder.glob("*.db-wal"))
 
 
 @pytest.fixture
@@ -174,36 +172,15 @@ def settings(request: pytest.FixtureRequest, database_url: str, instance: Path) 
 
 
 @pytest.fixture
-def core(settings: Settings) -> Iterator[Flask]:
-    yield from _opened(create_core, settings)
+def core(settings: Settings, applications: Applications) -> Iterator[Flask]:
+    with applications.opened(create_core, settings) as core:
+        yield core
 
 
 @pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
-    yield from _opened(create_app, settings)
-
-
-_applications: OrderedDict[tuple[Callable[..., Flask], Settings], Flask] = OrderedDict()
-
-
-def _opened(create: Callable[..., Flask], settings: Settings) -> Iterator[Flask]:
-    app = _applications.pop((create, settings), None)
-    if app is None:
-        app = create(settings)
-        app.testing = create is create_app
-    else:
-        app.extensions["wakeful.settings"] = settings
-        renew(app)
-    config = dict(app.config)
-    yield app
-    now.close(app)
-    with app.app_context():
-        db.engine.dispose()
-    app.config.clear()
-    app.config.update(config)
-    _applications[create, settings] = app
-    if len(_applications) > MOST_APPLICATIONS:
-        _applications.popitem(last=False)
+def app(settings: Settings, applications: Applications) -> Iterator[Flask]:
+    with applications.opened(create_app, settings) as app:
+        yield app
 
 
 @pytest.fixture

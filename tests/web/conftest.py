@@ -16,7 +16,6 @@ from flask import Flask
 from app import create_app
 from app.alerts.worker import Worker
 from app.config import Settings
-from app.db import db
 from app.records import Person
 from app.web.frame import progress
 from app.web.views import channel_tests
@@ -30,6 +29,8 @@ from tests.web.visitor import Visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+    from tests.support.applications import Applications
 
 
 # A phone and a desktop, by night and by day: colours alone do not change what can be done, and what
@@ -89,27 +90,21 @@ def _logged_in(app: Flask, role: str) -> Visitor:
 
 @pytest.fixture
 def over(
-    settings: Settings, sqlite_template: Path, tmp_path: Path
+    settings: Settings, applications: Applications, sqlite_template: Path
 ) -> Iterator[Callable[..., Visitor]]:
     """Opens a dashboard over servers, each given with a key for it; somebody's browser on it."""
     with ExitStack() as stack:
 
         def over(*servers: tuple[Any, str], role: str = "editor", serve: Any = serving) -> Visitor:
-            own = tmp_path / f"dashboard{len(list(tmp_path.glob('dashboard*')))}.db"
+            number = len(list(settings.instance.glob("dashboard?.db")))
+            own = settings.instance / f"dashboard{number}.db"
             shutil.copyfile(sqlite_template, own)
             remotes = tuple((stack.enter_context(serve(server)), key) for server, key in servers)
             there = {"database_url": f"sqlite:///{own}", "store": "remote", "remotes": remotes}
-            dashboard = create_app(replace(settings, **there))
-            dashboard.testing = True
-            stack.callback(_close, dashboard)
-            return _logged_in(dashboard, role)
+            dashboard = applications.opened(create_app, replace(settings, **there))
+            return _logged_in(stack.enter_context(dashboard), role)
 
         yield over
-
-
-def _close(app: Flask) -> None:
-    with app.app_context():
-        db.engine.dispose()
 
 
 @pytest.fixture
