@@ -291,7 +291,7 @@ def run(stop):
     for thread in threads:
         thread.join()
 
-until_stopped(run)
+until_stopped(run, lambda: None)
 """
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from app.access import actors, audit, audited
 from app.config import Settings
-from app.db import db, writing
+from app.db import db, heartbeats, wakeups, writing
 from app.db.settings import keep_setting, notices, stored_setting, unreadable_settings
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
@@ -41,6 +41,7 @@ class StoredSettings:
         with writing() as session:
             before = self.get(name)
             keep_setting(name, value, self.clock())
+            wakeups.note(session, heartbeats.CHECKER)  # it may be the networks of checks
             if name in audited.SETTINGS and actors.actor() is not None:
                 changes = audited.SETTINGS[name](before, value)
                 audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)

@@ -50,8 +50,8 @@ MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 
-# Built once: the worker asks for them four times a second, and to build them takes longer than to
-# ask an empty outbox.
+# Built once: the worker asks for them in each turn, and to build them takes longer than to ask an
+# empty outbox.
 _DUE = (
     select(DeliveryRow.lane)
     .where(
@@ -60,6 +60,9 @@ _DUE = (
     )
     .group_by(DeliveryRow.lane)
     .order_by(func.min(DeliveryRow.id))
+)
+_NEXT_DUE = select(func.min(DeliveryRow.next_attempt_at)).where(
+    DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.next_attempt_at > bindparam("now")
 )
 _DUE_ALERTS = _DUE.where(DeliveryRow.subscriber_id.is_(None))
 _DUE_SUBSCRIBERS = (
@@ -98,6 +101,11 @@ _SINCE = (
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
     """Lanes of alerts with a pending row whose time has come, the longest waiting first."""
     return [lane for lane in session.scalars(_DUE_ALERTS, {"now": now}) if lane not in skip]
+
+
+def next_due(session: AnySession, now: datetime) -> datetime | None:
+    """When the time of the next pending row comes, of those that are not due."""
+    return session.scalar(_NEXT_DUE, {"now": now})
 
 
 def due_subscribers(

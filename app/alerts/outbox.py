@@ -38,7 +38,7 @@ from app.alerts.targets import (
     targets_of,
     targets_of_defaults,
 )
-from app.db import AnySession
+from app.db import AnySession, heartbeats, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.records import Channel, DeliveryStatus, Event
@@ -262,6 +262,8 @@ def _messages(
                 row["next_attempt_at"] = until
             of_alert.append(row)
         rows.append(of_alert)
+    if any(rows):
+        wakeups.note(session, heartbeats.WORKER)
     return rows
 
 

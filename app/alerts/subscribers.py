@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
-from app.db import AnySession, writing
+from app.db import AnySession, heartbeats, wakeups, writing
 from app.db.statements import locked, updating
 from app.db.tables import (
     DeliveryRow,
@@ -91,6 +91,7 @@ def ask(session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now
     facts = {"page": page_facts(page), "token": token}
     row = message(SubscriberEvent.CONFIRM, subscriber, page.id, facts, now)
     session.execute(insert(DeliveryRow), [row])
+    wakeups.note(session, heartbeats.WORKER)
 
 
 def remind(
@@ -100,6 +101,7 @@ def remind(
     facts = {"page": page_facts(page)}
     row = message(SubscriberEvent.KNOWN, subscriber, page.id, facts, now)
     session.execute(insert(DeliveryRow), [row])
+    wakeups.note(session, heartbeats.WORKER)
 
 
 def note(session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datetime) -> None:
@@ -168,6 +170,7 @@ def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> N
         .where(SubscriberRow.confirmed_at.is_not(None))
     )
     update_row.announced_at = None if session.scalar(select(somebody)) else now
+    wakeups.note(session, heartbeats.WORKER)
 
 
 def waiting(session: AnySession, now: datetime) -> list[int]:

@@ -31,7 +31,7 @@ from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
 from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
 from app.config import Settings
-from app.db import AnySession, best_effort, db, faults, heartbeats, writing
+from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
 from app.db.faults import passes, unavailable
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
@@ -45,6 +45,8 @@ from app.rules.masking import frames_of, raised_at
 
 log = logging.getLogger(__name__)
 
+# Between two turns while messages wait, and where no process wakes the worker. One that is woken
+# looks no sooner again either.
 POLL_SECONDS = 0.25
 MAX_OTHERS = 200  # monitors that a message may name as down too
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
@@ -58,7 +60,8 @@ MAX_WEBHOOKS = 8
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 SHORTEST_REST = 0.02  # seconds
 NO_REST = float("-inf")
-CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough
+# Quiet hours end on a minute, so this is soon enough.
+CHORES_EVERY = timedelta(seconds=wakeups.POLL_SECONDS)
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
@@ -115,15 +118,25 @@ class Worker:
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
+        self._is_woken = False  # by who writes a message
+        self._pause = POLL_SECONDS  # until the next turn
         self._heartbeat_at = float("-inf")
         self._rests_until = NO_REST  # subscribers wait until then
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
+        with wakeups.listening(self.app, heartbeats.WORKER, self.wake, POLL_SECONDS) as works:
+            self._is_woken = works
+            self._take_turns(stop)
+        self._finish()
+
+    def _take_turns(self, stop: threading.Event) -> None:
+        pause = 0.0
         while not stop.is_set():
             try:
-                self.step(POLL_SECONDS)
+                self.step(pause)
+                pause = self._pause
                 self.on_turn()
                 self._log.ended("turn")
             except Exception as fault:
@@ -135,7 +148,7 @@ class Worker:
                 else:
                     self._failed("turn", "work on the outbox", fault)
                 stop.wait(TROUBLE_SECONDS)
-        self._finish()
+                pause = 0.0
 
     def wake(self) -> None:
         """Look at the outbox now. Safe from any thread."""
@@ -147,10 +160,13 @@ class Worker:
         Waits up to ``wait_seconds`` for an outcome first.
         """
         self._collect(0.0 if self._more else wait_seconds)
+        returned = bool(self._unstored)
         with self.app.app_context():
             jobs = self._turn()
             if not any(lanes.stuck for lanes, *_rest in self._lane_sets):
                 self._write_heartbeat()
+            # What was sent or stored may have made other messages due.
+            self._pause = POLL_SECONDS if jobs or returned else self._until_due()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
         return len(jobs)
@@ -175,9 +191,20 @@ class Worker:
     def _rest_left(self) -> float:
         return max(0.0, self._rests_until - time.monotonic())
 
+    def _until_due(self) -> float:
+        """The seconds until the next turn finds something to do, unless somebody wakes us."""
+        now = self.clock()
+        waits = any(lanes.stuck or lanes.skipped(now) for lanes, *_rest in self._lane_sets)
+        if waits or not self._is_woken:
+            return POLL_SECONDS
+        due = claims.next_due(db.session, now)
+        db.session.rollback()
+        left = wakeups.POLL_SECONDS if due is None else (due - now).total_seconds()
+        return min(wakeups.POLL_SECONDS, left)
+
     def _collect(self, wait_seconds: float) -> None:
-        if rest := self._rest_left:
-            wait_seconds = min(wait_seconds, rest)
+        if self._rests_until != NO_REST:
+            wait_seconds = min(wait_seconds, self._rest_left)
         try:
             sent = self._sent.get(block=wait_seconds > 0, timeout=wait_seconds)
             while True:

@@ -36,8 +36,9 @@ _M_ARENA_MAX = -8  # from malloc.h
 log = logging.getLogger(__name__)
 
 
-def until_stopped(run: Callable[[threading.Event], None]) -> None:
+def until_stopped(run: Callable[[threading.Event], None], wake: Callable[[], object]) -> None:
     """Call ``run`` with an event that SIGTERM and SIGINT set; it returns when it has stopped.
+    ``wake`` ends its wait, so that it sees that.
 
     A signal handler may interrupt itself, or a wait for the event. Setting the event in it could
     deadlock on a lock that this thread holds. systemd sends two signals to each process.
@@ -50,6 +51,7 @@ def until_stopped(run: Callable[[threading.Event], None]) -> None:
     def wait() -> None:
         os.read(asked, 1)
         stop.set()
+        wake()
 
     threading.Thread(target=wait, name="stop", daemon=True).start()
     run(stop)
@@ -121,7 +123,7 @@ def checker(carrier: str) -> None:
     else:
         part = Checker(ready(settings), settings)
     with heartbeat.sending(part.app, settings), watchdog.watching("checker") as part.checks.on_turn:
-        until_stopped(part.run)
+        until_stopped(part.run, part.checks.wake)
 
 
 @contextmanager
@@ -167,7 +169,7 @@ def worker() -> None:
     settings = read()
     part = Worker(ready(settings), settings)
     with watchdog.watching("alert worker") as part.on_turn, watching_silence(part.app):
-        until_stopped(part.run)
+        until_stopped(part.run, part.wake)
 
 
 @click.command()
@@ -177,4 +179,4 @@ def agent() -> None:
     use_one_heap()
     part = Agent(read(make=False))
     with watchdog.watching("agent") as part.checks.on_turn:
-        until_stopped(part.run)
+        until_stopped(part.run, part.checks.wake)

@@ -10,13 +10,14 @@ import ctypes
 import errno
 import logging
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -41,7 +42,9 @@ STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pa
 # themselves, and hold its socket until then.
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.1
-PARENT_POLL_SECONDS = 1.0
+PARENT_POLL_SECONDS = 1.0  # where the kernel does not say when a process has ended
+# Longest wait for a signal: the end of a child is one.
+IDLE_SECONDS = 30.0
 STOP_SECONDS = 15.0  # a process that has not ended by then is killed
 END_POLL_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
@@ -159,7 +162,7 @@ class Supervisor:
     def _wait(self) -> float:
         now = time.monotonic()
         dues = [child.due - now for child in self._children if child.process is None]
-        return max(0.0, min([1.0, *dues])) if self._prepared else POLL_SECONDS
+        return max(0.0, min([IDLE_SECONDS, *dues])) if self._prepared else POLL_SECONDS
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
@@ -365,11 +368,23 @@ def end_with(parent: int) -> None:
     """
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(PARENT_POLL_SECONDS)
+        _wait_for_end(parent)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(STOP_SECONDS)
         log.error("The supervisor has ended, and this part did not stop in time. It is killed.")
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="end with parent", daemon=True).start()
+
+
+def _wait_for_end(parent: int) -> None:
+    """Return when ``parent``, of which this process is a child, has ended."""
+    with suppress(OSError):  # Linux before 5.3, or a sandbox that forbids it
+        fd = os.pidfd_open(parent)
+        try:
+            if os.getppid() == parent:  # otherwise another process may have its number by now
+                select.select([fd], [], [])
+        finally:
+            os.close(fd)
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_SECONDS)

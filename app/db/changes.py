@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import delete, event, func, insert, select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db import AnySession, db, writing
+from app.db import AnySession, db, heartbeats, wakeups, writing
 from app.db.tables import ChangeRow
 from app.db.turns import Turn, take_turn
 
@@ -24,7 +24,8 @@ _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.at_last"
 AT_ONCE = 5000  # changes that are followed one by one
-LOOK_SECONDS = 0.5  # between two looks of a checker
+# Between two looks of a checker that is not woken; one that is looks no sooner again either.
+LOOK_SECONDS = 0.5
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
@@ -53,6 +54,7 @@ def _write(session: Session) -> None:
     at = datetime.now(UTC)
     rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
     session.execute(_INSERT, rows)
+    wakeups.note(session, heartbeats.CHECKER)
 
 
 @event.listens_for(db.session, "after_rollback")

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from flask import Flask
@@ -21,7 +21,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.settings import Policies
 from app.config import PREFIX, Settings
-from app.db import assignments, changes, db, heartbeats, latest, patience, places, shards, writing
+from app.db import (
+    assignments,
+    changes,
+    db,
+    heartbeats,
+    latest,
+    patience,
+    places,
+    shards,
+    wakeups,
+    writing,
+)
 from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
 from app.engine import schedule
@@ -42,7 +53,7 @@ log = logging.getLogger(__name__)
 
 TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
-POLICY_SECONDS = 2.0
+POLICY_SECONDS = 5.0
 REPORT_SECONDS = 3.0  # how often the reports of probers on a queue are stored
 TROUBLE_SECONDS = 1.0  # between two attempts to use a database that failed
 TRY_SECONDS = 1.0  # how long such an attempt may take: checks wait meanwhile
@@ -140,6 +151,8 @@ class Checker:
         self._returns = Returns(settings.location, self._on_result)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
+        self._woken = threading.Event()  # somebody has noted a change
+        self._feed_seconds = changes.LOOK_SECONDS  # between two looks at the feed
         self._unread = Unread()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._start_at = self._shards_at = self._feed_at = float("-inf")
@@ -165,12 +178,25 @@ class Checker:
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
-            self.checks.run(lambda: self._try_turn(stop), self._returns.take, stop)
+            with self._listening():
+                self.checks.run(lambda: self._try_turn(stop), self._returns.take, stop)
         finally:
             stop.set()  # for the chores, if the place has another carrier
             self._give_up()
             for chore in chores:
                 chore.join(CHORES_SECONDS)
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Within it, changes wake the loop, where the database allows that."""
+        role, pause = heartbeats.CHECKER, changes.LOOK_SECONDS
+        with wakeups.listening(self.app, role, self._wake, pause) as works:
+            self._feed_seconds = wakeups.POLL_SECONDS if works else changes.LOOK_SECONDS
+            yield
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self.checks.wake()
 
     # --- one turn
 
@@ -193,6 +219,9 @@ class Checker:
     def _turn(self) -> None:
         now = time.monotonic()
         self._notice_step()
+        if self._woken.is_set():
+            self._woken.clear()  # before the feed is read: a later change wakes again
+            self._feed_at = self._policy_at = float("-inf")
         # Most turns only start and collect checks: entering a context would cost as much as that.
         next_read = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
         if now >= next_read or self._unread:
@@ -262,7 +291,7 @@ class Checker:
         if moved.lost:
             self._returns.keep_shards(self._shards.tokens)
         self._unread.add(moved.gained)
-        self._shards_at = now + LOOK_SECONDS
+        self._shards_at = now + (self._shards.pause if self._remote is None else LOOK_SECONDS)
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
 
@@ -315,7 +344,7 @@ class Checker:
             )
             self._plan_all(assigned)
         self._outdated = waiting
-        self._feed_at = now + changes.LOOK_SECONDS
+        self._feed_at = now + (changes.LOOK_SECONDS if waiting else self._feed_seconds)
 
     def _plan_all(self, assigned: Iterable[assignments.Assigned]) -> None:
         now = _now()

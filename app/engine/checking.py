@@ -28,6 +28,7 @@ from app.records import CheckSpec, Outcome
 AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
 GATHER_SECONDS = 0.05  # how long an outcome waits for others
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts
+NETWORK_SECONDS = 0.5  # between two looks at what waits for a sign of our own network
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 STOP_SECONDS = 7.0  # how long a stop waits for running checks
 WINDOW_SECONDS = 60.0
@@ -109,10 +110,11 @@ class CheckLoop:
         """Wait up to ``wait`` seconds for an outcome, then a moment for more of them. Returns the
         final ones: of these, and of those that waited to know whether our own network works.
         """
-        until = time.monotonic() + max(0.0, wait)
+        wait = max(0.0, min(wait, NETWORK_SECONDS) if self.network.waits else wait)
+        until = time.monotonic() + wait
         taken: list[Finished | None] = []
         try:
-            taken.append(self._outcomes.get(timeout=max(0.0, wait)))
+            taken.append(self._outcomes.get(timeout=wait))
             if self._outcomes.qsize() < AT_ONCE:
                 # Taken one by one, each would wake this thread and stop the thread of the checks.
                 time.sleep(max(0.0, min(self._gather, until - time.monotonic())))

@@ -81,6 +81,11 @@ class OwnNetwork:
         self._returned: tuple[datetime, float] | None = None
         self.down = False  # whether our network is
 
+    @property
+    def waits(self) -> bool:
+        """Whether ``collect`` may have something to do without another check."""
+        return self.down or bool(self._on_hold or self._waiting)
+
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
         """Take finished checks; returns those that can be recorded now, in their final form."""
         ready: list[Finished] = []

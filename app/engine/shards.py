@@ -1,9 +1,9 @@
 """Which shards of its place this checker owns. It takes its fair share, renews it, and gives it up.
 
-Every ``LOOK_SECONDS`` it writes its heartbeat, counts the live checkers, gives up the shards beyond
-its share and takes free ones up to it. A checker that ends releases its shards, or stops renewing
-them: others on the same machine see at once that its process has ended, those elsewhere when its
-lease has ended. Needs an application context.
+Every few seconds (``pause``) it writes its heartbeat, counts the live checkers, gives up the shards
+beyond its share and takes free ones up to it. A checker that ends releases its shards, or stops
+renewing them: others on the same machine see at once that its process has ended, those elsewhere
+when its lease has ended. Needs an application context.
 
 The leases are rows of the database, because their token fences the recorder in the same
 transaction; locks of Redis or ZooKeeper would be a second truth beside the database.
@@ -30,6 +30,7 @@ from app.version import __version__
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+ALONE_LOOK_SECONDS = 5.0  # while no other checker of the place waits for its part
 # A checker whose heartbeat is older than this, or further in the future, counts as dead.
 ALIVE = timedelta(seconds=15)
 # How long a checker that was alone in its place starts checks while the database cannot be used.
@@ -67,6 +68,11 @@ class Shards:
     def place(self) -> int:
         """The row id of the place, which is created if it is missing."""
         return journal.location_id(self.location)
+
+    @property
+    def pause(self) -> float:
+        """The seconds until the next look."""
+        return ALONE_LOOK_SECONDS if self._alone else LOOK_SECONDS
 
     def lapsed(self, clock: float) -> bool:
         """Whether the lease has ended, so that others may own the shards. ``clock``: monotonic."""

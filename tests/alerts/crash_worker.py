@@ -39,7 +39,7 @@ def main(url: str, key: str, step: str, after: int) -> None:
         subscriber_networks="loopback",
     )
     worker = Crashing(step, after, settings)
-    until_stopped(worker.run)
+    until_stopped(worker.run, worker.wake)
 
 
 class Crashing(Worker):

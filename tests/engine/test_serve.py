@@ -89,7 +89,7 @@ import os, signal, sys, time
 from app.commands import serve
 from app.config import read
 
-serve.PARENT_POLL_SECONDS, serve.STOP_SECONDS = 0.2, 3  # time to say that it was asked
+serve.STOP_SECONDS = 3  # time to say that it was asked
 
 def part(words):
     # Not print(): a signal may arrive within the first one, and a second one in it is refused.

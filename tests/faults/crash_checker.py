@@ -52,7 +52,7 @@ def main(url: str, key: str, folder: str, step: str) -> None:
         mock.patch.object(recorder, "record_claimed", recorded),
         mock.patch.object(results.assigned, "write", written),
     ):
-        until_stopped(checker.run)
+        until_stopped(checker.run, checker.checks.wake)
 
 
 class Carrier:

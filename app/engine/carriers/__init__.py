@@ -52,6 +52,8 @@ class RemoteNetwork:
     ``reports`` returns what these processes reported since the last call.
     """
 
+    waits = True  # what ``down`` says follows from no check, but from reports of probers
+
     def __init__(self) -> None:
         self.down = False
         self.reports: Callable[[], Sequence[ProberReport]] = lambda: ()

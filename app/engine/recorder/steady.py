@@ -186,7 +186,7 @@ class Steady:
         """The seconds until the next batch is to be written. ``clock`` is monotonic."""
         if len(self._waiting) >= BATCH:
             return 0.0
-        return max(0.0, self._write_at - clock) if self._waiting else BATCH_SECONDS
+        return max(0.0, self._write_at - clock) if self._waiting else float("inf")
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing, and return its monitor's new standing; None for any

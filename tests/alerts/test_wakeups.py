@@ -1,0 +1,215 @@
+"""Who writes what a checker or an alert worker waits for wakes it; and nothing is lost without."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app.access import Access
+from app.access.settings import ALLOW_NETWORKS
+from app.alerts import by_hand, lanes, subscribers
+from app.alerts.worker import Worker
+from app.config import Settings
+from app.db import changes, db, heartbeats, wakeups, writing
+from app.db.tables import StatusPageRow, SubscriberRow
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, Reply
+from tests.factories import make_delivery, make_monitor
+from tests.support.checkers import Site, results, running, until
+from tests.support.pages import Pages
+
+CHECKER, WORKER = heartbeats.CHECKER, heartbeats.WORKER
+NEVER = 3600.0  # longer than any test: what happens nevertheless was not polled for
+
+
+class Woken:
+    """Which roles were woken since it was asked last."""
+
+    def __init__(self, app: Flask) -> None:
+        with app.app_context():
+            folder = wakeups._folder()
+        self.sockets = {role: wakeups._bound(str(folder), role) for role in (CHECKER, WORKER)}
+
+    def __call__(self) -> set[str]:
+        roles = set()
+        for role, (receiver, _remove) in self.sockets.items():
+            receiver.setblocking(False)
+            try:
+                while receiver.recv(1):
+                    roles.add(role)
+            except BlockingIOError:
+                pass
+        return roles
+
+
+@pytest.fixture
+def woken(core: Flask) -> Iterator[Woken]:
+    made = Woken(core)
+    yield made
+    for receiver, remove in made.sockets.values():
+        receiver.close()
+        remove()
+
+
+def _subscribe(box: Outbox, send: Callable[..., None]) -> None:
+    page = Pages(box.app).page(now=box.clock.now)
+    id = Pages(box.app).subscriber(page, "email", "ada@example.org", now=box.clock.now)
+    with box.app.app_context(), writing() as session:
+        row, of_page = session.get_one(SubscriberRow, id), session.get_one(StatusPageRow, page)
+        send(session, row, of_page, box.clock.now)
+
+
+def _post(box: Outbox) -> None:
+    pages = Pages(box.app)
+    page = pages.page(now=box.clock.now)
+    pages.subscriber(page, "email", "ada@example.org", now=box.clock.now)
+    pages.post(page, now=box.clock.now)
+
+
+def _retry(box: Outbox) -> None:
+    id = make_delivery(box.app, status="failed")
+    with box.app.app_context():
+        by_hand.retry(id, box.clock.now)
+
+
+def _test(box: Outbox) -> None:
+    with box.app.app_context():
+        by_hand.send_test_to([("webhook", "http://127.0.0.1:9/")], box.clock.now)
+
+
+def _allow(box: Outbox) -> None:
+    with box.app.app_context():
+        Access().settings.set(ALLOW_NETWORKS, "private")
+
+
+WRITES: dict[str, tuple[Callable[[Outbox], object], set[str]]] = {
+    "a monitor": (lambda box: box.monitor(), {CHECKER}),
+    "its alert": (
+        lambda box: box.notice(box.monitor(("webhook", "http://a.example/"))),
+        {CHECKER, WORKER},
+    ),
+    "a test message": (_test, {WORKER}),
+    "a retry by hand": (_retry, {WORKER}),
+    "a post with subscribers": (_post, {WORKER}),
+    "a subscription to confirm": (lambda box: _subscribe(box, subscribers.ask), {WORKER}),
+    "a second subscription": (lambda box: _subscribe(box, subscribers.remind), {WORKER}),
+    "the networks of checks": (_allow, {CHECKER}),
+    "a heartbeat": (lambda box: _write_heartbeat(box.app), set()),
+}
+
+
+def _write_heartbeat(app: Flask) -> None:
+    with app.app_context():
+        heartbeats.write("checker:here:1", datetime.now(UTC))
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_a_write_wakes_those_who_wait_for_it(box, woken, what):
+    write, roles = WRITES[what]
+    write(box)
+    assert woken() == roles
+
+
+def _note_and_fail() -> None:
+    with writing() as session:
+        wakeups.note(session, WORKER)
+        raise ZeroDivisionError
+
+
+def test_nobody_is_woken_before_the_commit_or_without_one(core, woken):
+    with core.app_context():
+        with writing() as session:
+            with session.begin_nested():
+                wakeups.note(session, WORKER)
+            assert woken() == set(), "a savepoint is no commit"
+        assert woken() == {WORKER}
+        with pytest.raises(ZeroDivisionError):
+            _note_and_fail()
+        with writing() as session:
+            changes.note(session, 1)
+        assert woken() == {CHECKER}
+
+
+def test_a_socket_that_a_killed_process_left_behind_is_removed(core, woken):
+    receiver, _remove = woken.sockets[WORKER]
+    receiver.close()
+    with core.app_context():
+        folder = Path(str(wakeups._folder()))
+        assert len(list(folder.glob("worker.*"))) == 1
+        with writing() as session:
+            wakeups.note(session, WORKER)
+    assert not list(folder.glob("worker.*"))
+
+
+def test_a_process_that_does_not_read_delays_no_writer(core, woken):
+    with core.app_context():
+        for _ in range(1_000):  # far more than the kernel keeps
+            with writing() as session:
+                wakeups.note(session, WORKER)
+    assert woken() == {WORKER}
+
+
+@contextmanager
+def sending(core: Flask, settings: Settings) -> Iterator[None]:
+    """A worker at work that has nothing to do."""
+    worker, stop, idle = Worker(core, settings), threading.Event(), threading.Event()
+    worker.on_turn = idle.set
+    thread = threading.Thread(target=worker.run, args=[stop])
+    thread.start()
+    try:
+        assert idle.wait(60)
+        yield
+    finally:
+        stop.set()
+        worker.wake()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(params=["woken", "not reached"])
+def polling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that are woken and never poll, or that poll because no datagram reaches them."""
+    if request.param == "woken":
+        monkeypatch.setattr(wakeups, "POLL_SECONDS", NEVER)
+    else:
+        monkeypatch.setattr(wakeups, "POLL_SECONDS", 0.1)
+        monkeypatch.setattr(wakeups, "_send", lambda _folder, _roles: None)
+
+
+def test_a_message_is_sent_at_once_and_again_when_it_is_due(
+    core, settings, sink: HttpSink, polling, monkeypatch
+):
+    monkeypatch.setattr(lanes, "PAUSES", (0.1,))
+    sink.replies["/"] = [Reply(503), Reply(200)]
+    with sending(core, settings):
+        box = Outbox(core)
+        box.clock.now = datetime.now(UTC)
+        (id,) = box.notice(box.monitor(("webhook", f"{sink.url}/")))
+        until(core, lambda: box.row(id).status == "delivered")
+    assert len(sink.requests) == 2
+
+
+def test_a_new_monitor_is_checked_at_once(core, settings, polling):
+    site = Site()
+    try:
+        with running(core, settings) as checker:
+            ready = threading.Event()
+            checker.checks.on_turn = ready.set
+            assert ready.wait(60)
+            monitor = make_monitor(core, url=site.url)
+            until(core, lambda: results(monitor.id))
+    finally:
+        site.close()
+
+
+@pytest.mark.both_databases
+def test_processes_of_postgresql_poll(core):
+    """They may be on several machines."""
+    with wakeups.listening(core, WORKER, lambda: None, 0.0) as works, core.app_context():
+        assert works == (db.engine.dialect.name == "sqlite")
