@@ -1,12 +1,13 @@
 """Pages are compressed if the browser accepts that, with the same content."""
 
 import gzip
+import json
 
 import pytest
 from flask import send_from_directory
 
 from app.web.frame import compress
-from tests.factories import make_monitor
+from tests.factories import make_incident, make_key, make_monitor
 
 GZIP = {"Accept-Encoding": "gzip, br"}
 
@@ -53,9 +54,43 @@ def test_a_refreshed_part_that_has_not_changed_is_still_answered_with_nothing(ap
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_answers_to_programs_stay_as_they_are(app, viewer):
-    for path in ("/api/v1/openapi.json", "/static/js/page.js?x"):
-        answer = viewer.client.get(path, headers={"Accept-Encoding": "gzip;q=0"}, buffered=True)
-        assert "Content-Encoding" not in answer.headers
-    answer = viewer.client.get("/api/v1/openapi.json", headers=GZIP)
+def test_an_answer_of_the_api_is_the_same_compressed_and_plain(app, client):
+    make_incident(app, make_monitor(app), evidence={"failing": {"body": "<h1>Sorry</h1>" * 100}})
+    key = {"Authorization": f"Bearer {make_key(app)}"}
+    row = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
+    for method, path, body, status in (
+        ("GET", "/incidents/1", None, 200),
+        ("POST", "/monitors", row, 201),
+        ("POST", "/monitors/batch", {"monitors": [row, row, {}]}, 207),
+    ):
+        plain, small = (
+            client.open(f"/api/v1{path}", method=method, headers=key | accepted, json=body)
+            for accepted in ({}, GZIP)
+        )
+        assert (plain.status_code, small.status_code) == (status, status), path
+        assert "Content-Encoding" not in plain.headers
+        assert small.headers["Content-Encoding"] == "gzip", path
+        for answer in (plain, small):
+            assert "Accept-Encoding" in answer.headers["Vary"], path
+        assert small.content_length == len(small.data) < plain.content_length
+        assert json.loads(gzip.decompress(small.data)).keys() == plain.json.keys()
+    head = client.head("/api/v1/incidents/1", headers=key | GZIP)
+    same = client.get("/api/v1/incidents/1", headers=key | GZIP)
+    assert (head.data, head.content_length) == (b"", same.content_length)
+    assert head.headers["Content-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    ("path", "accepted"),
+    [
+        ("/api/v1/openapi.json", "gzip;q=0"),
+        ("/api/v1/openapi.json", "br, zstd"),
+        ("/api/v1/openapi.json", "identity"),
+        ("/static/js/page.js?x", "gzip;q=0"),
+        ("/api/v1/monitors/1", "gzip"),  # the answer 401 is small
+    ],
+)
+def test_who_does_not_accept_it_and_who_gets_little_gets_it_plain(client, path, accepted):
+    answer = client.get(path, headers={"Accept-Encoding": accepted}, buffered=True)
     assert "Content-Encoding" not in answer.headers
+    assert "Accept-Encoding" in answer.headers["Vary"]
