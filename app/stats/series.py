@@ -38,24 +38,16 @@ def start_of(range_: str, now_ms: int) -> int:
     return begin + -begin % step
 
 
-def statistics(
-    range_: str, now_ms: int, pieces: Iterable[tuple[int, Sums]], incidents: Sequence[Incident]
-) -> dict[str, Any]:
-    """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
-
-    ``pieces``: start and sums of periods within the range, none wider than a bucket.
-    ``incidents``: start, end and classification of those that overlap it.
-    """
-    span = ChartSpan(start_of(range_, now_ms), now_ms, BUCKETS[range_])
-    return between(span, pieces, incidents) | {"range": range_}
-
-
 class ChartSpan(NamedTuple):
     """The time that statistics are of, and the width of its buckets, in ms."""
 
     start: int
     end: int
     width: int
+
+
+def span_of_range(range_: str, now_ms: int) -> ChartSpan:
+    return ChartSpan(start_of(range_, now_ms), now_ms, BUCKETS[range_])
 
 
 def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> ChartSpan:
@@ -71,15 +63,15 @@ def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Cha
 def between(
     span: ChartSpan, pieces: Iterable[tuple[int, Sums]], incidents: Sequence[Incident]
 ) -> dict[str, Any]:
-    """``statistics`` of any time; their ``range`` is None."""
+    """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
+    ``range`` is None.
+
+    ``pieces``: start and sums of periods within this time, none wider than a bucket.
+    ``incidents``: start, end and classification of those that overlap it.
+    """
     start, end, width = span
     total = Sums()
-    buckets: dict[int, Sums] = {}
-    for begin, sums in pieces:
-        slot = begin - begin % width
-        if slot not in buckets:
-            buckets[slot] = Sums()
-        buckets[slot].add(sums)
+    buckets = merged(pieces, width)
     for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
         total.add(sums)
     counted = [incident for incident in incidents if incident[2] not in list(Classification)]
@@ -103,6 +95,17 @@ def between(
             for begin in range(start - start % width, end, width)
         ],
     }
+
+
+def merged(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
+    """The sums of each bucket of this width (ms) by its start; ``pieces`` stay as they are."""
+    buckets: dict[int, Sums] = {}
+    for begin, sums in pieces:
+        slot = begin - begin % width
+        if slot not in buckets:
+            buckets[slot] = Sums()
+        buckets[slot].add(sums)
+    return buckets
 
 
 def mttr(incidents: Iterable[Incident], end: int) -> int | None:

@@ -220,9 +220,11 @@ class Results(ABC):
     def list(self, query: ResultQuery) -> Page[Result]: ...
 
     @abstractmethod
-    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+    def statistics(
+        self, monitor_id: int, range_: str, *, response: bool = True
+    ) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics``
-        shows.
+        shows. ``response``: the response times are needed too, which take longest to read.
         """
 
     @abstractmethod

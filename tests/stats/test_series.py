@@ -17,8 +17,8 @@ from app.stats.series import (
     iso,
     mttr,
     span_of,
+    span_of_range,
     start_of,
-    statistics,
 )
 from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
@@ -27,7 +27,7 @@ NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
 @pytest.mark.parametrize("range_", RANGES)
 def test_the_buckets_of_a_range_cover_it_without_a_gap(range_: str) -> None:
-    answer = statistics(range_, NOW, [], [])
+    answer = between(span_of_range(range_, NOW), [], [])
     start, length = start_of(range_, NOW), RANGES[range_].total_seconds() * 1000
     assert length - HOUR_MS < NOW - start <= length
     assert (answer["from"], answer["to"]) == (iso(start), "2026-11-21T08:20:30Z")
@@ -51,7 +51,7 @@ def test_pieces_fall_into_their_buckets_and_add_up() -> None:
         (start, None, None),
     ]
     pieces = [(start, good), (start + HOUR_MS, bad), (start + 10 * DAY_MS, good)]
-    answer = statistics("30d", NOW, pieces, incidents)
+    answer = between(span_of_range("30d", NOW), pieces, incidents)
     assert answer["checks"] == 180
     assert answer["downtime"] == 90
     assert answer["uptime"] == round(100 * (3 * 3600 - 90) / (3 * 3600), 4)

@@ -218,7 +218,7 @@ def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bo
     return rollups.Figured().read(monitors, at, ranges, hours=hours)
 
 
-def test_figures_that_a_list_keeps_are_those_that_would_be_read(
+def test_figures_that_lists_and_charts_cache_are_those_that_would_be_read(
     core: Flask, store: LocalStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = hour(now()) + timedelta(minutes=25)
@@ -233,7 +233,16 @@ def test_figures_that_a_list_keeps_are_those_that_would_be_read(
     def shown(store: LocalStore) -> Any:
         db.session.rollback()
         (one,) = store.monitors.list(query).items
-        return one.uptime, one.hours
+        read = store.results.statistics
+        charts = [read(one.id, range_) for range_ in ("24h", "7d", "30d", "365d")]
+        charts.append(store.results.statistics_between(one.id, ago[0] - timedelta(days=8), here))
+        whole, states = charts[3], read(one.id, "365d", response=False)
+        for name in ("uptime", "downtime", "checks"):
+            assert states[name] == whole[name]
+            assert [bucket.get(name) for bucket in states["buckets"]] == [
+                bucket.get(name) for bucket in whole["buckets"]
+            ]
+        return one.uptime, one.hours, charts
 
     def late() -> None:
         add_results(monitor.id, ago[1], ago[2])

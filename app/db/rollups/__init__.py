@@ -9,12 +9,13 @@ maintenance nor results that come late, and are no part of either.
 """
 
 from app.db.rollups.days import Days, KeptDays, day_of, plus
-from app.db.rollups.reading import Figured, between, only_summed, report_figures, single
+from app.db.rollups.reading import Charted, Figured, between, only_summed, report_figures, single
 from app.db.rollups.rows import SUMMED, checks, incidents_between, monitor_of
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
     "SUMMED",
+    "Charted",
     "Days",
     "Figured",
     "KeptDays",

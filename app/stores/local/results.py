@@ -40,7 +40,7 @@ from app.records import (
 )
 from app.rules import text
 from app.stats import RANGES, series
-from app.stats.tally import DAY_MS, HOUR_MS
+from app.stats.tally import HOUR_MS
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import LocalPart, get_monitor, require_monitor
@@ -53,6 +53,10 @@ _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"
 
 
 class LocalResults(LocalPart, base.Results):
+    def __init__(self, store: base.Store) -> None:
+        super().__init__(store)
+        self._charted = rollups.Charted()
+
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
         require_monitor(query.monitor_id)
@@ -95,24 +99,15 @@ class LocalResults(LocalPart, base.Results):
                 return CertificateChain(seen_at, tuple(_certificate(data) for data in chain))
         return CertificateChain()
 
-    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+    def statistics(
+        self, monitor_id: int, range_: str, *, response: bool = True
+    ) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
             raise Invalid({"range": [text.one_of(RANGES)]})
-        monitor = require_monitor(monitor_id)
-        now = self.now()
-        start, end = series.start_of(range_, to_ms(now)), to_ms(now)
-        width = series.BUCKETS[range_]
-        by_monitor = rollups.incidents_between([monitor_id], start, end)
-        incidents = by_monitor[monitor_id]
-        if width < HOUR_MS:
-            sums = rollups.single(monitor, incidents, start, width, now)
-            return series.statistics(range_, end, sums.items(), incidents)
-        days = width == DAY_MS
-        parts = rollups.between(
-            [monitor_id], start, end, now, days=days, states=[monitor], incidents=by_monitor
-        )
-        return series.statistics(range_, end, parts[monitor_id], incidents)
+        monitor, now = require_monitor(monitor_id), self.now()
+        span = series.span_of_range(range_, to_ms(now))
+        return {**self._statistics(monitor, span, now, response=response), "range": range_}
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
@@ -125,23 +120,19 @@ class LocalResults(LocalPart, base.Results):
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
             span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
-        by_monitor = rollups.incidents_between([monitor_id], *span[:2])
-        incidents = by_monitor[monitor_id]
-        last = from_ms(span.end)
+        return self._statistics(monitor, span, from_ms(span.end))
+
+    def _statistics(
+        self, monitor: Any, span: series.ChartSpan, now: datetime, *, response: bool = True
+    ) -> Mapping[str, Any]:
+        """``monitor``: the row of ``require_monitor``."""
+        id = monitor.monitor_id
+        incidents = rollups.incidents_between([id], span.start, span.end)[id]
         if span.width < HOUR_MS:
-            sums = rollups.single(monitor, incidents, span.start, span.width, last)
+            sums = rollups.single(monitor, incidents, span.start, span.width, now)
             return series.between(span, sums.items(), incidents)
-        days = span.width == DAY_MS
-        parts = rollups.between(
-            [monitor_id],
-            span.start,
-            span.end,
-            last,
-            days=days,
-            states=[monitor],
-            incidents=by_monitor,
-        )
-        return series.between(span, parts[monitor_id], incidents)
+        pieces = self._charted.read(monitor, span, incidents, now, response=response)
+        return series.between(span, pieces, incidents)
 
     def by_place(
         self, monitor_id: int, start: datetime, count: int, seconds: int

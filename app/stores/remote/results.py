@@ -26,7 +26,9 @@ class RemoteResults(RemotePart, base.Results):
         sent = parameters(query, leave=("monitor_id",))
         return self._page(path, query, read, sent=sent, monitor_id=query.monitor_id)
 
-    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+    def statistics(
+        self, monitor_id: int, range_: str, *, response: bool = True
+    ) -> Mapping[str, Any]:
         path = f"/monitors/{monitor_id}/statistics"
         answer = self._read(path, [("range", range_)], monitor_id=monitor_id)
         return self._content(answer, lambda data: figures.statistics(data, range_))

@@ -97,7 +97,7 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
         if zoomed
         else store.results.statistics(monitor.id, chosen or DEFAULT_RANGE)
     )
-    year = store.results.statistics(monitor.id, "365d")
+    year = store.results.statistics(monitor.id, "365d", response=False)
     days = year["buckets"][-BAR_DAYS:]
     return context | {
         "statistics": statistics,
