@@ -113,8 +113,8 @@ bench-web: $(TEST) ## Measure pages with 10,000 monitors and 90 days of data (cr
 bench-status: $(TEST) ## Measure the requests that a status page takes, and the cost of a change
 	@$(BIN)/python -m bench.status $(ARGS)
 
-bench-engine: $(TEST) ## Measure the CPU time of a check with all that follows, beside other tools
-	@scripts/debian-packages nginx postgresql prometheus-blackbox-exporter wrk
+bench-engine: $(TEST) ## Measure CPU and memory of all processes, at rest and with up to 10,000 monitors
+	@scripts/debian-packages nginx postgresql prometheus-blackbox-exporter
 	@$(BIN)/python -m bench.engine $(ARGS)
 
 bench-schedule: $(TEST) ## Measure how late checks start, with 1,000 and 10,000 monitors

@@ -1,5 +1,5 @@
-"""References that the engine is measured beside: Prometheus' blackbox_exporter and bare pycurl; and
-the target, nginx on loopback over HTTP and HTTPS.
+"""The reference that the engine is measured beside, Prometheus' blackbox_exporter; the target,
+nginx on loopback over HTTP and HTTPS; and what processes take.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.checks import NGINX, PAGE
 
 ADDRESS = "127.0.0.1"
 PROBES_AT_ONCE = 10
-_TICKS = os.sysconf("SC_CLK_TCK")
+_SCHEDULER_CLOCK = 2  # of a process, from <linux/posix-timers.h>
 _MODULES = """
 modules:
   http_2xx:
@@ -77,23 +77,26 @@ class Blackbox:
             or shutil.which("blackbox_exporter")
         )
 
-    def run(self, url: str, checks: int) -> float:
-        """The CPU seconds that its process takes for so many probes."""
-        before = cpu_of(self.process.pid)
+    def run(self, url: str, checks: int, seconds: float = 0.0) -> float:
+        """The CPU seconds that its process takes for so many probes: spread over ``seconds``, or
+        flat out.
+        """
         path = f"/probe?module=http_2xx&target={quote(url, safe='')}"
-        with ThreadPoolExecutor(PROBES_AT_ONCE) as pool:
-            share = checks // PROBES_AT_ONCE
-            done = sum(pool.map(self._probes, [path] * PROBES_AT_ONCE, [share] * PROBES_AT_ONCE))
-        return (cpu_of(self.process.pid) - before) / done * checks
+        began, before = time.monotonic(), cpu_of(self.process.pid)
+        pause = seconds / checks
 
-    def _probes(self, path: str, count: int) -> int:
-        connection = http.client.HTTPConnection(ADDRESS, self.port, timeout=60)
-        for _ in range(count):
-            connection.request("GET", path)
-            if b"probe_success 1" not in connection.getresponse().read():
-                raise SystemExit("A probe of blackbox_exporter failed: the figures mean nothing.")
-        connection.close()
-        return count
+        def probes(first: int) -> None:
+            connection = http.client.HTTPConnection(ADDRESS, self.port, timeout=60)
+            for number in range(first, checks, PROBES_AT_ONCE):
+                time.sleep(max(0.0, began + number * pause - time.monotonic()))
+                connection.request("GET", path)
+                if b"probe_success 1" not in connection.getresponse().read():
+                    raise SystemExit("A probe of blackbox_exporter failed: figures mean nothing.")
+            connection.close()
+
+        with ThreadPoolExecutor(PROBES_AT_ONCE) as pool:
+            list(pool.map(probes, range(PROBES_AT_ONCE)))
+        return cpu_of(self.process.pid) - before
 
     def close(self) -> None:
         self.process.terminate()
@@ -105,16 +108,28 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
 
 
+def processes(pid: int) -> list[int]:
+    """A process and those that it has started, and so on."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(one for child in children for one in processes(int(child)))]
+
+
 def cpu_of(pid: int) -> float:
-    """The CPU seconds that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """The CPU seconds that a process has used, as its clock counts them: to the nanosecond, where
+    the 10 ms of /proc would hide what a process at rest takes.
+    """
+    return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
 
 
 def cpu_of_all(pid: int) -> float:
     """The CPU seconds that a process and those that it has started have used."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return cpu_of(pid) + sum(cpu_of_all(int(child)) for child in children)
+    return sum(map(cpu_of, processes(pid)))
+
+
+def pss_of(pid: int) -> float:
+    """The memory of a process in MB, with its share of what it shares with others."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 @contextmanager

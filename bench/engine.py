@@ -1,28 +1,27 @@
-"""``make bench-engine``: the whole engine, from what is due to the rows that it leaves.
+"""``make bench-engine``: CPU and memory of all processes of ``wakeful serve``.
 
-    python -m bench.engine                              HTTP and HTTPS on SQLite, about four minutes
-    python -m bench.engine --monitors 1000 --seconds 20 --scheme http
-    python -m bench.engine --database postgres          on a PostgreSQL that it starts for this
+    python -m bench.engine                        at rest and with 100, 3,000 and 10,000 monitors,
+                                                  HTTP and HTTPS, on SQLite; half an hour
+    python -m bench.engine --monitors 100 --seconds 60 --scheme http
+    python -m bench.engine --database postgres    on a PostgreSQL that it starts for this
 
-The target is nginx on loopback, a process of its own. Monitors are checked every 10 seconds, so
-that a short run has enough checks. Wakeful's figures are the CPU of its process with all that
-follows from a check: schedule, check, verdict, rows. Two parts:
+Monitors that were up are checked every 60 seconds, against nginx on loopback. Web server, checker,
+alert worker and supervisor count, with all that follows from a check; memory is their PSS, which
+divides what they share. Measuring begins an interval and 15 s after the start.
 
-    flat out      all monitors are due, and checks run as fast as they can
-    on schedule   a full schedule at its own pace, after one interval of warming up
-
-Beside them, in the same run, stand blackbox_exporter's probe (its process alone; set
-BLACKBOX_EXPORTER if it is not on the path), the bare library, which keeps nothing of an answer, and
-wrk, which is C and verifies nothing: the floor.
-The ratios tell more than milliseconds of a busy machine. ``--json FILE`` writes the figures,
-``--svg FILE`` draws them.
+Beside it stands blackbox_exporter (set BLACKBOX_EXPORTER if it is not on the path), asked as
+Prometheus asks it over connections that are kept alive: at the same pace, and flat out. CPU a check
+says little where others use the machine: ratios are printed only if its load before the start is
+at most 0.5. ``--json FILE`` writes the figures, ``--svg FILE`` draws them.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
-import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -45,89 +44,140 @@ from app.engine.checker import Checker
 from app.engine.schedule import last_slot
 from app.records import Verdict
 from bench import databases, figures
-from bench.beside import Blackbox, target
-from bench.checks import BareCurl, wrk
+from bench.beside import (
+    ADDRESS,
+    Blackbox,
+    cpu_of,
+    environment,
+    free_port,
+    processes,
+    pss_of,
+    target,
+)
 
-INTERVAL = 10
+INTERVAL = 60
+SETTLES = 15.0  # seconds after the first interval
+MONITORS = (0, 100, 3_000, 10_000)
+MOST_LOAD = 0.5  # of the machine, for figures that may be compared
+FLAT_OUT = 3_000  # probes
 
 
 def main() -> int:
     parser = figures.parser(__doc__)
-    parser.add_argument("--monitors", type=int, default=3_000, help="default 3000")
-    parser.add_argument("--seconds", type=int, default=30, help="of the second part; default 30")
-    parser.add_argument("--interval", type=int, default=INTERVAL, help="default 10")
+    parser.add_argument("--monitors", type=int, action="append", help="may be given several times")
+    parser.add_argument("--seconds", type=int, default=120, help="of each run; default 120")
     parser.add_argument("--scheme", choices=("http", "https"), action="append")
     databases.add_option(parser, databases.SQLITE)
     arguments = parser.parse_args()
-    found: dict[str, Any] = {"monitors": arguments.monitors, "runs": []}
+    load = os.getloadavg()[0]
+    if not (quiet := load <= MOST_LOAD):
+        print(f"The load is {load:.1f}, above {MOST_LOAD}: no ratios are printed.")
+    runs: list[dict[str, Any]] = []
     with (
         tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
         target(Path(folder)) as (urls, authority),
     ):
         for scheme in arguments.scheme or urls:
-            run = one_run(Path(folder) / scheme, urls[scheme], authority, arguments)
-            found["runs"].append({"scheme": scheme, **run})
-    figures.keep(
-        arguments,
-        found,
-        f"CPU ms of a check, {arguments.monitors:,} monitors",
-        [
-            figures.Bars(f"{run['scheme']}, {name}", [figure], " ms", _ratios(run, name))
-            for run in found["runs"]
-            for name, figure in run.items()
-            if name != "scheme"
-        ],
-    )
+            for monitors in arguments.monitors or MONITORS:
+                if monitors or not any(run["monitors"] == 0 for run in runs):
+                    own = Path(folder) / f"{scheme}-{monitors}"
+                    run = one_run(own, urls[scheme], authority, monitors, arguments)
+                    runs.append({"scheme": scheme, "monitors": monitors, **run})
+                    print(sentence(runs[-1], quiet=quiet), flush=True)
+    bars = [
+        figures.Bars(f"{run['scheme']}, {run['monitors']:,}", [run["Wakeful"]], " ms", "")
+        for run in runs
+        if run["monitors"]
+    ]
+    found = {"load": load, "seconds": arguments.seconds, "runs": runs}
+    figures.keep(arguments, found, "CPU ms of a check", bars)
     return 0
 
 
-def _ratios(run: dict[str, Any], name: str) -> str:
-    """A figure in times of the references that stand beside it."""
-    if name not in ("flat out", "on schedule"):
-        return ""
-    references = [other for other in ("blackbox_exporter", "bare pycurl") if other in run]
-    return ", ".join(f"{run[name] / run[other]:.2f} x {other}" for other in references)
-
-
-def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace) -> dict[str, Any]:
+def one_run(
+    folder: Path, url: str, authority: Path, monitors: int, wanted: argparse.Namespace
+) -> dict[str, Any]:
+    """CPU in milliseconds: a second of all processes, and a check. Memory in MB."""
     folder.mkdir()
-    print(f"{url.partition(':')[0].upper()}: {wanted.monitors:,} monitors, CPU a check")
-    references = beside(folder, url, authority, wanted.monitors)
     with databases.database(wanted.database, folder) as database:
-        app, settings = prepare(folder, url, wanted.monitors, wanted.interval, authority, database)
+        app, settings = prepare(folder, url, monitors, INTERVAL, authority, database)
         try:
-            flat = throughput(app, settings, wanted.monitors)
-            paced = on_schedule(app, settings, wanted.monitors, wanted.interval, wanted.seconds)
+            as_if_checked(app, INTERVAL)
+            with serving(settings) as supervisor:
+                time.sleep(INTERVAL + SETTLES)
+                pids = processes(supervisor)
+                before, used, began = recorded(app), sum(map(cpu_of, pids)), time.monotonic()
+                time.sleep(wanted.seconds)
+                spent, passed = sum(map(cpu_of, pids)) - used, time.monotonic() - began
+                checks, memory = recorded(app) - before, sum(map(pss_of, pids))
+            all_good(app)
         finally:
             empty(app)
-    found = {**references, "flat out": flat, "on schedule": paced}
-    for name, seconds in found.items():
-        beside_it = ", ".join(
-            f"{seconds / reference:.2f} x {other}"
-            for other, reference in references.items()
-            if other != name
-        )
-        print(f"  {name:<18} {seconds * 1000:7.3f} ms   {beside_it}")
-    return {name: round(seconds * 1000, 4) for name, seconds in found.items()}
+    run = {"a second": spent / passed * 1000, "memory": memory, "checks": checks}
+    if monitors:
+        if checks < 0.9 * monitors * passed / INTERVAL:
+            print(f"  The machine was too busy: {checks:,} checks of its schedule were made.")
+        run |= {"Wakeful": spent / checks * 1000} | beside(folder, url, authority, monitors, passed)
+    return {name: round(figure, 4) for name, figure in run.items()}
 
 
-def beside(folder: Path, url: str, authority: Path, checks: int) -> dict[str, float]:
-    """The CPU seconds that the references take for a check."""
-    found = {"bare pycurl": BareCurl(url, str(authority)).run(checks) / checks}
-    if program := Blackbox.program():
-        blackbox = Blackbox(program, folder, authority)
-        try:
-            blackbox.run(url, 100)
-            found["blackbox_exporter"] = blackbox.run(url, checks) / checks
-        finally:
-            blackbox.close()
-    else:
+def beside(
+    folder: Path, url: str, authority: Path, monitors: int, seconds: float
+) -> dict[str, float]:
+    """The CPU milliseconds that blackbox_exporter takes for a check."""
+    program = Blackbox.program()
+    if program is None:
         print("  blackbox_exporter is not installed, so it is left out.")
-    if shutil.which("wrk"):
-        found["wrk"] = wrk(url)
-    else:
-        print("  wrk is not installed, so it is left out.")
-    return found
+        return {}
+    blackbox = Blackbox(program, folder, authority)
+    try:
+        blackbox.run(url, 100)
+        checks = round(monitors * seconds / INTERVAL)
+        return {
+            "same pace": blackbox.run(url, checks, seconds) / checks * 1000,
+            "flat out": blackbox.run(url, FLAT_OUT) / FLAT_OUT * 1000,
+            "its memory": pss_of(blackbox.process.pid),
+        }
+    finally:
+        blackbox.close()
+
+
+def sentence(run: dict[str, Any], *, quiet: bool) -> str:
+    whole = f"{run['a second']:.1f} ms of CPU a second, {run['memory']:.0f} MB"
+    if not run["monitors"]:
+        return f"no monitor: {whole}"
+    line = f"{run['scheme'].upper()}, {run['monitors']:,} monitors: {whole}"
+    line += f", {run['Wakeful']:.3f} ms a check"
+    if "same pace" not in run:
+        return line
+    for name in ("same pace", "flat out"):
+        line += f"; blackbox_exporter {name} {run[name]:.3f} ms"
+        line += f" ({run['Wakeful'] / run[name]:.2f} times)" if quiet else ""
+    return f"{line}, {run['its memory']:.0f} MB"
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[int]:
+    """``wakeful serve`` with all its processes, as the id of its supervisor."""
+    service = subprocess.Popen(
+        [str(Path(sys.executable).with_name("wakeful")), "serve"],
+        env=environment()
+        | {
+            "WAKEFUL_BIND": f"{ADDRESS}:{free_port()}",
+            "WAKEFUL_DATABASE_URL": settings.database_url or "",
+            "WAKEFUL_INSTANCE": str(settings.instance),
+            "WAKEFUL_SECRET_KEY": settings.secret_key or "",
+            "WAKEFUL_ALLOW_NETWORKS": settings.allow_networks or "",
+            "WAKEFUL_CANARIES": "",
+            "WAKEFUL_CA_BUNDLE": settings.ca_bundle or "",
+        },
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield service.pid
+    finally:
+        service.send_signal(signal.SIGTERM)
+        service.wait(30)
 
 
 def prepare(
@@ -189,14 +239,15 @@ def empty(app: Flask) -> None:
 
 
 @contextmanager
-def running(app: Flask, settings: Settings, *, paced: bool) -> Iterator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=Checker(app, settings, paced=paced).run, args=[stop])
+def running(app: Flask, settings: Settings) -> Iterator[None]:
+    stop, checker = threading.Event(), Checker(app, settings)
+    thread = threading.Thread(target=checker.run, args=[stop])
     thread.start()
     try:
         yield
     finally:
         stop.set()
+        checker.checks.wake()
         thread.join()
 
 
@@ -208,18 +259,6 @@ def recorded(app: Flask) -> int:
 def cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def throughput(app: Flask, settings: Settings, monitors: int) -> float:
-    """The CPU seconds of a check, of monitors that were never checked before."""
-    used = cpu()
-    with running(app, settings, paced=False):
-        while recorded(app) < monitors:
-            time.sleep(0.5)
-        spent = cpu() - used
-        done = recorded(app)  # a monitor that came due again meanwhile counts too
-    all_good(app)
-    return spent / done
 
 
 def all_good(app: Flask) -> None:
@@ -242,21 +281,9 @@ def as_if_checked(app: Flask, interval: int) -> None:
         latest.save(session, 1, [(id, slots[id], None, slots[id], turn) for id, turn in rows])
 
 
-def on_schedule(
-    app: Flask, settings: Settings, monitors: int, interval: int, seconds: int
-) -> float:
-    """The CPU seconds of a check on its schedule, once every monitor has been checked."""
-    as_if_checked(app, interval)
-    spent, done = paced(app, settings, interval + 5, seconds)
-    all_good(app)
-    if done < 0.9 * monitors * seconds / interval:
-        print(f"  The machine was too busy: {done:,} checks of its schedule were made.")
-    return spent / done
-
-
 def paced(app: Flask, settings: Settings, warm_up: float, seconds: float) -> tuple[float, int]:
     """CPU seconds and checks of so many seconds of a checker on its schedule."""
-    with running(app, settings, paced=True):
+    with running(app, settings):
         time.sleep(warm_up)
         before, used = recorded(app), cpu()
         time.sleep(seconds)
