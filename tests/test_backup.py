@@ -117,7 +117,7 @@ def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
     assert names_in(same) == ["Shop", "Made later"]
     done = restore_from(path, same, force=True)
     assert names_in(same) == ["Shop"]
-    assert [kept.exists() for kept in done.kept] == [True]
+    assert [copy.exists() for copy in done.copies] == [True]
 
 
 def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_path):
@@ -222,8 +222,8 @@ def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_pat
         patch.setenv("WAKEFUL_SECRET_KEY", "the key that was here")
         with pytest.raises(SettingError, match="WAKEFUL_SECRET_KEY is not the secret key of this"):
             restore_from(path, there, force=True)
-    (kept,) = restore_from(path, there, force=True).kept
-    assert kept.read_text() == "the key that was here"
+    (copy,) = restore_from(path, there, force=True).copies
+    assert copy.read_text() == "the key that was here"
     assert (elsewhere.instance / "secret_key").read_text() == SECRET_KEY
 
 

@@ -44,7 +44,7 @@ from app.stores.writable import cannot_write
 
 CLOCK_OFF = timedelta(seconds=5)
 
-# What ends it, by the table that a value cannot be read of.
+# How a value that cannot be read is replaced, by its table.
 MENDED_BY = {
     **{table: resource.mend for table, resource in BY_TABLE.items() if resource.mend},
     "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
@@ -70,8 +70,8 @@ UNKNOWN = N_(
     "networks cannot be examined. Run this command again when the database works."
 )
 MENDED_BY_NONE = N_("The rest works without it. Restore a backup to get it back.")
-# Settings that nobody sets: Wakeful replaces them.
-HEALS = {
+# When Wakeful itself replaces a damaged value: of settings that nobody sets.
+REPLACED_BY_ITSELF = {
     MEMORY: N_("The next start of a checker replaces it."),
     SETUP_TOKEN: N_("The next start makes another."),
 }
@@ -190,7 +190,7 @@ def _is_open_to_all(file: Path) -> bool:
         return False  # it does not exist, or cannot be read: ``_database`` says so
 
 
-def _unknown(subject: Subject) -> Statements:
+def _not_examined(subject: Subject) -> Statements:
     yield Fault(_(UNKNOWN))
 
 
@@ -209,14 +209,14 @@ def _file(subject: Subject) -> Statements:
 def _secrets(subject: Subject) -> Statements:
     if not subject.settings.secret_key or unreadable.key_is_wrong():
         return  # ``_database`` or ``_key`` says so
-    whole = True
-    for broken in unreadable.scan():
-        whole = False
-        heals = HEALS.get(broken.id) if broken.table == "settings" else None
-        advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
-        sentence = f"{broken}. {_(advice)}"
-        yield sentence if heals or broken.table == "deliveries" else Fault(sentence)
-    if whole:
+    all_readable = True
+    for value in unreadable.scan():
+        all_readable = False
+        replaced_by = REPLACED_BY_ITSELF.get(value.id) if value.table == "settings" else None
+        advice = replaced_by or MENDED_BY.get(value.table, MENDED_BY_NONE)
+        sentence = f"{value}. {_(advice)}"
+        yield sentence if replaced_by or value.table == "deliveries" else Fault(sentence)
+    if all_readable:
         yield _(STORED_WHOLE)
 
 
@@ -224,14 +224,14 @@ def _old_keys(subject: Subject) -> Statements:
     """What stands in the way of removing an old key."""
     if not subject.settings.old_keys:
         return
-    olds = list(rotation.old_values())
-    for old in olds[:OLD_SHOWN]:
-        yield _("Only an old secret key reads the %(what)s.", what=old.what) + " " + _(ROTATE)
-    if (more := len(olds) - OLD_SHOWN) > 0:
+    values = list(rotation.old_values())
+    for value in values[:OLD_SHOWN]:
+        yield _("Only an old secret key reads the %(what)s.", what=value.what) + " " + _(ROTATE)
+    if (more := len(values) - OLD_SHOWN) > 0:
         yield _n(
             "%(num)s more value needs an old key.", "%(num)s more values need an old key.", more
         )
-    if not olds:
+    if not values:
         yield _(NO_OLD)
 
 
@@ -240,15 +240,15 @@ def _clock(subject: Subject) -> Statements:
     newest = [db.session.scalar(select(func.max(MonitorStateRow.checked_at))), heartbeats.newest()]
     ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
     if db.engine.dialect.name == "postgresql":
-        theirs = db.session.scalar(text("SELECT clock_timestamp()"))
-        ahead = ahead or abs(theirs - now) > CLOCK_OFF
+        database_time = db.session.scalar(text("SELECT clock_timestamp()"))
+        ahead = ahead or abs(database_time - now) > CLOCK_OFF
     if ahead:
         yield Fault(_("This machine's clock and the stored times disagree. Set it by NTP."))
     else:
         yield _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}")
 
 
-def _part(part: str) -> Examination:
+def _processes_of(part: str) -> Examination:
     return lambda subject: _processes(subject, part)
 
 
@@ -284,14 +284,14 @@ def _processes(subject: Subject, part: str) -> Statements:
 def _policy(subject: Subject) -> Statements:
     settings = subject.settings
     locked = networks_are_locked(settings)
-    where = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
+    source = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
     allowed = allowed_networks(settings)
     opened = (
         _("public addresses and %(networks)s", networks=allowed)
         if allowed
         else _("public addresses only")
     )
-    yield _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=where)
+    yield _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=source)
 
 
 def _names(subject: Subject) -> Statements:
@@ -303,7 +303,7 @@ def _names(subject: Subject) -> Statements:
         resolver.nameservers = servers
     else:
         resolver = dns.resolver.Resolver()
-    asked = settings.dns_servers or ", ".join(map(str, resolver.nameservers))
+    servers_asked = settings.dns_servers or ", ".join(map(str, resolver.nameservers))
     try:
         # The root's name servers: any resolver that works knows them, and no name is given away.
         # One that knows no root answers too.
@@ -311,14 +311,14 @@ def _names(subject: Subject) -> Statements:
             resolver.resolve(".", "NS", lifetime=SECONDS)
     except dns.exception.DNSException as fault:
         reason = type(fault).__name__
-        yield Fault(_("%(servers)s do not answer: %(fault)s.", servers=asked, fault=reason))
+        yield Fault(_("%(servers)s do not answer: %(fault)s.", servers=servers_asked, fault=reason))
     else:
-        yield _("%(servers)s answer.", servers=asked)
+        yield _("%(servers)s answer.", servers=servers_asked)
 
 
 def _canaries(subject: Subject) -> Statements:
-    kept = setting(MEMORY) if subject.tables else None
-    accepted = canary.have_accepted(canary.read_memory(kept, subject.settings.location))
+    memory = setting(MEMORY) if subject.tables else None
+    accepted = canary.have_accepted(canary.read_memory(memory, subject.settings.location))
     canaries, servers = (
         canary.parse_canaries(subject.settings.canaries),
         subject.settings.name_servers,
@@ -422,11 +422,11 @@ OF_TABLES = (
     (N_("stored values"), _secrets),
     (N_("secret key"), _old_keys),
     (N_("clock"), _clock),
-    (N_("checker"), _part(heartbeats.CHECKER)),
-    (N_("alert worker"), _part(heartbeats.WORKER)),
+    (N_("checker"), _processes_of(heartbeats.CHECKER)),
+    (N_("alert worker"), _processes_of(heartbeats.WORKER)),
     (N_("policy"), _policy),
 )
-WITHOUT_TABLES = ((N_("not examined"), _unknown),)
+WITHOUT_TABLES = ((N_("not examined"), _not_examined),)
 OF_OTHERS = (
     (N_("names"), _names),
     (N_("canary"), _canaries),

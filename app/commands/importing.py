@@ -93,10 +93,10 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
         )
         summary = _summary(rows, would, len(chosen), 0)
         click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
-        return _code(len(rows), len(chosen))
-    made, refused = _create(importer, chosen)
-    click.echo(_summary(rows, _created(made), len(chosen), refused))
-    return _code(len(rows), made)
+        return _exit_code(len(rows), len(chosen))
+    created_count, refused = _create(importer, chosen)
+    click.echo(_summary(rows, _created(created_count), len(chosen), refused))
+    return _exit_code(len(rows), created_count)
 
 
 def _contacts(importer: Importer) -> Iterator[str]:
@@ -114,9 +114,9 @@ def _warnings(chosen: Sequence[ImportRow]) -> Iterator[str]:
 
 
 def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
-    """How many were made, and how many were not."""
+    """How many were created, and how many were not."""
     # What was created before the store was lost is said, so that nobody creates it twice.
-    made, problems = 0, []
+    created_count, problems = 0, []
     if not chosen:
         return 0, 0
     with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
@@ -126,18 +126,18 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
             except WakefulError as fault:
                 sentence = _(
                     "%(created)s, then it stopped at %(entry)s: %(fault)s",
-                    created=_created(made),
+                    created=_created(created_count),
                     entry=_position(row),
                     fault=fault,
                 )
                 raise WakefulError(sentence) from fault
             if created.problem:
                 problems.append((row, created))
-            made += created.stored
+            created_count += created.stored
     for row, created in problems:
         word = _("created") if created.stored else _("not created")
         click.echo(f"{word}  {_position(row)}: {created.problem}")
-    return made, len(chosen) - made
+    return created_count, len(chosen) - created_count
 
 
 def _is_chosen(row: ImportRow, duplicates: bool) -> bool:
@@ -165,8 +165,8 @@ def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -
         if row.judged.alerts:
             alerts = ", ".join(map(_alert, row.judged.alerts))
             yield "        " + _("Alerts: %(alerts)s", alerts=alerts)
-        own = [sentence for sentence in row.judged.sentences if sentence not in shared]
-        for sentence in (*_twin(row), *own):
+        single = [sentence for sentence in row.judged.sentences if sentence not in shared]
+        for sentence in (*_twin(row), *single):
             yield f"        - {sentence}"
         numbers = [number for number, sentence in enumerate(shared, 1)
                    if sentence in row.judged.sentences]  # fmt: skip
@@ -194,16 +194,16 @@ def _position(row: ImportRow) -> str:
     return f"{judged.candidate.position}: {name}{shown(judged.url)}".rstrip()
 
 
-def _summary(rows: Sequence[ImportRow], made: str, chosen: int, refused: int) -> str:
-    """``made``: how many monitors came or would come of them, in words. ``refused``: of the chosen
+def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int) -> str:
+    """``created``: how many monitors were or would be created, in words. ``refused``: of the chosen
     ones, by the store. Those that were not chosen and fit are duplicates.
     """
     unfit = counts(rows).unfit
-    left, duplicates = unfit + refused, len(rows) - unfit - chosen
-    parts = [made]
-    if left:
-        num = f"{left:,}"
-        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", left, num=num))
+    lost, duplicates = unfit + refused, len(rows) - unfit - chosen
+    parts = [created]
+    if lost:
+        num = f"{lost:,}"
+        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", lost, num=num))
     if duplicates:
         num = f"{duplicates:,}"
         parts.append(_n("%(num)s duplicate", "%(num)s duplicates", duplicates, num=num))
@@ -224,10 +224,10 @@ def _created(count: int) -> str:
     return _n("%(num)s monitor created", "%(num)s monitors created", count, num=f"{count:,}")
 
 
-def _code(count: int, made: int) -> int:
-    if made == count:
+def _exit_code(count: int, created_count: int) -> int:
+    if created_count == count:
         return ALL_CREATED
-    return SOME_LEFT_OUT if made else FAILED
+    return SOME_LEFT_OUT if created_count else FAILED
 
 
 @click.command()

@@ -84,7 +84,7 @@ def restore(file: BinaryIO, force: bool) -> None:
     click.echo(
         _("Restored the backup of %(at)s. Start Wakeful: wakeful serve", at=done.manifest.made_at)
     )
-    for path in done.kept:
+    for path in done.copies:
         click.echo(_("What it replaced is kept in %(file)s", file=path))
     if done.on_hold:
         click.echo(

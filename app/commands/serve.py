@@ -95,7 +95,7 @@ class Supervisor:
         self._children: list[Child] = []
         self._base = ""  # where people reach it, once that was printed
         self._prepared = False  # whether the database was brought up to date
-        self._again = 0.0  # when that is tried again, if it was not (monotonic)
+        self._retry_at = 0.0  # when to try that again, if it failed (monotonic)
         self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)  # between these tries
         self._log = Lasting(log)
 
@@ -131,7 +131,7 @@ class Supervisor:
 
     def _wait_for_database(self, cause: str) -> None:
         self._log.error("%s %s", cause, WAITING)  # once: it may be away for hours
-        self._again = time.monotonic() + self._pauses.take()
+        self._retry_at = time.monotonic() + self._pauses.take()
 
     def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
@@ -149,7 +149,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         while True:
-            if not self._prepared and time.monotonic() >= self._again:
+            if not self._prepared and time.monotonic() >= self._retry_at:
                 with _interruptible():
                     self._prepare()
             for child in self._children:

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.access.security_log import MOST_A_MINUTE, EventBound
 from app.commands.serve import listen
 from app.commands.web.webserver import WebServer
-from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, Few
+from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, RefusalFilter
 from app.config import read
 from tests.support.command import start
 from tests.support.web_process import installation
@@ -55,11 +55,11 @@ def test_malformed_requests_write_few_short_lines_a_minute(sqlite_template: Path
 
 def test_what_was_left_out_is_counted_and_other_lines_pass():
     now = [0.0]
-    few = Few(EventBound(2, lambda: now[0]))
+    lines_filter = RefusalFilter(EventBound(2, lambda: now[0]))
 
     def told(text: str) -> str | None:
         record = logging.makeLogRecord({"msg": text, "levelno": logging.WARNING})
-        return record.getMessage() if few.filter(record) else None
+        return record.getMessage() if lines_filter.filter(record) else None
 
     line = f"{BEGINS}192.0.2.1: 100% wrong"
     assert [told(line) for _ in range(5)] == [line, line, None, None, None]

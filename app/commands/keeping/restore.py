@@ -37,11 +37,11 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """``on_hold``: the number of messages that wait for a person. ``kept``: the replaced files."""
+    """``on_hold``: how many messages wait for a person. ``copies``: of the files replaced."""
 
     manifest: archive.Manifest
     on_hold: int
-    kept: tuple[Path, ...]
+    copies: tuple[Path, ...]
 
 
 def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: bool) -> Restored:
@@ -72,10 +72,10 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
             )
         first, *old_keys = _keys(settings, split_keys(key), force=force)
         settings = replace(settings, secret_key=first, old_keys=tuple(old_keys))
-        on_hold, kept = (_sqlite if kind == "sqlite" else _postgres)(
+        on_hold, copies = (_sqlite if kind == "sqlite" else _postgres)(
             settings, database, force, datetime.now(UTC)
         )
-    return Restored(manifest, on_hold, tuple(kept))
+    return Restored(manifest, on_hold, tuple(copies))
 
 
 def _file(settings: Settings) -> Path:
@@ -87,14 +87,14 @@ def _file(settings: Settings) -> Path:
 
 def _keys(settings: Settings, from_backup: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
     """The secret keys of the restored database. ``from_backup``: those in the backup, if any."""
-    ours = settings.secret_keys
-    if not from_backup and not ours:
+    present = settings.secret_keys
+    if not from_backup and not present:
         raise SettingError(
             _("This backup has no secret key. Put the file secret_key into %(folder)s, or set"
               " %(setting)s.", folder=settings.instance, setting=f"{PREFIX}SECRET_KEY")
         )  # fmt: skip
-    if set(from_backup) <= set(ours) or not ours:
-        return ours or from_backup
+    if set(from_backup) <= set(present) or not present:
+        return present or from_backup
     if _key_is_set():
         raise SettingError(
             _("%(setting)s is not the secret key of this backup. Set it to the one in the backup,"
@@ -129,15 +129,15 @@ def _sqlite(
     )
     with _opened(aside):
         on_hold = _prepare(now)
-    kept = []
+    copies = []
     if path.exists():
         _refuse_if_open(path)
-        kept.append(_set_aside(path, now))
-    kept += _write_key(settings, now)
+        copies.append(_set_aside(path, now))
+    copies += _write_key(settings, now)
     database.rename(path)
     with _opened(settings):
         schema.upgrade()
-    return on_hold, kept
+    return on_hold, copies
 
 
 def _refuse_if_open(path: Path) -> None:
@@ -161,37 +161,37 @@ def _postgres(
 ) -> tuple[int, list[Path]]:
     postgres.check(database)
     url = make_url(settings.database_url)
-    kept = []
+    copies = []
     with _opened(settings):
-        ours = MetaData()
-        ours.reflect(db.engine, only=_is_ours)
-        tables = ours.tables
+        our_tables = MetaData()
+        our_tables.reflect(db.engine, only=_is_ours)
+        tables = our_tables.tables
         if tables and not force:
             raise _not_empty(schema.location())
-        if "heartbeats" in tables and _alive(now):
+        if "heartbeats" in tables and _is_running(now):
             raise WakefulError(_(RUNNING))
         if tables:
-            kept.append(_free(settings.instance / f"database.{_stamp(now)}.dump"))
-            postgres.dump(url, kept[0])
-            ours.drop_all(db.engine)
+            copies.append(_unused(settings.instance / f"database.{_stamp(now)}.dump"))
+            postgres.dump(url, copies[0])
+            our_tables.drop_all(db.engine)
         try:
             postgres.load(url, database)
             on_hold = _prepare(now)
         except WakefulError as fault:
-            raise WakefulError(" ".join([str(fault), *map(_what_was, kept)])) from fault
-        kept += _write_key(settings, now)
-    return on_hold, kept
+            raise WakefulError(" ".join([str(fault), *map(_how_to_go_back, copies)])) from fault
+        copies += _write_key(settings, now)
+    return on_hold, copies
 
 
 def _is_ours(table: str, _metadata: MetaData) -> bool:
     return table in db.metadata.tables or table == "alembic_version"
 
 
-def _what_was(dump: Path) -> str:
+def _how_to_go_back(dump: Path) -> str:
     return _("To bring back the previous database, run pg_restore on %(file)s.", file=dump)
 
 
-def _alive(now: datetime) -> bool:
+def _is_running(now: datetime) -> bool:
     try:
         return not all(
             heartbeats.signs_of(role, now).silent
@@ -219,8 +219,8 @@ def _prepare(now: datetime) -> int:
         # One that was ended since, because its cookie was stolen, would let the thief in again.
         for table in (SessionRow, HalfLoginRow, RecoveryRow):
             session.execute(delete(table))
-        of = Thing(ObjectKind.INSTALLATION)
-        audit.note(session, Action.RESTORED, of, actor=actors.by_command())
+        installation = Thing(ObjectKind.INSTALLATION)
+        audit.note(session, Action.RESTORED, installation, actor=actors.by_command())
         return hold_after_restore(session, now)
 
 
@@ -236,31 +236,31 @@ def _opened(settings: Settings) -> Iterator[None]:
 
 def _write_key(settings: Settings, now: datetime) -> list[Path]:
     """Write the file of the secret key, unless the environment has it; the replaced file."""
-    path, kept = settings.instance / KEY_FILE, []
+    path, copies = settings.instance / KEY_FILE, []
     if _key_is_set():
         return []
     if path.exists():
         if split_keys(path.read_text()) == settings.secret_keys:
             return []
-        kept.append(_set_aside(path, now))
+        copies.append(_set_aside(path, now))
     with os.fdopen(
         os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, archive.PRIVATE), "w"
     ) as new:
         new.write("\n".join(settings.secret_keys))
-    return kept
+    return copies
 
 
 def _set_aside(path: Path, now: datetime) -> Path:
-    kept = _free(path.with_name(f"{path.name}.{_stamp(now)}.bak"))
-    path.rename(kept)
-    return kept
+    copies = _unused(path.with_name(f"{path.name}.{_stamp(now)}.bak"))
+    path.rename(copies)
+    return copies
 
 
 def _stamp(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}"
 
 
-def _free(path: Path) -> Path:
+def _unused(path: Path) -> Path:
     """``path``, or one like it that nothing has: two restores in one second lose nothing."""
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

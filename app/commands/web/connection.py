@@ -94,9 +94,9 @@ class ClientConnection:
         complete = self.received.find(_HEAD_END, start) >= 0
         return complete or _BARE_LF.search(self.received, start) is not None
 
-    def parse(self, cfg: Config, most: int) -> None:
-        """Read the header into ``request``, whose body has ``most`` bytes. Raises what gunicorn's
-        parser raises.
+    def parse(self, cfg: Config, most_bytes: int) -> None:
+        """Read the header into ``request``, whose body has at most ``most_bytes``. Raises what
+        gunicorn's parser raises.
         """
         # Only the header: gunicorn would copy what follows, for each of many pipelined requests.
         end = self.received.find(_HEAD_END) + len(_HEAD_END)
@@ -104,7 +104,7 @@ class ClientConnection:
         self.request = next(http.get_parser(cfg, [bytes(head)], self.client))
         del self.received[: len(head)]
         self.request.body = io.BytesIO()  # in place of gunicorn's reader, see bodies.py
-        self._body = _body_of(self.request, most)
+        self._body = _body_of(self.request, most_bytes)
 
     @property
     def expects_continue(self) -> bool:
@@ -139,23 +139,23 @@ class ClientConnection:
 
     def is_broken(self) -> bool:
         """Whether the client has certainly gone. One that only ends its own side still reads."""
-        looked = select.poll()
-        looked.register(self.socket, 0)  # poll always reports errors and resets
-        return bool(looked.poll(0))
+        poller = select.poll()
+        poller.register(self.socket, 0)  # poll always reports errors and resets
+        return bool(poller.poll(0))
 
     def close(self) -> None:
         with suppress(OSError):
             self.socket.close()
 
 
-def _body_of(request: Any, most: int) -> Length | Chunks:
+def _body_of(request: Any, most_bytes: int) -> Length | Chunks:
     """gunicorn has refused a body with both headers, and one with two lengths."""
     codings = [value for name, value in request.headers if name == _CODING]
     if not codings:
-        return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), most)
+        return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), most_bytes)
     if [coding.lower() for coding in codings] != ["chunked"]:
         raise UnsupportedTransferCoding(", ".join(codings))
-    return Chunks(most)
+    return Chunks(most_bytes)
 
 
 class SendBuffer:
@@ -165,26 +165,26 @@ class SendBuffer:
 
     def __init__(self, client: socket.socket) -> None:
         self._socket = client
-        self._left: deque[memoryview] = deque()
+        self._unsent: deque[memoryview] = deque()
         self.size = 0
 
     def sendall(self, data: bytes) -> None:
         view = memoryview(data)
-        if not self._left:
+        if not self._unsent:
             view = view[self._sent(view) :]
         if view:
-            self._left.append(view)
+            self._unsent.append(view)
             self.size += len(view)
 
     def flush(self) -> bool:
         """Send as much as the socket takes; returns whether that was all. Raises OSError."""
-        while self._left:
-            sent = self._sent(self._left[0])
+        while self._unsent:
+            sent = self._sent(self._unsent[0])
             self.size -= sent
-            if sent < len(self._left[0]):
-                self._left[0] = self._left[0][sent:]
+            if sent < len(self._unsent[0]):
+                self._unsent[0] = self._unsent[0][sent:]
                 return False
-            self._left.popleft()
+            self._unsent.popleft()
         return True
 
     def _sent(self, view: memoryview) -> int:

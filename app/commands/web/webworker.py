@@ -82,12 +82,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._parked: dict[ClientConnection, None] = {}
         self._buffered = 0
         self._expiry_due = 0.0
-        self.log.error_log.addFilter(Few())
+        self.log.error_log.addFilter(RefusalFilter())
 
     def init_process(self) -> None:
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
         # A thread of its own: complete requests do not queue behind questions about slow bodies.
-        self._asking = ThreadPoolExecutor(1, "before-body")
+        self._early_pool = ThreadPoolExecutor(1, "before-body")
         super().init_process()
 
     # --- connections come and go
@@ -111,10 +111,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         seconds: float,
         events: int = selectors.EVENT_READ,
     ) -> None:
-        """Take ``step`` whenever the socket is ready; the connection has ``seconds``."""
+        """Run ``step`` whenever the socket is ready; after ``seconds`` the connection is late."""
         conn.step, conn.until = step, time.monotonic() + seconds
         self._parked[conn] = None
-        self._count(conn)
+        self._count_bytes(conn)
         self.poller.register(conn.socket, events, partial(self._ready, conn))
 
     def _unpark(self, conn: ClientConnection) -> None:
@@ -124,18 +124,18 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             conn.counted = 0
             self.poller.unregister(conn.socket)
 
-    def _count(self, conn: ClientConnection) -> None:
+    def _count_bytes(self, conn: ClientConnection) -> None:
         self._buffered += conn.buffered - conn.counted
         conn.counted = conn.buffered
 
     def _ready(self, conn: ClientConnection, _socket: object) -> None:
         if conn in self._parked:  # not closed by an event that came together with this one
-            self._take(conn, conn.step)
+            self._run_step(conn, conn.step)
         if conn in self._parked:
-            self._count(conn)
+            self._count_bytes(conn)
 
-    def _take(self, conn: ClientConnection, step: Callable[[ClientConnection], None]) -> None:
-        """An error in one connection must not end the event loop."""
+    def _run_step(self, conn: ClientConnection, step: Callable[[ClientConnection], None]) -> None:
+        """Run a step. An error in one connection must not end the event loop."""
         try:
             step(conn)
         except OSError:
@@ -206,11 +206,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _look_at_body(self, conn: ClientConnection) -> None:
         try:
-            whole = conn.take_body()
+            complete = conn.take_body()
         except Malformed:
             self._serve(conn)
             return
-        if whole or conn.ended or conn.body.too_large:
+        if complete or conn.ended or conn.body.too_large:
             # The application says what is wrong with it.
             self._serve(conn)
         elif conn.expects_continue and not conn.asked:
@@ -227,14 +227,14 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self, conn: ClientConnection, work: Callable[[ClientConnection], object], pool: Any
     ) -> None:
         pool.submit(work, conn).add_done_callback(
-            lambda done: self.method_queue.defer(self.finish_request, conn, done)
+            lambda future: self.method_queue.defer(self.finish_request, conn, future)
         )
 
     def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
         conn.asked = True
         self._unpark(conn)
-        self._hand_over(conn, self._answer_before_body, self._asking)
+        self._hand_over(conn, self._answer_before_body, self._early_pool)
 
     def handle(self, conn: ClientConnection) -> object:
         """Answer the request; returns whether the connection stays open. Runs in a thread."""
@@ -271,11 +271,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     # --- the answer leaves
 
-    def finish_request(self, conn: ClientConnection, done: Future[object]) -> None:
+    def finish_request(self, conn: ClientConnection, future: Future[object]) -> None:
         """A thread has done its part. Runs in the event loop."""
-        result = False if done.cancelled() or done.exception() else done.result()
+        result = False if future.cancelled() or future.exception() else future.result()
         conn.keep = result is True
-        self._take(conn, self._await_body if result is _BODY_NEEDED else self._send)
+        self._run_step(conn, self._await_body if result is _BODY_NEEDED else self._send)
 
     def _await_body(self, conn: ClientConnection) -> None:
         self._park(conn, self._read_body, conn.until - time.monotonic())
@@ -347,7 +347,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         conn.keep = False
         self._unpark(conn)
-        self._take(conn, self._refuse_late)
+        self._run_step(conn, self._refuse_late)
 
     def _refuse_late(self, conn: ClientConnection) -> None:
         conn.sock.sendall(_refusal(conn, "408 Request Timeout", _(_LATE)))
@@ -360,7 +360,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                 conn.until = min(conn.until, deadline)
 
 
-class Few(logging.Filter):
+class RefusalFilter(logging.Filter):
     """gunicorn's lines in the log about requests that it refuses; others pass as they are.
 
     Each quotes what was sent, up to 64 KB, and anybody may send such requests without end. So a
