@@ -13,7 +13,7 @@ from app.api import schemas
 from app.api.call import JSON, Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
-from app.codec.schema import INTEGER, NAME, STRING, Schema, array, nullable, record, thing
+from app.codec.schema import INTEGER, NAME, STRING, Schema, array, json_object, nullable, record
 from app.records import MOST_IN_BATCH
 from app.records.resources import RESOURCES
 from app.version import __version__
@@ -145,7 +145,7 @@ def _described(method: str, path: Path, operation: Operation) -> Schema:
         if operation.rows:
             several = {operation.rows: array(schema, minItems=1, maxItems=MOST_IN_BATCH)}
             more = {"required": [operation.rows], NAME: f"{operation.answer}Batch"}
-            schema = thing(several, additionalProperties=False, **more)
+            schema = json_object(several, additionalProperties=False, **more)
         described["requestBody"] = {
             "required": not operation.update,
             "content": {JSON: {"schema": schema}},
@@ -188,7 +188,7 @@ def _body(operation: Operation) -> Schema:
     if operation.answer in DELETIONS:
         return _ref(operation.answer)
     if operation.answer == "Document":
-        return thing({})
+        return json_object({})
     data = _ref(operation.answer)
     if operation.rows:
         each = array({"oneOf": [_record_body(operation.answer), _ref("Invalid")]})
@@ -240,7 +240,7 @@ def _envelopes() -> dict[str, Schema]:
         ),
         "Error": record(error),
         "Invalid": record(
-            error | {"errors": thing({}, additionalProperties=array(STRING, minItems=1))}
+            error | {"errors": json_object({}, additionalProperties=array(STRING, minItems=1))}
         ),
     }
 

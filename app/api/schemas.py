@@ -18,9 +18,9 @@ from app.codec.schema import (
     STRING,
     Schema,
     array,
+    json_object,
     nullable,
     record,
-    thing,
     words,
 )
 from app.forms import fields as f
@@ -146,7 +146,7 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
     for name, schema in properties.items() if monitors else ():
         _tell_kinds(schema, kinds_that_know(name))
     more = {"required": required} if required and not update else {}
-    return thing(properties, additionalProperties=False, **more)
+    return json_object(properties, additionalProperties=False, **more)
 
 
 def _tell_kinds(schema: Schema, kinds: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ UNREADABLE = array(
     " cannot be empty, with their default.",
 )
 PLACES_SEEN = array(
-    thing(
+    json_object(
         {
             "name": STRING,
             "verdict": words(Verdict),
@@ -222,7 +222,7 @@ PLACES_SEEN = array(
                 "description": "Its newest check is from before the failure.",
             },
             "check": nullable(
-                thing(
+                json_object(
                     {},
                     description="What the failing check there saw, where it"
                     " is not among the others.",
@@ -233,9 +233,9 @@ PLACES_SEEN = array(
     description="What each place of the monitor saw; unknown: it has no vote.",
 )
 EVIDENCE = nullable(
-    thing(
+    json_object(
         {
-            name: nullable(thing({}, description=text))
+            name: nullable(json_object({}, description=text))
             for name, text in {
                 "failing": "The first failing check, with what it saw.",
                 "last_good": "A good check before it, with what it saw: the last one, unless"

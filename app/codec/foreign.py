@@ -44,7 +44,7 @@ from app.records import (
 from app.rules import brackets
 
 MOST_IN_TEXT = 10_000  # values of JSON within a text
-Owner = Callable[[], bool]
+IsWakeful = Callable[[], bool]
 NO_TIME = ("0000-00-00", "0001-01-01")
 
 
@@ -206,20 +206,20 @@ def _name(value: Any) -> str:
 
 def _open_text(value: Any) -> str | None:
     """Text that is no mask."""
-    read = _text(value)
-    if _MASK.fullmatch(read.strip()):
+    entered = _text(value)
+    if _MASK.fullmatch(entered.strip()):
         raise MalformedData("text")
-    return read or None
+    return entered or None
 
 
 def _method(value: Any) -> str:
-    read = _text(value).strip()
-    return word(RequestMethod, read.upper()) or read
+    entered = _text(value).strip()
+    return word(RequestMethod, entered.upper()) or entered
 
 
 def _condition(value: Any) -> str:
-    read = _text(value).strip()
-    return word(AlertCondition, re.sub(r"[- ]", "_", read.lower())) or read
+    entered = _text(value).strip()
+    return word(AlertCondition, re.sub(r"[- ]", "_", entered.lower())) or entered
 
 
 def _switch(value: Any) -> bool:
@@ -254,7 +254,7 @@ class _Rows:
     """
 
     alerts: bool
-    own: Owner
+    is_wakeful: IsWakeful
     pairs: list[Pair] = field(default_factory=list)
     exact: bool = True
 
@@ -354,10 +354,10 @@ class _Rows:
             not key
             or shown is None
             or (self.alerts and not shown)
-            or (self.alerts and key == CONTACT and not self.own())
+            or (self.alerts and key == CONTACT and not self.is_wakeful())
         ):
             self.exact = False
-        elif hides(shown) and not self.own():
+        elif hides(shown) and not self.is_wakeful():
             self.exact, shown = False, None
         if key:
             channel = word(Channel, key.lower()) if self.alerts else None
@@ -388,7 +388,7 @@ _MAY_BE_NONE = frozenset(
         "comment",
     }
 )  # fmt: skip
-_ALSO = {
+_OTHER_NAMES = {
     "request_method": ("method", "http_method"),
     "request_headers": ("headers", "http_headers"),
     "started_at": ("started", "start_at", "start", "start_time", "began_at", "opened_at"),
@@ -418,8 +418,8 @@ _INCIDENT_WORDS = {
 }  # fmt: skip
 
 
-def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
-    """``own``: whether the server is a Wakeful, whose masks may be sent back to it. Raises
+def monitor(data: Any, is_wakeful: IsWakeful) -> tuple[dict[str, Any], Gaps]:
+    """``is_wakeful``: whether the server is a Wakeful, whose masks may be sent back to it. Raises
     MalformedData for what is no monitor at all.
     """
     fields, gaps = record_fields(data, "monitor"), Gaps()
@@ -427,7 +427,7 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
     for name, read in _MONITOR.items():
         _field(fields, name, read, gaps)
     for name in ("request_headers", "alerts"):
-        _list(fields, name, own, gaps)
+        _list(fields, name, is_wakeful, gaps)
     must(own_id(fields.get("id")), "id")
     if not fields.get("name") and not fields.get("url"):
         raise MalformedData("name")
@@ -438,12 +438,12 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
 def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
     """Raises MalformedData without an id, its start, or its monitor."""
     fields, gaps = record_fields(data, "incident"), Gaps()
-    of = fields.get("monitor")
-    if isinstance(of, Mapping):
-        fields["monitor"] = record_fields(of, "monitor")
-        of = fields["monitor"].get("id")
+    monitor_id = fields.get("monitor")
+    if isinstance(monitor_id, Mapping):
+        fields["monitor"] = record_fields(monitor_id, "monitor")
+        monitor_id = fields["monitor"].get("id")
     if own_id(fields.get("monitor_id")) is None:
-        fields["monitor_id"] = own_id(of)
+        fields["monitor_id"] = own_id(monitor_id)
     resolved = _says(fields, ("resolved", "is_resolved", "closed", "ended"))
     acknowledged = _says(fields, ("acknowledged", "is_acknowledged"))
     open_ = _says(fields, ("open", "is_open", "ongoing", "is_ongoing", "active"))
@@ -472,8 +472,8 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
 
 def _named(fields: dict[str, Any]) -> None:
     """Give the fields the names of the base API."""
-    for name, also in _ALSO.items():
-        if name not in fields and (value := _first(fields, also)) is not None:
+    for name, others in _OTHER_NAMES.items():
+        if name not in fields and (value := _first(fields, others)) is not None:
             fields[name] = value
 
 
@@ -489,12 +489,12 @@ def _field(fields: dict[str, Any], name: str, read: Callable[[Any], Any], gaps: 
         gaps.misread.append(name)
 
 
-def _list(fields: dict[str, Any], name: str, own: Owner, gaps: Gaps) -> None:
+def _list(fields: dict[str, Any], name: str, is_wakeful: IsWakeful, gaps: Gaps) -> None:
     value = fields.pop(name, None)
     if value is None:
         gaps.missing.append(name)
         return
-    rows = _Rows(name == "alerts", own)
+    rows = _Rows(name == "alerts", is_wakeful)
     rows.read(value)
     if not rows.exact:
         gaps.misread.append(name)
@@ -509,7 +509,8 @@ def _or_none(read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _says(fields: Json, names: Iterable[str]) -> bool | None:
-    return next((on for name in names if (on := flag(fields.get(name))) is not None), None)
+    """The first of these fields that says yes or no."""
+    return next((value for name in names if (value := flag(fields.get(name))) is not None), None)
 
 
 def _word(fields: Json, words: Any, synonyms: Mapping[str, str]) -> Any:
@@ -526,7 +527,7 @@ def _word(fields: Json, words: Any, synonyms: Mapping[str, str]) -> Any:
 
 
 def _state(fields: dict[str, Any], gaps: Gaps) -> None:
-    """Whether it is paused, and its status."""
+    """Set ``paused`` and ``status``, from whatever the server calls them."""
     paused = _says(fields, _PAUSED)
     if paused is None and "paused_at" in fields:
         paused = fields["paused_at"] not in (None, "", False, 0)

@@ -16,7 +16,7 @@ from app.rules.time import iso
 
 
 def spans(value: Iterable[tuple[datetime, datetime]]) -> list[dict[str, str]]:
-    return [{"from": iso(since), "to": iso(to)} for since, to in value]
+    return [{"from": iso(since), "to": iso(until)} for since, until in value]
 
 
 def pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
@@ -65,8 +65,9 @@ TEXT = ValueType(schema.STRING, values.text, hide=mask)
 WHOLE = ValueType(schema.INTEGER, values.whole)
 TEXTS = ValueType(schema.array(schema.STRING), values.texts, list)
 PAIRS = ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked_pairs)
-FREE = ValueType(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
-            plain)  # fmt: skip
+FREE = ValueType(
+    schema.json_object({}), lambda value: value if isinstance(value, Mapping) else None, plain
+)
 
 # Looked up by type, by type of an array's entries, and by mark; a mark overrides the type.
 TYPES: Mapping[object, ValueType] = {
@@ -93,28 +94,28 @@ MARKED: Mapping[Mark, ValueType] = {
 }
 
 
-def word(of: type[StrEnum]) -> ValueType:
-    return ValueType(schema.words(of), partial(values.word, of))
+def word(words: type[StrEnum]) -> ValueType:
+    return ValueType(schema.words(words), partial(values.word, words))
 
 
-def array(of: ValueType) -> ValueType:
-    write = of.write
+def array(entry: ValueType) -> ValueType:
+    write = entry.write
     return ValueType(
-        schema.array(of.schema),
-        lambda value: values.each(value, of.read),
-        list if write is None else lambda value: [write(entry) for entry in value],
+        schema.array(entry.schema),
+        lambda value: values.each(value, entry.read),
+        list if write is None else lambda value: [write(item) for item in value],
     )
 
 
-def keyed(names: tuple[str, ...], of: ValueType) -> ValueType:
+def keyed(names: tuple[str, ...], entry: ValueType) -> ValueType:
     """A mapping that always has these keys, with None for an unknown value."""
 
     def read(value: Any) -> dict[str, Any]:
         figures = values.mapping(value)
-        return {name: of.read(figures.get(name)) for name in names}
+        return {name: entry.read(figures.get(name)) for name in names}
 
     return ValueType(
-        schema.record(dict.fromkeys(names, schema.nullable(of.schema))),
+        schema.record(dict.fromkeys(names, schema.nullable(entry.schema))),
         read,
         lambda value: {name: value.get(name) for name in names},
     )

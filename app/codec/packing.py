@@ -41,8 +41,8 @@ def pack(record: Any) -> dict[str, Any]:
 
 
 @cache
-def _values(of: Any) -> tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Any]]]:
-    columns = fields(of)
+def _values(record_type: Any) -> tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Any]]]:
+    columns = fields(record_type)
     return attrgetter(*(field.name for field in columns)), [
         (field.name, field.default) for field in columns
     ]

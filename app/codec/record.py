@@ -25,13 +25,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field by its annotation. ``optional``: it may be None. ``default``: it has a default."""
+    """A field by its annotation. ``optional``: its value may be None."""
 
     name: str
     kind: ValueType
     marks: frozenset[Any]
     optional: bool
-    default: bool
+    has_default: bool
 
     @property
     def schema(self) -> Schema:
@@ -39,56 +39,60 @@ class Field:
         return nullable(self.kind.schema) if is_nullable else self.kind.schema
 
     @property
-    def must(self) -> bool:
-        return not (self.optional or self.default) and self.kind.lacking is None
+    def is_required(self) -> bool:
+        return not (self.optional or self.has_default) and self.kind.lacking is None
 
 
 # --- What the rest of app/ uses -------------------------------------------------------------------
 
 
-def json_of(shown: Any, *, masked: bool = False) -> dict[str, Any]:
+def json_of(instance: Any, *, masked: bool = False) -> dict[str, Any]:
     """Convert a record to JSON. ``masked`` hides secrets, for a key that may only read."""
-    return _writer(shown.__class__, masked)(shown)
+    return _writer(instance.__class__, masked)(instance)
 
 
-def schema_of(of: type, **overrides: Schema) -> Schema:
+def schema_of(record_type: type, **overrides: Schema) -> Schema:
     """``overrides``: schemas for single fields that say more than the annotations."""
-    record_fields = fields_of(of)
-    _refuse_unknown(of, overrides)
+    record_fields = fields_of(record_type)
+    _refuse_unknown(record_type, overrides)
     asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
     return record(
         {f.name: overrides.get(f.name, f.schema) for f in record_fields},
         where_asked_for=asked_for,
-        name=of.__name__,
+        name=record_type.__name__,
     )
 
 
-def reader(of: type[R], called: str, **overrides: Callable[[Any], Any]) -> Callable[[Any], R]:
+def reader(
+    record_type: type[R], called: str, **overrides: Callable[[Any], Any]
+) -> Callable[[Any], R]:
     """Return a function that reads a record from JSON. Raises MalformedData with the name of a
     required part that is missing or invalid.
 
     ``called`` is the name of the whole record; ``overrides`` are readers for single fields.
     """
-    values = _values_reader(of, overrides)
+    values = _values_reader(record_type, overrides)
 
     def read(data: Any) -> R:
-        return of(**values(object_(data, called)))
+        return record_type(**values(object_(data, called)))
 
     return read
 
 
 @cache
-def fields_of(of: type) -> tuple[Field, ...]:
+def fields_of(record_type: type) -> tuple[Field, ...]:
     """The fields that are in the JSON of a record, or of a mapping with fixed keys."""
     defaults = {
         field.name
-        for field in (dataclasses.fields(of) if dataclasses.is_dataclass(of) else ())
+        for field in (
+            dataclasses.fields(record_type) if dataclasses.is_dataclass(record_type) else ()
+        )
         if field.default is not dataclasses.MISSING
         or field.default_factory is not dataclasses.MISSING
     }
-    hints = get_type_hints(of, include_extras=True)
-    every = (_field(name, hint, name in defaults) for name, hint in hints.items())
-    return tuple(field for field in every if Mark.INTERNAL not in field.marks)
+    hints = get_type_hints(record_type, include_extras=True)
+    all_fields = (_field(name, hint, name in defaults) for name, hint in hints.items())
+    return tuple(field for field in all_fields if Mark.INTERNAL not in field.marks)
 
 
 # --- From annotations to kinds --------------------------------------------------------------------
@@ -122,9 +126,9 @@ def kind_of(hint: Any) -> ValueType:
     return _of_container(get_origin(base), get_args(base))
 
 
-def _of_container(origin: Any, of: tuple[Any, ...]) -> ValueType:
+def _of_container(origin: Any, arguments: tuple[Any, ...]) -> ValueType:
     if origin in (tuple, Sequence):
-        return kinds.ARRAYS.get(of[0]) or kinds.array(kind_of(of[0]))
+        return kinds.ARRAYS.get(arguments[0]) or kinds.array(kind_of(arguments[0]))
     if origin is Mapping:
         return kinds.FREE
     raise TypeError("the codec has no rule for this type")
@@ -146,16 +150,18 @@ def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
 
 
 @cache
-def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
-    record_fields = fields_of(of)
+def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
+    record_fields = fields_of(record_type)
     names = [field.name for field in record_fields]
     take = attrgetter(*names)
-    changed = [(f.name, write) for f in record_fields if (write := _write(f, masked)) is not None]
+    changed = [
+        (f.name, write) for f in record_fields if (write := _writer_of(f, masked)) is not None
+    ]
     asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
-    has_gaps = hasattr(of, "missing") and hasattr(of, "misread")
+    has_gaps = hasattr(record_type, "missing") and hasattr(record_type, "misread")
 
-    def write_all(shown: Any) -> dict[str, Any]:
-        written = dict(zip(names, take(shown), strict=True))
+    def write_all(instance: Any) -> dict[str, Any]:
+        written = dict(zip(names, take(instance), strict=True))
         for name, write in changed:
             value = written[name]
             if value is not None:
@@ -164,7 +170,7 @@ def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
             if not written[name]:
                 del written[name]
         # What another server does not say, or what is not understood of it, is no default.
-        for name in (*shown.missing, *shown.misread) if has_gaps else ():
+        for name in (*instance.missing, *instance.misread) if has_gaps else ():
             if name in written:
                 written[name] = None
         return written
@@ -172,7 +178,7 @@ def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
     return write_all
 
 
-def _write(field: Field, masked: bool) -> Callable[[Any], Any] | None:
+def _writer_of(field: Field, masked: bool) -> Callable[[Any], Any] | None:
     if masked and Mark.SECRET in field.marks:
         if field.kind.hide is None:
             raise TypeError(f"{field.name}: nothing says how to mask this type")
@@ -181,41 +187,41 @@ def _write(field: Field, masked: bool) -> Callable[[Any], Any] | None:
 
 
 def _values_reader(
-    of: type, overrides: Mapping[str, Callable[[Any], Any]]
+    record_type: type, overrides: Mapping[str, Callable[[Any], Any]]
 ) -> Callable[[Json], dict[str, Any]]:
     """Return a function that reads the fields' values; it omits missing ones with a default."""
-    _refuse_unknown(of, overrides)
-    rules = [(f, overrides.get(f.name, f.kind.read)) for f in fields_of(of)]
+    _refuse_unknown(record_type, overrides)
+    rules = [(f, overrides.get(f.name, f.kind.read)) for f in fields_of(record_type)]
 
     def read(data: Json) -> dict[str, Any]:
         values = {}
-        for field, read_one in rules:
-            value = read_one(data.get(field.name))
+        for field, read_value in rules:
+            value = read_value(data.get(field.name))
             if value is not None:
                 values[field.name] = value
-            elif field.must:
+            elif field.is_required:
                 raise MalformedData(field.name)
-            elif not field.default:
+            elif not field.has_default:
                 values[field.name] = None if field.optional else field.kind.lacking
         return values
 
     return read
 
 
-def _lenient(of: type) -> Callable[[Any], Any]:
+def _lenient(record_type: type) -> Callable[[Any], Any]:
     """Return a reader of a record within another one: None stands for an invalid record."""
-    values = _values_reader(of, {})
+    values = _values_reader(record_type, {})
 
     def read(data: Any) -> Any:
         try:
-            return of(**values(data)) if isinstance(data, Mapping) else None
+            return record_type(**values(data)) if isinstance(data, Mapping) else None
         except MalformedData:
             return None
 
     return read
 
 
-def _refuse_unknown(of: type, named: Mapping[str, object]) -> None:
-    unknown = named.keys() - {field.name for field in fields_of(of)}
+def _refuse_unknown(record_type: type, named: Mapping[str, object]) -> None:
+    unknown = named.keys() - {field.name for field in fields_of(record_type)}
     if unknown:
-        raise TypeError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
+        raise TypeError(f"{record_type.__name__} has no field {', '.join(sorted(unknown))}")

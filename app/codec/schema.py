@@ -29,11 +29,11 @@ ALERT_DAYS: Schema = {
 }
 
 
-def array(of: Schema, **more: Any) -> Schema:
-    return {"type": "array", "items": of, **more}
+def array(items: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": items, **more}
 
 
-def thing(properties: dict[str, Schema], **more: Any) -> Schema:
+def json_object(properties: dict[str, Schema], **more: Any) -> Schema:
     return {"type": "object", "properties": properties, **more}
 
 
@@ -42,7 +42,9 @@ def record(
 ) -> Schema:
     """The schema of an object in an answer. All ``properties`` are always present except those in
     ``where_asked_for``; /api/v1 may add more (decision 8)."""
-    schema = thing(properties, required=[key for key in properties if key not in where_asked_for])
+    schema = json_object(
+        properties, required=[key for key in properties if key not in where_asked_for]
+    )
     return schema | {NAME: name} if name else schema
 
 
@@ -57,8 +59,8 @@ def nullable(schema: Schema) -> Schema:
     return {"oneOf": [*choices, {"type": "null"}], **annotations}
 
 
-def words(of: type[StrEnum]) -> Schema:
-    return {"type": "string", "enum": [word.value for word in of], NAME: of.__name__}
+def words(enum: type[StrEnum]) -> Schema:
+    return {"type": "string", "enum": [word.value for word in enum], NAME: enum.__name__}
 
 
 PAIR = record({"key": STRING, "value": STRING}, name="Pair")

@@ -57,7 +57,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     )
     named = len(down) <= min(NAMED, len(good))
     parts = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
-    parts += _of_others([*good[:NAMED], *silent[:NAMED]], still)
+    parts += _what_others_see([*good[:NAMED], *silent[:NAMED]], still)
     if (more := len(good) - NAMED) > 0:
         parts.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
     return "; ".join(parts)
@@ -100,12 +100,12 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     return _(ENDED.get(ending or "", OVER), length=length)
 
 
-def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
+def _what_others_see(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
     """What the places see that do not see the failure, grouped by what they see."""
-    same: dict[object, list[str]] = {}
+    by_answer: dict[object, list[str]] = {}
     for place in places:
-        same.setdefault(_answer_of(place), []).append(title_of(place))
-    for status, titles in same.items():
+        by_answer.setdefault(_answer_of(place), []).append(title_of(place))
+    for status, titles in by_answer.items():
         yield _others_see(status, titles, still)
 
 
