@@ -37,7 +37,7 @@ TOOL = Tool(
         "proxy_host": N_("Proxy dropped: Wakeful checks without a proxy."),
     },
     # One remark on escalation covers all monitors.
-    of_no_use=(
+    ignored=(
         "id", "last_checked_at", "created_at", "updated_at", "status", "policy_id",
         "expiration_policy_id", "team_name", "call", "sms", "email", "push", "critical_alert",
         "team_wait", "proxy_port", "remember_cookies", "port", "required_keyword",
@@ -47,7 +47,7 @@ TOOL = Tool(
 )  # fmt: skip
 
 
-def knows(data: object) -> bool:
+def recognizes(data: object) -> bool:
     return bool(_entries(data))
 
 
@@ -82,7 +82,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     timeout = entry.number("request_timeout")
     # Better Stack has the time limit of a TCP check in milliseconds.
     draft.timeout(timeout / 1000 if timeout and timeout >= MILLISECONDS else timeout or None)
-    paused = entry.on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
+    paused = entry.is_on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)
     if entry.number("confirmation_period"):
         draft.remark(
@@ -95,7 +95,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
                 period=span(period),
             )
         )
-    if entry.off("remember_cookies"):
+    if entry.is_off("remember_cookies"):
         draft.remark(_("Wakeful keeps cookies within a chain of redirects."))
 
 
@@ -110,8 +110,8 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if kind.startswith("keyword"):
         condition = TEXT_FOUND if kind == "keyword_absence" else NO_TEXT_FOUND
         draft.text(condition, entry.text("required_keyword"))
-    draft.switch("follow_redirects", on=not entry.off("follow_redirects"))
-    draft.switch("verify_tls", on=not entry.off("verify_ssl"))
+    draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
+    draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):
         draft.login(user, entry.text("auth_password"))
     draft.expiry("ssl_alert_days", N_("Certificate expiry"), entry.number("ssl_expiration"))

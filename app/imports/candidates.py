@@ -151,13 +151,13 @@ class Draft:
         self.refusal = self.refusal or sentence
 
     def drop_rest(
-        self, entry: ImportEntry, sentences: Mapping[str, str], of_no_use: Collection[str] = ()
+        self, entry: ImportEntry, sentences: Mapping[str, str], ignored: Collection[str] = ()
     ) -> None:
         """Remark on each setting of ``entry`` that nobody has read. ``sentences``: of settings that
-        people know. ``of_no_use``: beginnings of the names of settings whose loss changes no check
+        people know. ``ignored``: beginnings of the names of settings whose loss changes no check
         and no alert, on which nothing is remarked.
         """
-        beginnings = tuple(of_no_use)
+        beginnings = tuple(ignored)
         for key in entry.unread():
             if key in sentences:
                 self.remark(_(sentences[key]))

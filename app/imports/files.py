@@ -62,8 +62,8 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
         return table.read(text)
     content = parsed_json(text) if language == JSON else _yaml(text)
     try:
-        for name, (knows, reader) in _TOOLS.items():
-            if format in ("", name) and knows(content):
+        for name, (recognizes, reader) in _TOOLS.items():
+            if format in ("", name) and recognizes(content):
                 return reader(content, variables or {})
     except RecursionError:
         raise NotReadable(_(NESTED)) from None
@@ -128,12 +128,12 @@ def parsed_json(text: str) -> Any:
 
 
 _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables], Reading]]] = {
-    "kuma": (kuma.knows, lambda data, _variables: kuma.read(data)),
-    "uptimerobot": (uptimerobot.knows, lambda data, _variables: uptimerobot.read(data)),
-    "betterstack": (betterstack.knows, lambda data, _variables: betterstack.read(data)),
-    "upptime": (other_tools.knows_upptime, other_tools.read_upptime),
-    "kuvasz": (other_tools.knows_kuvasz, other_tools.read_kuvasz),
-    "checkmate": (other_tools.knows_checkmate, other_tools.read_checkmate),
-    "file_sd": (other_tools.knows_targets, other_tools.read_targets),
-    "gatus": (gatus.knows, gatus.read),
+    "kuma": (kuma.recognizes, lambda data, _variables: kuma.read(data)),
+    "uptimerobot": (uptimerobot.recognizes, lambda data, _variables: uptimerobot.read(data)),
+    "betterstack": (betterstack.recognizes, lambda data, _variables: betterstack.read(data)),
+    "upptime": (other_tools.recognizes_upptime, other_tools.read_upptime),
+    "kuvasz": (other_tools.recognizes_kuvasz, other_tools.read_kuvasz),
+    "checkmate": (other_tools.recognizes_checkmate, other_tools.read_checkmate),
+    "file_sd": (other_tools.recognizes_targets, other_tools.read_targets),
+    "gatus": (gatus.recognizes, gatus.read),
 }

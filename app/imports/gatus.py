@@ -22,7 +22,7 @@ from app.imports.values import (
     string,
     truth,
 )
-from app.imports.variables import Unfilled, lacks
+from app.imports.variables import Unfilled, missing_variable
 from app.imports.yaml_text import Parser
 
 # What counts where the configuration says nothing.
@@ -47,7 +47,7 @@ TOOL = Tool(
         "ui": N_("Display options (ui) dropped."),
         "extra-labels": N_("Labels (extra-labels) dropped."),
     },
-    of_no_use=("ssh",),
+    ignored=("ssh",),
 )  # fmt: skip
 NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
 _THRESHOLDS = (
@@ -64,7 +64,7 @@ _LISTS = ("endpoints", "services", "external-endpoints", "suites")
 MOST_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
 
 
-def knows(data: object) -> bool:
+def recognizes(data: object) -> bool:
     return any(True for _configuration in _configurations(data))
 
 
@@ -72,30 +72,34 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
     """The configurations in ``data``: itself, or what Kubernetes' objects hold, also as text."""
     parser = Parser()
 
-    def within(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
+    def search(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         if isinstance(value, Mapping) and _is_configuration(value, depth):
             yield value
         elif depth < MOST_DEPTH and isinstance(value, Mapping | list):
             parts = value.values() if isinstance(value, Mapping) else value
             for part in parts:
-                yield from within(part, depth + 1)
+                yield from search(part, depth + 1)
         elif isinstance(value, str) and depth and "\n" in value and "name:" in value:
             try:
                 documents = parser.parse(value)
             except NotReadable:
                 return
             for document in documents:
-                yield from within(document, MOST_DEPTH)
+                yield from search(document, MOST_DEPTH)
 
-    yield from within(data, 0)
+    yield from search(data, 0)
 
 
-def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
+def _is_configuration(configuration: Mapping[str, Any], depth: int) -> bool:
     """Whether this is a configuration. Below the top, others have ``endpoints`` of their own."""
     if not depth:
-        return "endpoints" in whole or "alerting" in whole or "external-endpoints" in whole
-    entries = [mapping(record) for key in _LISTS for record in listed(whole.get(key))]
-    alerting = mapping(whole.get("alerting"))
+        return (
+            "endpoints" in configuration
+            or "alerting" in configuration
+            or "external-endpoints" in configuration
+        )
+    entries = [mapping(record) for key in _LISTS for record in listed(configuration.get(key))]
+    alerting = mapping(configuration.get("alerting"))
     return any("conditions" in record or "token" in record for record in entries) or any(
         "default-alert" in mapping(provider) or "webhook-url" in mapping(provider)
         for provider in alerting.values()
@@ -104,28 +108,28 @@ def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
 
 def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge as Gatus merges files: mappings key by key, lists one after the other."""
-    whole: dict[str, Any] = {}
+    configuration: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
-            before = whole.get(key)
+            before = configuration.get(key)
             if isinstance(before, list) and isinstance(value, list):
-                whole[key] = [*before, *value]
+                configuration[key] = [*before, *value]
             elif isinstance(before, Mapping) and isinstance(value, Mapping):
-                whole[key] = {**before, **value}
+                configuration[key] = {**before, **value}
             else:
-                whole[key] = value
-    return whole
+                configuration[key] = value
+    return configuration
 
 
 def read(data: object, values: Mapping[str, str]) -> Reading:
     """``values``: environment variables."""
     used: set[str] = set()
-    whole = mapping(variables.fill(_merged(_configurations(data)), values, used))
-    lists = {key: listed(whole.get(key)) for key in _LISTS}
+    configuration = mapping(variables.fill(_merged(_configurations(data)), values, used))
+    lists = {key: listed(configuration.get(key)) for key in _LISTS}
     if not any(lists.values()):
         raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
     limited([record for entries in lists.values() for record in entries])
-    providers = _Providers(mapping(whole.get("alerting")))
+    providers = _Providers(mapping(configuration.get("alerting")))
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
     for position, record in enumerate(lists["external-endpoints"], 1):
@@ -134,7 +138,7 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
     for position, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
         drafts.append(_refused(_("Suite %(position)s", position=position), record, sentence))
-    remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
+    remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(configuration.get(key))]
     return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 
 
@@ -152,7 +156,7 @@ def _refused(label: str, entry: object, sentence: str) -> Draft:
 def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.url = entry.text("url")
     for name in _NEEDED:
-        if sentence := lacks(_('Setting "%(name)s"', name=name), entry.get(name)):
+        if sentence := missing_variable(_('Setting "%(name)s"', name=name), entry.get(name)):
             draft.refuse(sentence)
     scheme = draft.url.partition("://")[0].lower()
     http = scheme in ("http", "https")
@@ -173,7 +177,7 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
 
 
 def _enabled(draft: Draft, value: object) -> None:
-    if sentence := lacks(_('Setting "%(name)s"', name="enabled"), value):
+    if sentence := missing_variable(_('Setting "%(name)s"', name="enabled"), value):
         draft.remark(sentence)
         draft.paused = True
     else:
@@ -183,7 +187,7 @@ def _enabled(draft: Draft, value: object) -> None:
 def _request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "method", "headers")
     if body := entry.text("body"):
-        if entry.on("graphql"):
+        if entry.is_on("graphql"):
             draft.refuse(_("Wakeful has no GraphQL request bodies."))
         if "[RANDOM_STRING_LENGTH_" in body:
             draft.refuse(_("Wakeful cannot send a random text in a request body."))
@@ -194,10 +198,10 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
 
 def _client(draft: Draft, client: ImportEntry, *, http: bool) -> None:
     for name in ("timeout", "insecure", "ignore-redirect"):
-        if sentence := lacks(_('Setting "%(name)s"', name=name), client.get(name)):
+        if sentence := missing_variable(_('Setting "%(name)s"', name=name), client.get(name)):
             draft.refuse(sentence)
     draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
-    insecure, ignores = client.on("insecure"), client.on("ignore-redirect")
+    insecure, ignores = client.is_on("insecure"), client.is_on("ignore-redirect")
     if http:
         draft.switch("verify_tls", on=not insecure)
         draft.switch("follow_redirects", on=not ignores)
@@ -249,7 +253,11 @@ class _Providers:
     ) -> Notification:
         if sentence := next(
             filter(
-                None, (lacks(channels.labelled(name, kind), value) for value in settings.values())
+                None,
+                (
+                    missing_variable(channels.labelled(name, kind), value)
+                    for value in settings.values()
+                ),
             ),
             "",
         ):
@@ -272,13 +280,15 @@ def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: f
         own = {key: value for key, value in alert.items() if value is not None}
         merged = {**providers.default(kind), **own}
         enabled = merged.get("enabled")
-        if sentence := lacks(_('"enabled" of the alert %(kind)s', kind=shown(kind)), enabled):
+        if sentence := missing_variable(
+            _('"enabled" of the alert %(kind)s', kind=shown(kind)), enabled
+        ):
             kept_anyway = _("It is kept.")
             draft.remark(f"{sentence} {kept_anyway}")
         elif string(enabled) and not truth(enabled):
             continue
         thresholds = {key: merged.get(key) for key in _THRESHOLDS}
-        if sentence := lacks(_("The alert %(kind)s", kind=shown(kind)), thresholds):
+        if sentence := missing_variable(_("The alert %(kind)s", kind=shown(kind)), thresholds):
             usual = _("What Gatus does without it counts.")
             draft.remark(f"{sentence} {usual}")
         override = mapping(alert.get("provider-override"))

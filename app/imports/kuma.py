@@ -52,7 +52,7 @@ TOOL = Tool(
         ),
     },
     # Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
-    of_no_use=(
+    ignored=(
         "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packetSize", "push", "mqtt",
         "grpc", "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json",
         "expectedValue", "smtp", "ws", "ping", "remote_browser", "screenshot", "oauth",
@@ -96,7 +96,7 @@ MOST_TAG = 500  # characters that are looked at: one tag may be that of every mo
 MOST_GROUPS = 50  # above each other
 
 
-def knows(data: object) -> bool:
+def recognizes(data: object) -> bool:
     if "monitorList" in mapping(data):
         return True
     return any(
@@ -179,9 +179,9 @@ def _monitor(
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         TOOL.refuse_kind(draft, kind)
-    if entry.on("upsideDown"):
+    if entry.is_on("upsideDown"):
         draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
-    if entry.on("domainExpiryNotification"):
+    if entry.is_on("domainExpiryNotification"):
         draft.warn("domain_alert_days", N_("Domain warning"))
     interval = entry.number("interval")
     draft.interval(interval, entry.get("interval"))
@@ -208,18 +208,18 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.request(entry, "method", "headers")
     codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
     draft.statuses(codes or ["200-299"])
-    draft.switch("verify_tls", on=not entry.on("ignoreTls"))
+    draft.switch("verify_tls", on=not entry.is_on("ignoreTls"))
     draft.redirects(entry.number("maxredirects"))
     # A monitor without a time limit has 80% of its interval.
     draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
-    verified = not entry.on("ignoreTls") and draft.url.lower().startswith("https:")
-    if entry.on("expiryNotification") and verified:
+    verified = not entry.is_on("ignoreTls") and draft.url.lower().startswith("https:")
+    if entry.is_on("expiryNotification") and verified:
         draft.warn("ssl_alert_days", N_("Certificate warning"))
-    if entry.on("cacheBust"):
+    if entry.is_on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":
-        inverted = entry.on("invertKeyword")
+        inverted = entry.is_on("invertKeyword")
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
     _login(draft, entry)
     if body := entry.text("body"):

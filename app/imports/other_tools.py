@@ -30,7 +30,7 @@ from app.imports.values import (
     string,
     truth,
 )
-from app.imports.variables import lacks
+from app.imports.variables import missing_variable
 
 Variables = Mapping[str, str]
 
@@ -49,11 +49,11 @@ UPPTIME = Tool(
         "__dangerous__body_degraded": N_("A text that only degrades is dropped."),
         "__dangerous__body_degraded_if_text_missing": N_("A text that only degrades is dropped."),
     },
-    of_no_use=("icon", "slug", "port", "showAverage"),
+    ignored=("icon", "slug", "port", "showAverage"),
 )
 
 
-def knows_upptime(data: object) -> bool:
+def recognizes_upptime(data: object) -> bool:
     return any("url" in mapping(site) for site in listed(mapping(data).get("sites")))
 
 
@@ -76,7 +76,7 @@ def _every(cron: str) -> int:
 
 def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
     for name, value in entry.record.items():
-        if sentence := lacks(_('Setting "%(name)s"', name=shown(name)), value):
+        if sentence := missing_variable(_('Setting "%(name)s"', name=shown(name)), value):
             draft.refuse(sentence)
     draft.url = entry.text("url")
     draft.interval(60 * minutes)
@@ -96,7 +96,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
     draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
     draft.redirects(entry.number("maxRedirects"))
     insecure = [
-        entry.on(f"__dangerous__{name}")
+        entry.is_on(f"__dangerous__{name}")
         for name in ("_insecure", "insecure", "disable_verify_peer", "disable_verify_host")
     ]
     draft.switch("verify_tls", on=not any(insecure))
@@ -121,11 +121,11 @@ KUVASZ = Tool(
         "expected-headers": N_("Expected response headers dropped: Wakeful cannot check them."),
         "proxy": N_("Proxy dropped: Wakeful checks without a proxy."),
     },
-    of_no_use=("latency-history", "metrics-history", "sensitive"),
+    ignored=("latency-history", "metrics-history", "sensitive"),
 )
 
 
-def knows_kuvasz(data: object) -> bool:
+def recognizes_kuvasz(data: object) -> bool:
     return any("uptime-check-interval" in entry for entry in _kuvasz(data))
 
 
@@ -173,7 +173,7 @@ def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
     kind = entry.text(KIND)
     interval = entry.number("uptime-check-interval")
     draft.interval(interval, entry.get("uptime-check-interval"))
-    draft.paused = entry.off("enabled")
+    draft.paused = entry.is_off("enabled")
     failures = entry.number("failure-count-threshold")
     draft.confirmations(max(failures - 1, 0) if failures else None, interval)
     draft.slow_after(entry.number("response-time-threshold-millis", "latency-threshold-ms") or None)
@@ -190,15 +190,15 @@ def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
 def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "request-method", "request-headers", "request-body")
     draft.statuses(entry.list("expected-status-codes") or ["200-299"])
-    draft.switch("follow_redirects", on=not entry.off("follow-redirects"))
-    if entry.on("force-no-cache"):
+    draft.switch("follow_redirects", on=not entry.is_off("follow-redirects"))
+    if entry.is_on("force-no-cache"):
         draft.pair("request_headers", "Cache-Control", "no-cache")
     days = entry.number("ssl-expiry-threshold")
-    if entry.on("ssl-check-enabled"):
+    if entry.is_on("ssl-check-enabled"):
         draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
     case, negated = (
-        entry.on("expected-keyword-case-sensitive"),
-        entry.on("expected-keyword-negated"),
+        entry.is_on("expected-keyword-case-sensitive"),
+        entry.is_on("expected-keyword-negated"),
     )
     if text := entry.text("expected-keyword"):
         draft.text(TEXT_FOUND if negated else NO_TEXT_FOUND, text)
@@ -218,7 +218,7 @@ CHECKMATE = Tool(
         "description": N_("Description dropped: Wakeful has no notes yet."),
     },
     # Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
-    of_no_use=(
+    ignored=(
         "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
         "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
         "cpu", "memory", "disk", "temp", "selectedDisks", "lastEvaluatedAt", "strategy", "dns",
@@ -227,7 +227,7 @@ CHECKMATE = Tool(
 )  # fmt: skip
 
 
-def knows_checkmate(data: object) -> bool:
+def recognizes_checkmate(data: object) -> bool:
     rows = records(data, *CHECKMATE_LISTS)
     return any("isActive" in row and "url" in row and "type" in row for row in rows)
 
@@ -241,7 +241,7 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     draft.url, kind = entry.text("url"), entry.text("type")
     milliseconds = entry.number("interval")
     draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
-    draft.paused = entry.off("isActive")
+    draft.paused = entry.is_off("isActive")
     draft.tags([entry.text("group")])
     if kind == "port":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
@@ -249,11 +249,11 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
         CHECKMATE.refuse_kind(draft, kind)
     else:
         draft.statuses(["200-299", *entry.list("customUpCodes")])
-        draft.switch("verify_tls", on=not entry.on("ignoreTlsErrors"))
+        draft.switch("verify_tls", on=not entry.is_on("ignoreTlsErrors"))
         draft.request(entry, "method")
         expected, matching = entry.text("expectedValue"), entry.text("matchMethod")
         # A leftover of an earlier choice, unless it is on. Older versions have no such switch.
-        if entry.off("useAdvancedMatching"):
+        if entry.is_off("useAdvancedMatching"):
             pass
         elif entry.text("jsonPath") or (expected and matching != "include"):
             draft.refuse(_("Wakeful cannot compare the response, only look for a text in it."))
@@ -285,7 +285,7 @@ PROBERS = {"icmp": "Ping", "dns": "DNS", "grpc": "gRPC", "unix": "Unix", "ssh": 
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
 
-def knows_targets(data: object) -> bool:
+def recognizes_targets(data: object) -> bool:
     return any(True for _group in _target_groups(data))
 
 

@@ -61,7 +61,7 @@ COLUMNS = {
     "status": "status",
 }
 # Columns whose text is the field's: the form says what is wrong with it.
-AS_IT_IS = (
+COPIED_COLUMNS = (
     "accepted_statuses", "request_method", "request_auth_username", "request_auth_password",
     "confirmations", "slow_after", "ssl_alert_days", "domain_alert_days", "alert_condition",
     "alert_text_lookup",
@@ -86,7 +86,10 @@ def read(text: str) -> Reading:
     header, delimiter = _header(text)
     if header:
         return _with_header(text, delimiter)
-    stripped = ((line_number, _bare(line)) for line_number, line in enumerate(text.splitlines(), 1))
+    stripped = (
+        (line_number, _without_markup(line))
+        for line_number, line in enumerate(text.splitlines(), 1)
+    )
     lines = [(line_number, line) for line_number, line in stripped if line]
     if len(lines) > MOST_CANDIDATES:
         raise NotReadable(
@@ -108,7 +111,7 @@ def read(text: str) -> Reading:
     )
 
 
-def _bare(line: str) -> str:
+def _without_markup(line: str) -> str:
     """A line without a comment, and without the bullet or number of a list."""
     line = line.strip()
     if line.startswith("#"):
@@ -228,7 +231,7 @@ def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Cand
             draft.fields["timeout"] = values["timeout"]
         else:
             draft.timeout(limit / 1000 if limit >= MILLISECONDS else limit)
-    for name in AS_IT_IS:
+    for name in COPIED_COLUMNS:
         if name in values:
             draft.fields[name] = values[name]
     for name in SWITCHES:

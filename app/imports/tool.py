@@ -18,7 +18,7 @@ Read = Callable[[Draft, ImportEntry], None]
 class Tool:
     """``label``: what its entries are called, by their number; ``names``: where one has its name.
     ``kinds``: what people call the kinds of check that Wakeful lacks. ``dropped`` and
-    ``of_no_use``: settings that are not read, as for ``Draft.drop_rest``.
+    ``ignored``: settings that are not read, as for ``Draft.drop_rest``.
     """
 
     source: str
@@ -26,7 +26,7 @@ class Tool:
     names: Sequence[str] = ("name",)
     kinds: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, str] = field(default_factory=dict)
-    of_no_use: Sequence[str] = ()
+    ignored: Sequence[str] = ()
 
     def drafts(self, entries: Sequence[Any], read: Read) -> list[Draft]:
         """``read`` fills the draft of an entry in."""
@@ -36,7 +36,7 @@ class Tool:
         entry = ImportEntry(record)
         draft = Draft.of_tool(_(self.label, position=number), entry.text(*self.names))
         read(draft, entry)
-        draft.drop_rest(entry, self.dropped, self.of_no_use)
+        draft.drop_rest(entry, self.dropped, self.ignored)
         return draft
 
     def refuse_kind(self, draft: Draft, kind: str) -> None:

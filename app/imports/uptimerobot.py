@@ -72,7 +72,7 @@ TOOL = Tool(
         "config": N_("Settings of the monitor type (config) dropped."),
     },
     # Figures of the past, and what only other kinds have.
-    of_no_use=(
+    ignored=(
         "id", "create", "status", "average_response_time", "response_times", "log", "all_time",
         "custom_uptime", "custom_down", "is_group_main", "sub_type", "subType", "current", "last",
         "stateDuration", "lastIncident", "userId", "url", "port", "http_", "http", "post",
@@ -82,7 +82,7 @@ TOOL = Tool(
 )  # fmt: skip
 
 
-def knows(data: object) -> bool:
+def recognizes(data: object) -> bool:
     return any(map(_is_monitor, records(data, "monitors", "data")))
 
 
@@ -169,14 +169,14 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     if not _statuses(draft, entry):
         draft.refuse(_(NO_CODES))
     ssl = entry.mapping("ssl")
-    ignores = entry.on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
-    draft.switch("verify_tls", on=not (ignores or entry.off("checkSSLErrors")))
-    draft.switch("follow_redirects", on=not entry.off("followRedirections"))
+    ignores = entry.is_on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
+    draft.switch("verify_tls", on=not (ignores or entry.is_off("checkSSLErrors")))
+    draft.switch("follow_redirects", on=not entry.is_off("followRedirections"))
     config = entry.mapping("config")
     if config.get("apiAssertions"):
         draft.refuse(_("Wakeful cannot check the assertions of an API monitor."))
     days = [day for item in listed(config.get("sslExpirationPeriodDays")) if (day := number(item))]
-    if entry.on("sslExpirationReminder"):
+    if entry.is_on("sslExpirationReminder"):
         if days:
             draft.expiry("ssl_alert_days", N_("Certificate expiry"), max(days))
         else:
@@ -184,7 +184,7 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     silenced = entry.get("disable_domain_expire_notifications")
     if silenced is None:
         silenced = ssl.get("disable_domain_expire_notifications")
-    if entry.on("domainExpirationReminder") or number(silenced) == 0:
+    if entry.is_on("domainExpirationReminder") or number(silenced) == 0:
         draft.warn("domain_alert_days", N_("Domain warning"))
 
 

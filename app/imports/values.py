@@ -39,10 +39,10 @@ class ImportEntry:
     def number(self, *names: str) -> float | None:
         return number(self.get(*names))
 
-    def on(self, *names: str) -> bool:
+    def is_on(self, *names: str) -> bool:
         return truth(self.get(*names))
 
-    def off(self, *names: str) -> bool:
+    def is_off(self, *names: str) -> bool:
         """Whether the switch is in the record and off."""
         value = self.get(*names)
         return value is not None and not truth(value)

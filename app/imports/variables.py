@@ -74,7 +74,7 @@ def names_in(value: Any) -> Iterator[str]:
             yield from names_in(item)
 
 
-def lacks(what: str, value: Any) -> str:
+def missing_variable(what: str, value: Any) -> str:
     """A sentence if ``value`` needs a variable that has no value; empty if not."""
     name = next(names_in(value), "")
     if not name:

@@ -43,7 +43,7 @@ class Parser:
     """Reads a text, and texts within it: characters and values are counted over all of them."""
 
     def __init__(self) -> None:
-        self.left, self.characters = MOST_VALUES, 0
+        self.values_left, self.characters = MOST_VALUES, 0
 
     def parse(self, text: str) -> list[Any]:
         """The documents of ``text``, of which YAML may have several."""
@@ -61,8 +61,8 @@ class Parser:
 
     def value(self, node: Any, depth: int) -> Any:
         """``node`` with its aliases expanded; one that contains itself is too deep."""
-        self.left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
-        if self.left < 0:
+        self.values_left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
+        if self.values_left < 0:
             raise NotReadable(_(TOO_MANY))
         if depth > MOST_DEPTH:
             raise NotReadable(_(NESTED))
