@@ -122,7 +122,8 @@ MAY_CALL = {
         contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
         deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
         locations_delete locations_store locations_update monitors_check monitors_check_unsaved
-        monitors_delete monitors_store monitors_test_alert monitors_update posts_add_update
+        monitors_batch monitors_delete monitors_store monitors_test_alert monitors_update
+        posts_add_update
         posts_correct_update posts_delete posts_store posts_update report_mails_delete
         report_mails_store report_mails_update shared_channels_store status_pages_delete
         status_pages_store status_pages_update subscribers_clear subscribers_list_ windows_delete
