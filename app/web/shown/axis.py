@@ -68,10 +68,10 @@ def _months(begin: datetime, end: datetime) -> Iterator[datetime]:
             yield MONDAY.replace(month // 12, month % 12 + 1, 1)
 
 
-def readings(buckets: Sequence[charts.Bucket], say: Callable[[datetime], str]) -> str:
-    """A sentence for each bucket, as JSON for the page's script. ``say`` formats its moment."""
+def readings(buckets: Sequence[charts.Bucket], format_moment: Callable[[datetime], str]) -> str:
+    """A sentence for each bucket, as JSON for the page's script."""
     sentences = [
-        f"{say(datetime.fromisoformat(bucket['start']))}: {', '.join(_facts(bucket))}"
+        f"{format_moment(datetime.fromisoformat(bucket['start']))}: {', '.join(_facts(bucket))}"
         for bucket in buckets
     ]
     return json.dumps(sentences, ensure_ascii=False, separators=(",", ":"))

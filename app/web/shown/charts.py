@@ -25,7 +25,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
 TITLES_AT_MOST = 96
 
 Bucket = Mapping[str, Any]
-Say = Callable[[datetime], str]
+FormatMoment = Callable[[datetime], str]
 Point = tuple[float, float]
 # Start, end (None: it goes on), title and link, if there is one.
 DrawnIncident = tuple[datetime, datetime | None, str, str | None]
@@ -120,7 +120,7 @@ class Scale:
 
 def response_chart(
     statistics: Mapping[str, Any],
-    say: Say,
+    format_moment: FormatMoment,
     *,
     stacked: bool = False,
     slow_after: int | None = None,
@@ -131,8 +131,8 @@ def response_chart(
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
-    ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
-    phases on top of each other instead of average and 95th percentile. ``slow_after``: the
+    ``format_moment``: of a bucket. ``marks``: labels of the time axis. ``stacked`` shows the phases
+    on top of each other instead of average and 95th percentile. ``slow_after``: the
     threshold in ms, if there is one. ``markers``: moment and name of each, oldest first.
     ``places``: a line for each, instead of the average of all, which nobody measured; the phases
     are of all places together.
@@ -158,19 +158,22 @@ def response_chart(
     if not stacked:
         lines += [("p95", path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
     return Chart(
-        label=" ".join([summary(statistics), *filter(None, map(_of_place, places))]),
+        label=" ".join([summary(statistics), *filter(None, map(_place_sentence, places))]),
         areas=areas,
         lines=lines,
         maintenance=_maintenance(buckets, scale),
         incidents=_bands(buckets, scale, incidents),
-        titles=_titles(buckets, scale, say),
+        titles=_titles(buckets, scale, format_moment),
         x_ticks=[_x_tick(_x_of(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
         places=() if stacked else [(place.style, place.title) for place in places],
         slow=_threshold(scale, slow_after),
         markers=marker_lines(
-            [(_x_of(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
+            [
+                (_x_of(buckets, scale, at), name, f"{format_moment(at)}: {name}")
+                for at, name in markers
+            ],
             WIDTH - RIGHT,
         ),
     )
@@ -189,7 +192,7 @@ def summary(statistics: Mapping[str, Any]) -> str:
     )
 
 
-def _of_place(place: PlaceSeries) -> str:
+def _place_sentence(place: PlaceSeries) -> str:
     """What the chart shows of one of several places, in words."""
     measured = [ms for ms in place.times if ms is not None]
     if not measured:
@@ -257,10 +260,10 @@ def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
         [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
         lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
     )
-    whole = len(rest) * (CELL + GAP) - GAP
+    width = len(rest) * (CELL + GAP) - GAP
     paths = [*sorted(behind.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
-    return Bar(paths, max(whole, 1), drawn)
+    return Bar(paths, max(width, 1), drawn)
 
 
 def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
@@ -461,13 +464,13 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
     return bands
 
 
-def _titles(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Band]:
+def _titles(buckets: Sequence[Bucket], scale: Scale, format_moment: FormatMoment) -> list[Band]:
     step = -(-len(buckets) // TITLES_AT_MOST) or 1
     return [
         Band(
             scale.x(index),
             round(scale.x(index + step) - scale.x(index), 1),
-            f"{say(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
+            f"{format_moment(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
             f" p95 {milliseconds(bucket['p95'])}",
         )
         for index, bucket in list(enumerate(buckets))[::step]

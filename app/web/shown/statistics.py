@@ -156,13 +156,13 @@ def draw(
     last = datetime.fromisoformat(buckets[-1]["end"])
     form, zone = axis.form_of(seconds, last - first), times.zone()
 
-    def say(moment: datetime) -> str:
+    def format_moment(moment: datetime) -> str:
         # A bucket of a day is one of UTC.
         return (moment if seconds >= DAY else times.local(moment, zone)).strftime(form)
 
     chart = charts.response_chart(
         statistics,
-        say,
+        format_moment,
         stacked=_stacked(),
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, zone),
@@ -172,7 +172,7 @@ def draw(
     )
     return {
         "chart": chart,
-        "readings": axis.readings(buckets, say),
+        "readings": axis.readings(buckets, format_moment),
         "start": buckets[0]["start"],
         "seconds": seconds,
         "page": _larger(monitor.id),

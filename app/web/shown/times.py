@@ -65,24 +65,24 @@ def zone() -> ZoneInfo:
     return ZoneInfo(person.time_zone if person else "UTC")
 
 
-def local(moment: datetime, there: ZoneInfo | None = None) -> datetime:
-    """``moment`` in the person's zone. For hundreds of moments, ``there`` is that zone, because
+def local(moment: datetime, own_zone: ZoneInfo | None = None) -> datetime:
+    """``moment`` in the person's zone. For hundreds of moments, ``own_zone`` is that zone, because
     asking for the person each time takes longer than all else that a moment needs.
     """
-    return in_zone(moment, there or zone())
+    return in_zone(moment, own_zone or zone())
 
 
-def relative(moment: datetime, at: datetime) -> str:
-    """``3 minutes ago``, ``in 2 hours``; a date if it is more than 30 days away."""
-    seconds = (at - moment).total_seconds()
-    away = abs(seconds)
-    if away < 5:
+def relative(moment: datetime, reference: datetime) -> str:
+    """``3 minutes ago``, ``in 2 hours``, seen at ``reference``; a date if 30 days away or more."""
+    seconds = (reference - moment).total_seconds()
+    distance = abs(seconds)
+    if distance < 5:
         return _("just now") if seconds >= 0 else _("in a moment")
-    if away >= 30 * DAY:
-        return _day(in_zone(moment, at.tzinfo))
+    if distance >= 30 * DAY:
+        return _day(in_zone(moment, reference.tzinfo))
     for size, ago, ahead in UNITS:
-        if away >= size:
-            return (ago if seconds > 0 else ahead)(int(away // size))
+        if distance >= size:
+            return (ago if seconds > 0 else ahead)(int(distance // size))
     return _("just now")
 
 
@@ -95,15 +95,15 @@ def exact(moment: datetime) -> str:
     return _exact(local(moment))
 
 
-def _exact(there: datetime) -> str:
-    return f"{_day(there)} {there:%H:%M:%S} {there.tzname() or ''}".rstrip()
+def _exact(local_time: datetime) -> str:
+    return f"{_day(local_time)} {local_time:%H:%M:%S} {local_time.tzname() or ''}".rstrip()
 
 
 def minute(moment: datetime) -> str:
     """``Sat 21 Nov 2026 09:32 CET``, in the person's zone; with seconds if there are any."""
-    there = local(moment)
-    time = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
-    return f"{there:%a} {_day(there)} {time} {there.tzname() or ''}".rstrip()
+    local_time = local(moment)
+    time = f"{local_time:%H:%M:%S}" if local_time.second else f"{local_time:%H:%M}"
+    return f"{local_time:%a} {_day(local_time)} {time} {local_time.tzname() or ''}".rstrip()
 
 
 def clock(moment: datetime) -> str:
@@ -111,10 +111,10 @@ def clock(moment: datetime) -> str:
     return _clock(local(moment))
 
 
-def _clock(there: datetime) -> str:
-    today = in_zone(now(), there.tzinfo)
-    time = f"{there:%H:%M:%S}"
-    return time if there.date() == today.date() else f"{_day(there)} {time}"
+def _clock(local_time: datetime) -> str:
+    today = in_zone(now(), local_time.tzinfo)
+    time = f"{local_time:%H:%M:%S}"
+    return time if local_time.date() == today.date() else f"{_day(local_time)} {time}"
 
 
 def short_day(moment: datetime) -> str:
@@ -139,12 +139,12 @@ def watched(created_at: datetime | None, range_: str) -> float:
 
 def utc(moment: datetime) -> str:
     """``21 Nov 09:32`` in UTC: for what says the same to everybody."""
-    there = in_zone(moment, UTC)
-    return f"{there.day} {there:%b %H:%M}"
+    local_time = in_zone(moment, UTC)
+    return f"{local_time.day} {local_time:%b %H:%M}"
 
 
-def day(moment: datetime, there: tzinfo | None = None) -> str:
-    return _day(in_zone(moment, there) if there else local(moment))
+def day(moment: datetime, other_zone: tzinfo | None = None) -> str:
+    return _day(in_zone(moment, other_zone) if other_zone else local(moment))
 
 
 def plain_day(moment: datetime) -> str:
@@ -164,8 +164,10 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     """A ``<time>``: relative in the text, exact on hover."""
     if moment is None:
         return _(none)
-    at = now().astimezone(zone())
-    return _tag(moment, relative(moment, at), _exact(in_zone(moment, at.tzinfo)), 'data-ago=""')
+    today = now().astimezone(zone())
+    return _tag(
+        moment, relative(moment, today), _exact(in_zone(moment, today.tzinfo)), 'data-ago=""'
+    )
 
 
 def at(moment: datetime | None, none: str = "–") -> Markup | str:
@@ -182,17 +184,17 @@ def planned(moment: datetime) -> Markup:
 
 def due(moment: datetime) -> Markup:
     """The time as ``planned`` shows it, with how far away it is."""
-    at = now().astimezone(zone())
-    days = (moment - at).days
-    away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, at)
+    today = now().astimezone(zone())
+    days = (moment - today).days
+    away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, today)
     text = Markup('{} <span class="faint nowrap">{}</span>')
     return text.format(planned(moment), _tag(moment, away, minute(moment), 'data-ago=""'))
 
 
 def expiry(moment: datetime) -> Markup:
     """A ``<time>``: ``expires in 5 days``, counted as in alerts, or the date of a later one."""
-    away = days_left(moment, now()) > NEAR_DAYS
-    text = _("expires %(day)s", day=day(moment)) if away else rules.expiry(moment, now())
+    is_far = days_left(moment, now()) > NEAR_DAYS
+    text = _("expires %(day)s", day=day(moment)) if is_far else rules.expiry(moment, now())
     return _tag(moment, text, exact(moment))
 
 
@@ -200,8 +202,8 @@ def short(moment: datetime | None, none: str = "–") -> Markup | str:
     """A ``<time>`` for dense lists: the clock time, exact on hover."""
     if moment is None:
         return none
-    there = local(moment)
-    return _tag(moment, _clock(there), _exact(there))
+    local_time = local(moment)
+    return _tag(moment, _clock(local_time), _exact(local_time))
 
 
 def running(since: datetime) -> Markup:
@@ -217,10 +219,10 @@ def lasted(incident: Incident) -> Markup:
     if incident.ended_at is None and not incident.is_open:
         return escape(_("unknown"))
     if incident.ended_at is None:
-        long = running(incident.started_at)
+        length = running(incident.started_at)
     else:
-        long = escape(span((incident.ended_at - incident.started_at).total_seconds()))
-    return escape(_("at most %(span)s")) % {"span": long} if incident.unwatched else long
+        length = escape(span((incident.ended_at - incident.started_at).total_seconds()))
+    return escape(_("at most %(span)s")) % {"span": length} if incident.unwatched else length
 
 
 def ended(incident: Incident) -> str:

@@ -147,7 +147,7 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
         return browser(IncidentStoreForm)(zone=times.zone(), now=now, data=first)
 
     def save(self) -> Incident:
-        fields = comments.opening(self.form.fields(), _who(), times.now())
+        fields = comments.opening(self.form.fields(), _author(), times.now())
         return current_store().incidents.create(fields)
 
     def refuse(self, fault: WakefulError) -> Response:
@@ -187,7 +187,7 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
         return BrowserIncidentForm(record=self.record, zone=times.zone(), now=now)
 
     def save(self) -> Incident:
-        return current_store().incidents.update(self.id or 0, self.form.fields(), by=_who())
+        return current_store().incidents.update(self.id or 0, self.form.fields(), by=_author())
 
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):
@@ -284,24 +284,24 @@ def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
 def _comment(incident: Incident, text: str) -> None:
     """Add to the comments; who writes at the same moment is not written over."""
     store = current_store()
-    for left in reversed(range(COMMENT_TRIES)):
-        whole = comments.add(incident.comment, text, _who(), store.now())
-        checked = binding.overlay(IncidentUpdateForm, incident, [("comment", whole)])
+    for tries_left in reversed(range(COMMENT_TRIES)):
+        comment = comments.add(incident.comment, text, _author(), store.now())
+        checked = binding.overlay(IncidentUpdateForm, incident, [("comment", comment)])
         try:
             store.incidents.update(
-                incident.id, checked, by=_who(), expected={"comment": incident.comment}
+                incident.id, checked, by=_author(), expected={"comment": incident.comment}
             )
             return
         except Conflict:
-            if not left:
+            if not tries_left:
                 raise
         incident = store.incidents.get(incident.id)
 
 
 def _update(id: int, fields: dict[str, Any]) -> Incident:
-    return current_store().incidents.update(id, fields, by=_who())
+    return current_store().incidents.update(id, fields, by=_author())
 
 
-def _who() -> str:
+def _author() -> str:
     label: str = current_user.person.label
     return label

@@ -92,7 +92,7 @@ def _forget(row: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ButtonResult:
     """What a button did: the monitors that a search found, and a sentence about it. ``focus`` is
     the id of the element to go on from.
     """
@@ -130,7 +130,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
 
     def bind(self) -> StatusPageEditorForm:
         if self.record is None:
-            return StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
+            return StatusPageEditorForm(data={"zone": times.zone().key}, lines=_first_lines())
         lines = page_lines.of_page(self.record, self.refs)
         return StatusPageEditorForm(record=self.record, lines=lines)
 
@@ -144,15 +144,15 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         if fault:
             return self.page(400)
         try:
-            done = _do(form, *action.partition(":")[::2])
+            done = _carry_out(form, *action.partition(":")[::2])
         except NOT_TAKEN as trouble:
             return self.refuse(trouble)
         return self.page(200, done=done)
 
-    def page(self, status: int, *, done: Done | None = None, **more: Any) -> Response:
+    def page(self, status: int, *, done: ButtonResult | None = None, **more: Any) -> Response:
         part = request.headers.get(HEADER) == "lines"
         self.template = "status_pages/_lines.html" if part else self.template
-        form, done = self.form, done or Done()
+        form, done = self.form, done or ButtonResult()
         return super().page(
             status,
             done=done,
@@ -162,7 +162,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         )
 
 
-def _asked_for() -> list[Line]:
+def _first_lines() -> list[Line]:
     """The monitor that the address names: a monitor's page leads here."""
     try:
         id = record_id(request.args.get("monitor_id", ""))
@@ -189,34 +189,34 @@ def _pressed() -> str:
     return ""
 
 
-def _do(form: StatusPageEditorForm, word: str, key: str) -> Done:
+def _carry_out(form: StatusPageEditorForm, word: str, key: str) -> ButtonResult:
     """Do what a button says to the lines of ``form``."""
     if word in STEPS:
         form.lines = page_lines.move(form.lines, key, STEPS[word])
-        return Done(focus=f"{word}-{key}")
+        return ButtonResult(focus=f"{word}-{key}")
     if word == "remove":
         index = next((n for n, line in enumerate(form.lines) if line.key == key), 0)
         form.lines = page_lines.remove(form.lines, key)
         near = form.lines[index : index + 1] or form.lines[-1:]
-        return Done(focus=f"remove-{near[0].key}" if near else "find")
+        return ButtonResult(focus=f"remove-{near[0].key}" if near else "find")
     if word == "heading":
         return _add_heading(form)
     return {"find": _find, "add": _add_ticked, "tag": _add_tagged}.get(word, _nothing)(form)
 
 
-def _nothing(_form: StatusPageEditorForm) -> Done:
-    return Done(focus="preview")
+def _nothing(_form: StatusPageEditorForm) -> ButtonResult:
+    return ButtonResult(focus="preview")
 
 
-def _find(_form: StatusPageEditorForm) -> Done:
+def _find(_form: StatusPageEditorForm) -> ButtonResult:
     wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
     matches = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_SHOWN)
-    return Done(matches[:MATCHES_SHOWN], len(matches) > MATCHES_SHOWN, focus="found")
+    return ButtonResult(matches[:MATCHES_SHOWN], len(matches) > MATCHES_SHOWN, focus="found")
 
 
-def _add_ticked(form: StatusPageEditorForm) -> Done:
+def _add_ticked(form: StatusPageEditorForm) -> ButtonResult:
     ids = [int(text) for text in request.form.getlist("pick") if _is_id(text)]
-    return _added(form, [page_lines.sent_ref(request.form, id) for id in ids])
+    return _add_all(form, [page_lines.sent_ref(request.form, id) for id in ids])
 
 
 def _is_id(text: str) -> bool:
@@ -226,19 +226,19 @@ def _is_id(text: str) -> bool:
         return False
 
 
-def _add_tagged(form: StatusPageEditorForm) -> Done:
+def _add_tagged(form: StatusPageEditorForm) -> ButtonResult:
     tag = request.form.get("tag", "").strip()
     if not tag:
-        return Done(sentence=_("Enter a tag first."), focus="tag")
+        return ButtonResult(sentence=_("Enter a tag first."), focus="tag")
     tagged = page_lines.tagged(tag)
     if not tagged:
-        return Done(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
-    done = _added(form, list(tagged.values()))
+        return ButtonResult(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
+    done = _add_all(form, list(tagged.values()))
     full = len(tagged) >= MAX_PAGE_MONITORS
     return replace(done, sentence=f"{done.sentence} {_(AT_MOST)}") if full else done
 
 
-def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
+def _add_all(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> ButtonResult:
     before = len(form.lines)
     form.lines = page_lines.add(form.lines, monitors)
     count = len(form.lines) - before
@@ -247,19 +247,19 @@ def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
         sentence = _("Select the monitors first.")
     elif not count:
         sentence = _("They are already on the page.")
-    return Done(sentence=sentence, focus="answer")
+    return ButtonResult(sentence=sentence, focus="answer")
 
 
-def _add_heading(form: StatusPageEditorForm) -> Done:
+def _add_heading(form: StatusPageEditorForm) -> ButtonResult:
     name = request.form.get("heading", "").strip()
     if not name:
-        return Done(sentence=_("Enter a heading first."), focus="heading")
+        return ButtonResult(sentence=_("Enter a heading first."), focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
     sentence = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
-    return Done(sentence=sentence, focus="answer")
+    return ButtonResult(sentence=sentence, focus="answer")
 
 
-def _what_was_asked(done: Done) -> Mapping[str, str]:
+def _what_was_asked(done: ButtonResult) -> Mapping[str, str]:
     """The fields for adding as typed; empty again once they did their work."""
     names = ("find", "tag", "heading")
     return {name: "" if done.focus == "answer" else request.form.get(name, "") for name in names}

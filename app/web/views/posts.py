@@ -41,7 +41,7 @@ MAINTENANCE = "maintenance"  # the ``kind`` of a post in the address
 OWN_TEMPLATES = 100  # templates that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # The state that the next update of a post most likely has.
-NEXT = {
+LIKELY_NEXT = {
     PostState.INVESTIGATING: PostState.IDENTIFIED,
     PostState.IDENTIFIED: PostState.MONITORING,
     PostState.MONITORING: PostState.RESOLVED,
@@ -256,7 +256,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
     def bind(self) -> BrowserForm:
         state = self.record.state if self.record else self.post.state if self.is_read else ""
         current = PostState(state) if state in set(PostState) else None
-        next_state = NEXT.get(current, current) if current else None
+        next_state = LIKELY_NEXT.get(current, current) if current else None
         form = browser(PostUpdateForm)(
             record=self.record, data=None if self.record else {"state": next_state}
         )

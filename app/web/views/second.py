@@ -124,13 +124,13 @@ def show() -> Answer:
     if current_user.is_authenticated:
         return redirect(_target())
     person = current_access().half_logins.person(sessions.half_token())
-    return _again() if person is None else _page(person)
+    return _to_first_step() if person is None else _page(person)
 
 
 @blueprint.post("")
 def code() -> Answer:
     form = CodeForm()
-    return _tried(
+    return _complete_login(
         form,
         lambda access, token: access.half_logins.by_code(
             token, form.second_code.data, sessions.client()
@@ -141,7 +141,7 @@ def code() -> Answer:
 @blueprint.post("/recovery")
 def recovery() -> Answer:
     form = RecoveryCodeForm()
-    return _tried(
+    return _complete_login(
         form,
         lambda access, token: access.half_logins.by_recovery_code(
             token, form.recovery_code.data, sessions.client()
@@ -161,7 +161,7 @@ def passkey() -> Answer:
             raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
         return access.half_logins.by_passkey(token, site, form.credential.data, sessions.client())
 
-    return _tried(form, log_in)
+    return _complete_login(form, log_in)
 
 
 @blueprint.post("/passkey/request")
@@ -170,7 +170,7 @@ def passkey_request() -> Answer:
     access, token = current_access(), sessions.half_token()
     person = access.half_logins.person(token)
     if person is None:
-        return _again()
+        return _to_first_step()
     site, _why_not = passkey_site()
     if site is None:
         return no_options()
@@ -180,11 +180,11 @@ def passkey_request() -> Answer:
         return no_options()
 
 
-def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
+def _complete_login(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
     access, token = current_access(), sessions.half_token()
     person = access.half_logins.person(token)
     if person is None:
-        return _again()
+        return _to_first_step()
     if not form.validate_on_submit():
         return _page(person, form), 422
     try:
@@ -196,16 +196,16 @@ def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
         form.trouble = too_often(fault)
         return throttled(_page(person, form), fault)
     except Denied:
-        return _again()
+        return _to_first_step()
     sessions.begin(person)
     if isinstance(form, RecoveryCodeForm):
-        _tell_of_codes(person)
+        _warn_of_recovery_codes(person)
     return redirect(_target())
 
 
 def _page(person: Person, failed: Forms | None = None) -> str:
     site, why_not = passkey_site()
-    has = current_access().factors.of(person.id)
+    factors = current_access().factors.of(person.id)
     forms = {
         kind: failed if isinstance(failed, kind) else kind(formdata=None)
         for kind in (CodeForm, RecoveryCodeForm, SignedForm)
@@ -213,8 +213,8 @@ def _page(person: Person, failed: Forms | None = None) -> str:
     return render_template(
         "auth/second.html",
         person=person,
-        has=has,
-        here=[key for key in has.passkeys if site is not None and key.host == site.host],
+        has=factors,
+        here=[key for key in factors.passkeys if site is not None and key.host == site.host],
         why_not=why_not,
         failed=failed,
         code=forms[CodeForm],
@@ -224,7 +224,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
     )
 
 
-def _again() -> Response:
+def _to_first_step() -> Response:
     """Redirect to the first step, which leads to the same page."""
     sessions.give_up_half()
     flash(_(LOGIN_ENDED), "warning")
@@ -235,17 +235,17 @@ def _target() -> str:
     return sessions.safe_next(request.args.get("next"))
 
 
-def _tell_of_codes(person: Person) -> None:
-    left = current_access().factors.of(person.id).codes_left
+def _warn_of_recovery_codes(person: Person) -> None:
+    codes_left = current_access().factors.of(person.id).codes_left
     current_mail().notify_of_second_factor(person.email, RECOVERY_USED)
     lost = _("If you have lost your app or passkey, remove it under Profile, Second factor.")
     flash(lost, "info")
-    if left <= FEW_LEFT:
+    if codes_left <= FEW_LEFT:
         flash(
             _n(
                 "You have %(num)s recovery code left. Make new ones in your profile.",
                 "You have %(num)s recovery codes left. Make new ones in your profile.",
-                left,
+                codes_left,
             ),
             "warning",
         )
