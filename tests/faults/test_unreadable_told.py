@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app import create_core
 from app.access import Access
 from app.access.setup import SETUP_TOKEN
-from app.commands.doctor import HEALS, examine
+from app.commands.doctor import REPLACED_BY_ITSELF, examine
 from app.commands.services import Finding
 from app.config import SettingError
 from app.db import db, schema, writing
@@ -144,7 +144,7 @@ def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
     said = [one for one in findings(app) if "cannot be read" in one.sentence]
     assert [one.fault for one in said] == [True, False]
     assert said[0].sentence.endswith("Set it again on the Settings page.")
-    assert said[1].sentence.endswith(HEALS[MEMORY])
+    assert said[1].sentence.endswith(REPLACED_BY_ITSELF[MEMORY])
 
 
 @pytest.mark.both_databases

@@ -75,13 +75,13 @@ class Budgets:
     def results(self, place: AgentPlace, number: int) -> None:
         self._count(place, "results", number)
 
-    def _count(self, place: AgentPlace, what: str, number: int) -> None:
+    def _count(self, place: AgentPlace, kind: str, number: int) -> None:
         if not number:
             return
-        budget = self._of(place.id)
-        most: int = getattr(budget, what)
+        budget = self._budget_of(place.id)
+        most: int = getattr(budget, kind)
         used = self._access.counters.count(
-            f"{BRIEF}{place.id}:{what}", WINDOW_SECONDS, number, share=max(1, most // SHARES)
+            f"{BRIEF}{place.id}:{kind}", WINDOW_SECONDS, number, share=max(1, most // SHARES)
         )
         if used > most:
             reset = self._access.counters.seconds_left(WINDOW_SECONDS)
@@ -98,21 +98,21 @@ class Budgets:
                 reset,
             )
 
-    def _of(self, place: int) -> Budget:
+    def _budget_of(self, place: int) -> Budget:
         clock = time.monotonic()
-        at, budget = self._budgets.get(place, (float("-inf"), None))
-        if budget is None or clock - at > CACHE_SECONDS:
-            budget = budget_of(_made_by(place) * WINDOW_SECONDS)
+        read_at, budget = self._budgets.get(place, (float("-inf"), None))
+        if budget is None or clock - read_at > CACHE_SECONDS:
+            budget = budget_of(_results_per_second(place) * WINDOW_SECONDS)
             self._budgets[place] = clock, budget
         return budget
 
 
-def _made_by(place: int) -> float:
+def _results_per_second(place: int) -> float:
     """How many results the monitors of a place make in a second."""
-    made = db.session.scalar(
+    results = db.session.scalar(
         select(func.sum(1.0 / MonitorRow.interval))
         .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)
         .where(AssignmentRow.location_id == place)
     )
     db.session.rollback()
-    return float(made or 0)
+    return float(results or 0)

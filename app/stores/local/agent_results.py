@@ -101,7 +101,7 @@ def busy(place: AgentPlace) -> Throttled:
     return Throttled(_(BUSY, place=place.name), 1)
 
 
-class Taking:
+class ResultIntake:
     """The results of one request, while they are taken.
 
     ``standings``: by id, of each monitor that a result counts for, also if it was judged before:
@@ -112,40 +112,40 @@ class Taking:
         self._place, self._now = place, now
         self.refused = 0
         self.standings: dict[int, Standing] = {}
-        self._of_before = 0
+        self._outdated = 0
         self._judged: list[AgentResult] = []
         self._late: list[AgentResult] = []
         # Late results that have a vote: a newer one was judged, or a copy.
-        self._counting: list[AgentResult] = []
+        self._voting: list[AgentResult] = []
 
     @property
     def taken(self) -> int:
         return len(self._judged) + len(self._late)
 
     @property
-    def counts(self) -> bool:
-        """Whether one of the results that were taken still counts."""
-        return bool(self._judged or self._counting)
+    def has_votes(self) -> bool:
+        """Whether a result that was taken is a vote of its place: judged, or late and still one."""
+        return bool(self._judged or self._voting)
 
     def take(self, sent: Sequence[AgentResult]) -> None:
         """Record each result, or refuse it for good, also if a fault of ours prevents recording it.
-        Raises Throttled if some are left, because their monitors changed during each attempt. The
-        agent sends all again then, and what is recorded already is left out.
+        Raises Throttled if some were not judged, because their monitors changed during each
+        attempt. The agent sends all again then, and what is recorded already is left out.
         """
         # A deleted place may have had the same name.
         journal.cache_location_id(self._place.name, self._place.id)
-        left = sent
+        unjudged = sent
         for _try in range(TRIES):
-            left = self._take(left)
+            unjudged = self._take(unjudged)
         self._correct()
-        if self._of_before:
+        if self._outdated:
             log.warning(
                 "%d results of %s are left out: when it made them, it did not know yet that what"
                 " these monitors check was changed.",
-                self._of_before,
+                self._outdated,
                 self._place.name,
             )
-        if left:
+        if unjudged:
             raise busy(self._place)
 
     def _take(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
@@ -153,33 +153,35 @@ class Taking:
         were read.
         """
         rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
-        own = [
-            result for result in sent if result.monitor_id in rows and _may_be(result, self._now)
+        of_place = [
+            result
+            for result in sent
+            if result.monitor_id in rows and _is_plausible(result, self._now)
         ]
-        self.refused += len(sent) - len(own)
-        judged = [self._sort(some, rows[id]) for id, some in _by_monitor(own).items()]
+        self.refused += len(sent) - len(of_place)
+        judged = [self._divide(results, rows[id]) for id, results in _by_monitor(of_place).items()]
         turns = {id: row.turn for id, row in rows.items()}
         tokens = _tokens(self._place.id) if any(judged) else {}
-        left: list[AgentResult] = []
-        for some in zip_longest(*judged):  # the first of each monitor, then the second of each
-            left += self._judge([result for result in some if result is not None], turns, tokens)
-        return left
+        unjudged: list[AgentResult] = []
+        for batch in zip_longest(*judged):  # the first of each monitor, then the second of each
+            unjudged += self._judge([*filter(None, batch)], turns, tokens)
+        return unjudged
 
-    def _sort(self, own: Sequence[AgentResult], row: Any) -> list[AgentResult]:
+    def _divide(self, of_monitor: Sequence[AgentResult], row: Any) -> list[AgentResult]:
         """Set aside the results of a monitor that come too late. Returns those that are judged."""
-        judged, late = _sorted(own, row, self._now)
-        self._of_before += len(own) - len(judged) - len(late)
-        if counting := [result for result in late if _has_vote(result, row, self._now)]:
+        judged, late = _divided(of_monitor, row, self._now)
+        self._outdated += len(of_monitor) - len(judged) - len(late)
+        if voting := [result for result in late if _has_vote(result, row, self._now)]:
             self.standings[row.monitor_id] = _standing(row)
         self._late += late
-        self._counting += counting
+        self._voting += voting
         return judged
 
     def _correct(self) -> None:
         """Correct the figures by late results."""
         # Results that were judged before are among them: the server may have been stopped just
         # then.
-        judged = [*self._judged, *self._counting]
+        judged = [*self._judged, *self._voting]
         late = [(result, True) for result in self._late] + [(result, False) for result in judged]
         late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
 
@@ -191,12 +193,12 @@ class Taking:
                 judged=_results(result for result, is_late in part if not is_late),
             )
 
-        unrecorded = {id(result) for result, is_late in self._apart(record, late) if is_late}
+        unrecorded = {id(result) for result, is_late in self._record_apart(record, late) if is_late}
         self.refused += len(unrecorded)
         self._late = [result for result in self._late if id(result) not in unrecorded]
 
     def _judge(
-        self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+        self, results: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
         """Judge one result of each monitor. Returns those that were dropped."""
         dropped: list[AgentResult] = []
@@ -204,26 +206,27 @@ class Taking:
         def record(part: Sequence[AgentResult]) -> None:
             dropped.extend(self._judge_at_once(part, turns, tokens))
 
-        self.refused += len(self._apart(record, some))
+        self.refused += len(self._record_apart(record, results))
         return dropped
 
-    def _apart(self, record: Callable[[Sequence[T]], None], some: Sequence[T]) -> list[T]:
+    def _record_apart(self, record: Callable[[Sequence[T]], None], results: Sequence[T]) -> list[T]:
         """Record all together or, if that fails, in halves of halves, so that one bad result costs
         no other. Returns those that cannot be recorded.
         """
-        if not some:
+        if not results:
             return []
         try:
-            record(some)
+            record(results)
             return []
         except Exception as fault:
             if passes(fault):
                 raise
-            if len(some) == 1:
+            if len(results) == 1:
                 self._log_fault(fault)
-                return [*some]
-        half = len(some) // 2
-        return self._apart(record, some[:half]) + self._apart(record, some[half:])
+                return [*results]
+        half = len(results) // 2
+        halves = (results[:half], results[half:])
+        return [result for part in halves for result in self._record_apart(record, part)]
 
     def _log_fault(self, fault: Exception) -> None:
         """Log a fault of ours, once a minute: a thousand equal traces fill a disk."""
@@ -235,14 +238,14 @@ class Taking:
         )
 
     def _judge_at_once(
-        self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+        self, results: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
         """Judge as ``_judge`` does, in one transaction."""
-        claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in some]
-        outcomes = [(claim, result.outcome) for claim, result in zip(claims, some, strict=True)]
+        claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in results]
+        outcomes = [(claim, result.outcome) for claim, result in zip(claims, results, strict=True)]
         standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
         dropped = []
-        for result, standing in zip(some, standings, strict=True):
+        for result, standing in zip(results, standings, strict=True):
             if standing is None:
                 dropped.append(result)
                 continue
@@ -293,8 +296,8 @@ def _by_monitor(sent: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
     return by_monitor
 
 
-def _sorted(
-    own: Sequence[AgentResult], row: Any, now: datetime
+def _divided(
+    of_monitor: Sequence[AgentResult], row: Any, now: datetime
 ) -> tuple[list[AgentResult], list[AgentResult]]:
     """The results of a monitor that are judged, in the order of time, and those that are late
     (``app/judge/fold.py``).
@@ -307,7 +310,7 @@ def _sorted(
     since = row.spec_since or row.created_at
     judged: list[AgentResult] = []
     late: list[AgentResult] = []
-    for result in reversed(own):
+    for result in reversed(of_monitor):
         current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
         # Two results with the same time are copies.
         fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == result.at)
@@ -318,7 +321,7 @@ def _sorted(
     return judged[::-1], late
 
 
-def _may_be(result: AgentResult, now: datetime) -> bool:
+def _is_plausible(result: AgentResult, now: datetime) -> bool:
     """Whether an agent can have made a result at its time. It keeps results for a day; what is
     older could only fill years of figures. A result from further in the future would hide
     all later ones.

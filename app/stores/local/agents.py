@@ -32,7 +32,7 @@ from app.i18n import N_, _
 from app.records import MAX_ID
 from app.stores.local import agent_results
 from app.stores.local.agent_budget import Budgets
-from app.stores.local.agent_results import Taking
+from app.stores.local.agent_results import ResultIntake
 
 OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
@@ -72,8 +72,8 @@ class LocalAgents:
             raise Invalid({"public_key": [_("The key is wrong: %(why)s", why=fault)]}) from None
         if place.public_key != key:
             with writing():
-                kept = agents.keep_public_key(place, key)
-            if not kept:
+                is_stored = agents.keep_public_key(place, key)
+            if not is_stored:
                 raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
@@ -83,7 +83,7 @@ class LocalAgents:
         """
         if place.public_key is None:
             raise Conflict(_("Send your public key first."))
-        with self._alone(place):
+        with self._one_at_a_time(place):
             return self._sealed(place, place.public_key, _number(data.get("since"), 0, MAX_ID))
 
     def _sealed(self, place: AgentPlace, key: str, since: int | None) -> dict[str, Any]:
@@ -118,23 +118,23 @@ class LocalAgents:
         """Take results. Returns how many were taken and refused, the standing of each monitor that
         one of them counts for, and the number of the newest change. Raises Invalid and Throttled.
         """
-        taking = Taking(place, datetime.now(UTC))
-        with self._alone(place):
+        intake = ResultIntake(place, datetime.now(UTC))
+        with self._one_at_a_time(place):
             sent, wrong = agent_results.read(data.get("results"))
             self.budgets.results(place, len(sent) + wrong)
-            taking.take(sent)
-        self._write_sign(place, data, recorded=taking.counts)
+            intake.take(sent)
+        self._write_sign(place, data, recorded=intake.has_votes)
         return {
-            "taken": taking.taken,
-            "refused": taking.refused + wrong,
+            "taken": intake.taken,
+            "refused": intake.refused + wrong,
             "standings": {
-                str(id): _standing(standing) for id, standing in taking.standings.items()
+                str(id): _standing(standing) for id, standing in intake.standings.items()
             },
             "change": changes.newest(),
         }
 
     @contextmanager
-    def _alone(self, place: AgentPlace) -> Iterator[None]:
+    def _one_at_a_time(self, place: AgentPlace) -> Iterator[None]:
         """Allow one long request of a place at a time. An agent may repeat a request before the
         first has ended. The second is refused and does not wait: requests of one place would take
         all threads of the web server.
@@ -173,9 +173,9 @@ def _number(value: Any, least: int, most: int) -> int | None:
 def _versions(ids: Sequence[int]) -> dict[int, int]:
     versions: dict[int, int] = {}
     for start in range(0, len(ids), assignments.AT_ONCE):
-        part = ids[start : start + assignments.AT_ONCE]
+        batch = ids[start : start + assignments.AT_ONCE]
         rows = db.session.execute(
-            select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(part))
+            select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(batch))
         )
         versions |= {row.id: to_ms(row.updated_at) for row in rows}
     db.session.rollback()

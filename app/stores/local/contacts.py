@@ -140,7 +140,7 @@ def alerts_with_contacts(
     return {id: tuple(in_order(pairs, contacts[id])) for id, pairs in own.items()}
 
 
-def finding(session: DbSession) -> Callable[[str], int | None]:
+def contact_finder(session: DbSession) -> Callable[[str], int | None]:
     """A function that finds the contact of a name or an id, each value once, for alerts that are
     stored in this transaction: until it ends, nobody deletes the contact.
     """
@@ -168,7 +168,7 @@ def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
     if contact_positions(alerts) or _has_any(session, monitor_id):
         _take_turns(session)
-    positions = positions_of(finding(session), alerts)
+    positions = positions_of(contact_finder(session), alerts)
     member = MonitorContactRow
     before = session.scalars(select(member.contact_id).where(member.monitor_id == monitor_id)).all()
     session.execute(delete(member).where(member.monitor_id == monitor_id))
@@ -242,12 +242,12 @@ def _users(session: DbSession, id: int) -> list[int]:
 
 def _replace(session: DbSession, id: int, value: str) -> str:
     """Replace this contact with another one, and return that one's name. Raises Invalid."""
-    other = _find(session, value, lock=True)
-    if other is None:
+    other_id = _find(session, value, lock=True)
+    if other_id is None:
         raise Invalid({"replace_with": [no_contact(value)]})
-    if other == id:
+    if other_id == id:
         raise Invalid({"replace_with": [_(ITSELF)]})
-    _replace_in_reports(session, id, other)
+    _replace_in_reports(session, id, other_id)
     member = MonitorContactRow
     # Wait for monitors that are being deleted, in the same order as everybody.
     users = select(member.monitor_id).where(member.contact_id == id)
@@ -257,27 +257,27 @@ def _replace(session: DbSession, id: int, value: str) -> str:
         .order_by(MonitorRow.id)
         .with_for_update(read=True, key_share=True)
     ).all()
-    have = set(session.scalars(select(member.monitor_id).where(member.contact_id == other)))
+    already = set(session.scalars(select(member.monitor_id).where(member.contact_id == other_id)))
     for row in session.scalars(select(member).where(member.contact_id == id)).all():
-        if row.monitor_id not in have:
+        if row.monitor_id not in already:
             session.add(
                 MonitorContactRow(
-                    monitor_id=row.monitor_id, contact_id=other, position=row.position
+                    monitor_id=row.monitor_id, contact_id=other_id, position=row.position
                 )
             )
     session.flush()
-    return session.get_one(ContactRow, other).name
+    return session.get_one(ContactRow, other_id).name
 
 
-def _replace_in_reports(session: DbSession, id: int, other: int) -> None:
+def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
     """The other contact gets each report once. A report that it gets already is deleted with the
     contact.
     """
-    mine = ReportMailRow.contact_id
-    tags = set(session.scalars(select(ReportMailRow.tag).where(mine == other)))
-    for row in session.scalars(select(ReportMailRow).where(mine == id)).all():
+    contact_id = ReportMailRow.contact_id
+    tags = set(session.scalars(select(ReportMailRow.tag).where(contact_id == other_id)))
+    for row in session.scalars(select(ReportMailRow).where(contact_id == id)).all():
         if row.tag not in tags:
-            row.contact_id = other
+            row.contact_id = other_id
             tags.add(row.tag)
     session.flush()
 

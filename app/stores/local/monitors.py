@@ -198,7 +198,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         """The ids of the new monitors, or why one is not stored."""
         now = self.now()
         names = {name for fields in several for name in _places_in(fields)}
-        by_name, find = assignments.places(names), contacts.finding(session)
+        by_name, find = assignments.places(names), contacts.contact_finder(session)
         rows: list[MonitorRow | Invalid] = []
         watched, used = [], []
         for fields in several:

@@ -66,12 +66,12 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
 
     def create(self, fields: Fields) -> StatusPage:
         secret = _hashed(fields)
-        id: int = _unraced(partial(self._create, fields, secret))
+        id: int = _retrying_races(partial(self._create, fields, secret))
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> StatusPage:
         secret = _hashed(fields)
-        _unraced(partial(self._update, id, fields, secret))
+        _retrying_races(partial(self._update, id, fields, secret))
         return self.get(id)
 
     def delete(self, id: int) -> None:
@@ -149,9 +149,9 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
     def records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in one query for each table."""
         rows = {row.id: row for row in self.rows(ids)}
-        present = list(rows)
-        members, counts = page_members.of_pages(present), _subscribers(present)
-        states, base = states_of_pages(present, self.now()), base_here(self._settings)
+        page_ids = list(rows)
+        members, counts = page_members.of_pages(page_ids), _subscribers(page_ids)
+        states, base = states_of_pages(page_ids, self.now()), base_here(self._settings)
         return [
             record_of(
                 StatusPage,
@@ -164,7 +164,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
                 state=states[id],
                 subscribers=counts[id],
             )
-            for id in present
+            for id in page_ids
         ]
 
 
@@ -187,7 +187,7 @@ def _hashed(fields: Fields) -> str | None:
     return passwords.hashed(password) if password else None
 
 
-def _unraced(write: Callable[[], Any]) -> Any:
+def _retrying_races(write: Callable[[], Any]) -> Any:
     """Write again if another process took the slug or the domain after the check."""
     for _try in range(_TRIES):
         try:
@@ -197,9 +197,9 @@ def _unraced(write: Callable[[], Any]) -> Any:
     raise Conflict(_(CHANGED_MEANWHILE))
 
 
-def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:
+def _is_taken(session: DbSession, column: Any, value: str, own_id: int | None) -> bool:
     id = session.scalar(select(StatusPageRow.id).where(column == value))
-    return id is not None and id != but
+    return id is not None and id != own_id
 
 
 def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
@@ -208,10 +208,10 @@ def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
         return slugs.random()
     slug = slugs.of_name(merged["name"])
     # A numbered slug may be cut short, but has the same first 32 characters.
-    like = select(StatusPageRow.slug).where(
+    similar = select(StatusPageRow.slug).where(
         StatusPageRow.slug.startswith(slug[:32], autoescape=True), StatusPageRow.id != (id or 0)
     )
-    taken = set(session.scalars(like))
+    taken = set(session.scalars(similar))
     return slugs.numbered(slug, taken.__contains__)
 
 

@@ -108,7 +108,7 @@ class Subscribing:
 
     def confirm(self, token: str) -> StatusPage:
         """Confirm a subscription; a second time is no error. Raises NotFound."""
-        subscription = self._read(Purpose.CONFIRM, token)
+        subscription = self._subscription_of(Purpose.CONFIRM, token)
         with writing() as session:
             query = locked(SubscriberRow).where(SubscriberRow.id == subscription.subscriber_id)
             row = session.scalar(query)
@@ -120,14 +120,14 @@ class Subscribing:
 
     def unsubscribe(self, token: str) -> StatusPage:
         """End a subscription, also that to a page which was closed since. Raises NotFound."""
-        subscription = self._read(Purpose.UNSUBSCRIBE, token)
+        subscription = self._subscription_of(Purpose.UNSUBSCRIBE, token)
         with writing() as session:
             row = session.get(StatusPageRow, subscription.page_id)
             page = existing(row, "status page", subscription.page_id)
             subscribers.end(session, [subscription.subscriber_id])
             return _page(page)
 
-    def _read(self, purpose: Purpose, token: str) -> Subscription:
+    def _subscription_of(self, purpose: Purpose, token: str) -> Subscription:
         return existing(read_token(purpose, token, self.clock()), N_("subscription"), 0)
 
     def _check(self, channel: str, target: str) -> None:
@@ -147,16 +147,16 @@ class Subscribing:
         page = session.get_one(StatusPageRow, page_id)
         # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
         # moment wait for each other.
-        asked = self.counters.count(f"subscribe:target:{mark[:32]}", DAY)
-        row = session.scalar(locked(SubscriberRow).where(*_of(page_id, mark)))
+        questions = self.counters.count(f"subscribe:target:{mark[:32]}", DAY)
+        row = session.scalar(locked(SubscriberRow).where(*_identified(page_id, mark)))
         if row is not None:
             row.channel, row.value = channel, target  # as before, or it could not be read
         if row is not None and row.confirmed_at is not None:
-            again = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
-            if channel == Channel.EMAIL and not again:
+            was_reminded = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
+            if channel == Channel.EMAIL and not was_reminded:
                 subscribers.remind(session, row, page, now)
             return
-        if asked > QUESTIONS:
+        if questions > QUESTIONS:
             return
         if row is None:
             row = _insert(session, page_id, channel, target, mark, now)
@@ -177,11 +177,11 @@ def _insert(
         "created_at": now,
     }
     session.execute(inserting(SubscriberRow).values(values).on_conflict_do_nothing())
-    row = session.scalar(locked(SubscriberRow).where(*_of(page_id, mark)))
+    row = session.scalar(locked(SubscriberRow).where(*_identified(page_id, mark)))
     return existing(row, N_("subscription"), 0)
 
 
-def _of(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def _identified(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return SubscriberRow.status_page_id == page_id, SubscriberRow.digest == mark
 
 

@@ -70,15 +70,16 @@ RETRY_SECONDS = 5
 LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
 # Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
-NOT_KEPT = ("csrf_token", *SECRETS)
+NEVER_SHOWN_AGAIN = ("csrf_token", *SECRETS)
 # Hidden fields and buttons of forms: sent again, and not shown among what people typed.
-OWN = frozenset({"shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done",
-                 "failed", "add", "remove", "pick", "do", "find", "search", "preview",
-                 "test"})  # fmt: skip
+CONTROL_FIELDS = frozenset({
+    "shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done", "failed",
+    "add", "remove", "pick", "do", "find", "search", "preview", "test",
+})  # fmt: skip
 
 
 def init_app(app: Flask) -> None:
-    app.register_error_handler(WakefulError, _ours)
+    app.register_error_handler(WakefulError, _wakeful_error)
     app.register_error_handler(DatabaseError, _database)
     app.register_error_handler(CSRFError, _csrf)
     app.register_error_handler(LoggedOut, _logged_out)
@@ -103,10 +104,10 @@ def _database(fault: Exception) -> Answer | Response:
     if away is None:
         raise fault
     log.warning("%s %s: %s", request.method, request.endpoint, away)
-    return _ours(away)
+    return _wakeful_error(away)
 
 
-def _ours(fault: WakefulError) -> Answer | Response:
+def _wakeful_error(fault: WakefulError) -> Answer | Response:
     if isinstance(fault, Accepted):
         flash(str(fault), "warning")
         return redirect(url_for(LISTS.get(request.blueprint or "", "home.show")))
@@ -129,7 +130,7 @@ def _ours(fault: WakefulError) -> Answer | Response:
         else:
             details |= {
                 "outlook": outlook(fault),
-                "again": current_user.is_authenticated and _is_whole(),
+                "again": current_user.is_authenticated and _can_be_repeated(),
             }
     if isinstance(fault, Throttled):
         headers = {"Retry-After": str(fault.retry_after)}
@@ -142,7 +143,7 @@ def _other_errors(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[st
     return {name: lines for name, lines in rest.items() if lines}
 
 
-def _is_whole() -> bool:
+def _can_be_repeated() -> bool:
     """Whether the form can be sent again. Without its password it would say something else than
     what was typed.
     """
@@ -156,7 +157,7 @@ def typed() -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in request.form.items(multi=True)
-        if value and not any(word in name for word in NOT_KEPT)
+        if value and not any(word in name for word in NEVER_SHOWN_AGAIN)
     ]
 
 
@@ -172,7 +173,7 @@ def _logged_out(_fault: Exception) -> tuple[str, int]:
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
     # Another site's page may have sent it: then there is no button to send it again.
-    again = _is_our_own_page() and _is_whole()
+    again = _is_our_own_page() and _can_be_repeated()
     return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
 
 
@@ -203,7 +204,7 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
-        "written": [pair for pair in details.get("typed") or () if pair[0] not in OWN],
+        "written": [pair for pair in details.get("typed") or () if pair[0] not in CONTROL_FIELDS],
         "errors": {},
         "outlook": None,
         "open_incident_id": None,
@@ -272,7 +273,7 @@ def _choices() -> dict[str, dict[str, str]]:
 
 
 def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
-    for form in (*_below(BrowserForm), *vars(forms).values(), *vars(browser).values()):
+    for form in (*_subclasses_of(BrowserForm), *vars(forms).values(), *vars(browser).values()):
         if isinstance(form, type) and issubclass(form, Form):
             for name in dir(form):
                 field = None if name.startswith("_") else getattr(form, name)
@@ -280,8 +281,8 @@ def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
                     yield name, field
 
 
-def _below(form: type[Form]) -> Iterator[type[Form]]:
+def _subclasses_of(form: type[Form]) -> Iterator[type[Form]]:
     """The forms made of this one, those of single pages too."""
-    for below in form.__subclasses__():
-        yield below
-        yield from _below(below)
+    for subclass in form.__subclasses__():
+        yield subclass
+        yield from _subclasses_of(subclass)

@@ -206,7 +206,7 @@ def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What was entered, by field. Emptied fields too: what is stored would be removed."""
     values_by_name: dict[str, list[str]] = {}
     for name, value in form:
-        if name not in errors.OWN:
+        if name not in errors.CONTROL_FIELDS:
             values_by_name.setdefault(name, []).append(value)
     # Before a box there is a hidden, empty field of its name.
     return [(name, ", ".join(filter(None, values))) for name, values in values_by_name.items()]

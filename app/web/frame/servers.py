@@ -30,7 +30,7 @@ blueprint = guarded("remote", __name__)
 
 CHOICE = "server"  # the cookie has the name, because the order of the settings may change
 PATH = "/on/"
-_AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
+_UNCHANGED = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
 ANYWHERE = frozenset({"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen"})
@@ -44,8 +44,8 @@ def servers(app: Flask | None = None) -> Any | None:
 
 def slug(name: str) -> str:
     """A server's name as it is written in URLs: unique for each name."""
-    plain = {":": "_", "/": "~"}
-    return "".join(c if c in _AS_IT_IS else plain.get(c, f"={ord(c):x}=") for c in name)
+    escapes = {":": "_", "/": "~"}
+    return "".join(c if c in _UNCHANGED else escapes.get(c, f"={ord(c):x}=") for c in name)
 
 
 class ServerPaths(Layer):
@@ -135,10 +135,10 @@ def is_bare() -> bool:
     store's error while it does not answer: a page must not say that something is missing when that
     is not known.
     """
-    read = extent()
+    present = extent()
     if "extent_fault" in g:
         raise g.extent_fault
-    return read == Extent.BARE
+    return present == Extent.BARE
 
 
 def is_whole() -> bool:
