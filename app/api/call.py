@@ -141,7 +141,7 @@ class Body:
 
     raw: bytes
     kind: str
-    whole: bool = True
+    complete: bool = True
 
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
@@ -168,7 +168,7 @@ class Body:
         return inside, _few(flatten(rest), MOST_FIELDS)
 
     def _text(self) -> str:
-        if not self.whole:
+        if not self.complete:
             raise Invalid({"body": [_("The body is incomplete. Send it again.")]})
         return _decoded(self.raw, "body")
 
@@ -179,7 +179,7 @@ def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
     """
     request.max_content_length = _DRAINED_BYTES  # replaces the dashboard's; counted again below
     size = request.content_length or 0
-    received, raw, whole = 0, bytearray(), True
+    received, raw, complete = 0, bytearray(), True
     try:
         while size <= _DRAINED_BYTES and (chunk := request.stream.read(_CHUNK)):
             received += len(chunk)
@@ -188,14 +188,14 @@ def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
                 raw += chunk
     except Exception:
         # The client left, or its chunks are invalid: each server raises errors of its own.
-        whole = False
+        complete = False
     if size > most:
         raise RequestEntityTooLarge(_(TOO_LARGE, most=most // 1024**2))
     if raw and request.mimetype not in (FORM, JSON):
         raise UnsupportedMediaType(
             _("Send the fields as application/x-www-form-urlencoded or as application/json.")
         )
-    return Body(bytes(raw), request.mimetype, whole)
+    return Body(bytes(raw), request.mimetype, complete)
 
 
 def _query() -> Pairs:
@@ -227,7 +227,7 @@ def _json(text: str) -> JsonMembers:
             object_pairs_hook=JsonMembers,
             # Numbers keep their spelling: Python refuses to parse thousands of digits.
             parse_int=lambda digits: Typed(digits, "number"),
-            parse_float=lambda digits: Typed(_whole(digits) or digits, "number"),
+            parse_float=lambda digits: Typed(_whole_number(digits) or digits, "number"),
             parse_constant=_refuse_constant,
         )
     except ValueError as fault:
@@ -245,7 +245,7 @@ def _few(pairs: Pairs, most: int) -> Pairs:
     return pairs
 
 
-def _whole(digits: str) -> str | None:
+def _whole_number(digits: str) -> str | None:
     """A whole number that is written with a fraction or an exponent, as ``44.0`` or ``1e2``."""
     if len(digits) > _LONGEST_NUMBER:
         return None

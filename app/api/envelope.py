@@ -32,7 +32,7 @@ def record_answer(data: Any, status: int = 200, **headers: str) -> Response:
 
 def created(data: Mapping[str, Any]) -> Response:
     """The answer 201, with the URL of the new record."""
-    return record_answer(data, 201, Location=f"{here()}/{data['id']}")
+    return record_answer(data, 201, Location=f"{request_url()}/{data['id']}")
 
 
 def created_rows(answers: Sequence[Mapping[str, Any] | Invalid]) -> Response:
@@ -60,9 +60,9 @@ def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
     number, last = page.number, page.last_number
     first_item = (number - 1) * page.per_page + 1 if page.items else None
 
-    def link(to: int) -> str:
-        kept = [(name, value) for name, value in query if name != "page"]
-        return f"{here()}?{urlencode([*kept, ('page', str(to))])}"
+    def link(number: int) -> str:
+        parameters = [(name, value) for name, value in query if name != "page"]
+        return f"{request_url()}?{urlencode([*parameters, ('page', str(number))])}"
 
     return answer(
         {
@@ -78,7 +78,7 @@ def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
                 "current_page": number,
                 "from": first_item,
                 "last_page": last,
-                "path": here(),
+                "path": request_url(),
                 "per_page": page.per_page,
                 "to": None if first_item is None else first_item + len(page.items) - 1,
                 "total": page.total,
@@ -109,6 +109,6 @@ def problem_body(
     return body if errors is None else body | {"errors": errors}
 
 
-def here() -> str:
+def request_url() -> str:
     """This request's URL without its query, with the host that the client used."""
     return request.root_url.rstrip("/") + request.path

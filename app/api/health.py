@@ -75,8 +75,8 @@ def _metrics() -> Response:
 
 def _is_bearer(token: str) -> bool:
     scheme, _space, sent = request.headers.get("Authorization", "").partition(" ")
-    same = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
-    return scheme.lower() == "bearer" and same
+    matches = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
+    return scheme.lower() == "bearer" and matches
 
 
 class _Figures(Collector):

@@ -33,25 +33,25 @@ class Bars:
     label: str
 
 
-_Shown = tuple[float | None, Sequence[PublicDay]]
+_Drawn = tuple[float | None, Sequence[PublicDay]]
 
 
-class KeptBars:
+class BarsCache:
     """The bars of at most ``most`` monitors, the least used forgotten first. Few change from one
     reading to the next, and comparing days costs a hundredth of drawing them.
     """
 
     def __init__(self, most: int = 10_000) -> None:
-        self._kept: LRUCache[Hashable, tuple[_Shown, Bars]] = LRUCache(most)
+        self._cache: LRUCache[Hashable, tuple[_Drawn, Bars]] = LRUCache(most)
 
     def of(self, component: Component) -> Bars:
         # A monitor is drawn with days of its pages' zones, and of each month.
         key = (component.id, component.days[0].day if component.days else None)
-        shown = component.uptime, component.days
-        before = self._kept.get(key)
-        if before is None or before[0] != shown:
-            before = self._kept[key] = shown, bars(component.days, component.uptime)
-        return before[1]
+        drawn = component.uptime, component.days
+        cached = self._cache.get(key)
+        if cached is None or cached[0] != drawn:
+            cached = self._cache[key] = drawn, bars(component.days, component.uptime)
+        return cached[1]
 
 
 def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
@@ -100,13 +100,13 @@ def _without_runs(parts: Sequence[str]) -> str:
     runs: list[str] = []
     begin: int | None = None
     for index, part in enumerate(parts):
-        plain = part.isdigit()
+        is_empty = part.isdigit()
         following = parts[index + 1] if index + 1 < len(parts) else ""
-        if plain and begin is None:
+        if is_empty and begin is None:
             begin = int(part)
-        if plain and following.isdigit() and int(following) == int(part) + 1:
+        if is_empty and following.isdigit() and int(following) == int(part) + 1:
             continue
-        runs.append(part if begin in (None, int(part) if plain else None) else f"{begin}-{part}")
+        runs.append(part if begin in (None, int(part) if is_empty else None) else f"{begin}-{part}")
         begin = None
     return ",".join(runs)
 

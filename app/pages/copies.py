@@ -32,10 +32,10 @@ CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
 MONTHS = 100  # of the history of all pages; those that were read last
 MOST_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
-_KEPT = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
+_CLASSES = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
          records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
          records.PublicMonth, records.PublicIncident)  # fmt: skip
-_SHAPE = (__version__, *(tuple(field.name for field in fields(kept)) for kept in _KEPT))
+_SHAPE = (__version__, *(tuple(field.name for field in fields(cls)) for cls in _CLASSES))
 
 
 class Copies:
@@ -66,14 +66,14 @@ class Copies:
         read for the longest time are deleted.
         """
         name = month_name(page_id, year, month)
-        fresh = name not in self._written
+        is_new = name not in self._written
         self.keep(name, value, changed=changed)
-        if fresh:
+        if is_new:
             months = [stored for stored in self.names() if stored.startswith(MONTH)]
-            for late in sorted(months, key=self._age, reverse=True)[MONTHS:]:
-                self.forget(late)
+            for old in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
+                self.forget(old)
 
-    def _age(self, name: str) -> float:
+    def _written_at(self, name: str) -> float:
         """When a copy was written; 0 for one that another process has deleted."""
         with suppress(OSError):
             return (self._folder / name).stat().st_mtime
@@ -81,12 +81,14 @@ class Copies:
 
     def _write(self, name: str, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        fresh = self._folder / f".{name}.{os.getpid()}"
+        temporary = self._folder / f".{name}.{os.getpid()}"
         # A process with the same number may have ended in the middle of it.
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        ) as file:
             file.write(data)
-        fresh.replace(self._folder / name)
+        temporary.replace(self._folder / name)
 
     def find(self, name: str) -> Any | None:
         try:

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 from app.i18n import N_, _
 from app.pages import routes
 from app.pages.addresses import HTML, PageContext
-from app.pages.bars import KeptBars
+from app.pages.bars import BarsCache
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -35,7 +35,7 @@ from app.rules.posts import parts
 from app.rules.time import in_zone, iso, zone_of
 from app.stores.public import Address
 
-BARS = KeptBars()
+BARS = BarsCache()
 WRONG = N_("The password is wrong.")
 COUNTED = {
     ComponentState.OUTAGE: N_("%(count)s of %(total)s down"),
@@ -71,7 +71,7 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         running=[window for window in plans(page) if window.start_at <= page.made_at][:FIRST_PLANS],
         coming=[window for window in plans(page) if window.start_at > page.made_at][:FIRST_PLANS],
         component_names=names_of(page.components),
-        others=_others(page.components),
+        others=_states_in_words(page.components),
     )
 
 
@@ -92,7 +92,7 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
     return {component.id: component.name for component in components}
 
 
-def _others(components: Sequence[Component]) -> str:
+def _states_in_words(components: Sequence[Component]) -> str:
     """How many components are in each state that is not operational, in words."""
     counts = [
         (sum(component.state == state for component in components), sentence)
@@ -161,14 +161,14 @@ class PageTimes:
         """``22 Nov 2026, 09:32 CET``."""
         if moment is None:
             return ""
-        there = in_zone(moment, self.zone)
-        text = f"{there.day} {there:%b} {there.year:04}, {there:%H:%M} {there.tzname() or ''}"
+        local = in_zone(moment, self.zone)
+        text = f"{local.day} {local:%b} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
         return _time(moment, text.rstrip(), "at")
 
     def clock(self, moment: datetime) -> Markup:
         """``22 Nov, 09:32``, beside one of the same year that says the zone."""
-        there = in_zone(moment, self.zone)
-        return _time(moment, f"{there.day} {there:%b}, {there:%H:%M}", "clock")
+        local = in_zone(moment, self.zone)
+        return _time(moment, f"{local.day} {local:%b}, {local:%H:%M}", "clock")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:
         return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))

@@ -18,7 +18,7 @@ from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
-from app.pages.bars import KeptBars, bars
+from app.pages.bars import BarsCache, bars
 from app.records import Classification, Component, ComponentState, PublicPage, Verdict
 from app.stores.local import LocalStore
 from app.stores.local.public import LocalPublicPages
@@ -238,7 +238,7 @@ def test_another_zone(
 
 
 def test_bars_that_are_kept_are_those_that_would_be_drawn(reader: Reader, store: LocalStore):
-    kept = KeptBars(most=2)
+    kept = BarsCache(most=2)
     component = reader.page().components[0]
     first = kept.of(component)
     assert first == bars(component.days, component.uptime)

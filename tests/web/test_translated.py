@@ -27,7 +27,7 @@ from flask import Flask
 from app import i18n
 from app.db import db
 from app.pages import front
-from app.pages.bars import KeptBars
+from app.pages.bars import BarsCache
 from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.web.frame import language
@@ -100,7 +100,7 @@ def living(
     folder = tmp_path_factory.mktemp("translated")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(language, "TRANSLATIONS", translations)
-        patch.setattr(front, "BARS", KeptBars())
+        patch.setattr(front, "BARS", BarsCache())
         app, names = gallery.open_living(folder, sqlite_template, tmp_path_factory)
         yield app, names, _data(folder / "wakeful.db")
         i18n.choose(None)

@@ -33,25 +33,27 @@ from app.rules.what_changed import changes_of
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
-FORMED = (*PAIRS, "tags", "request_body")
+IN_OTHER_FORM = (*PAIRS, "tags", "request_body")
 # Fields that are stored in other tables: the state, the assignments.
 NO_COLUMNS = ("pause", "locations")
 
 
-def _names(record: type[Any], row: type[Any], but: Iterable[str] = ()) -> list[str]:
-    columns = set(row.__table__.columns.keys()) - set(but)
+def _names(record: type[Any], row: type[Any], without: Iterable[str] = ()) -> list[str]:
+    columns = set(row.__table__.columns.keys()) - set(without)
     return [field.name for field in fields(record) if field.name in columns]
 
 
-def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
+def _copier(
+    record: type, row: type[Any], without: Iterable[str] = ()
+) -> Callable[[Any], dict[str, Any]]:
     """A function that copies the columns of a row whose names are also fields of ``record``."""
-    names = _names(record, row, but)
+    names = _names(record, row, without)
     values = attrgetter(*names)
     return lambda row: dict(zip(names, values(row), strict=True))
 
 
-_of_monitor = _same(Monitor, MonitorRow, FORMED)
-_of_state = _same(Monitor, MonitorStateRow, ("domain", "response_time"))
+_monitor_fields = _copier(Monitor, MonitorRow, IN_OTHER_FORM)
+_state_fields = _copier(Monitor, MonitorStateRow, ("domain", "response_time"))
 # The columns that a record needs of a monitor and of its state.
 MONITOR_COLUMNS: tuple[Any, ...] = tuple(
     MonitorRow.__table__.c[name]
@@ -62,7 +64,7 @@ STATE_COLUMNS = tuple(
     MonitorStateRow.__table__.c[name] for name in (*_names(Monitor, MonitorStateRow), "checked_at")
 )
 # Evidence loads when read.
-_of_incident = _same(Incident, IncidentRow, ("evidence", "seen_by", "unwatched"))
+_incident_fields = _copier(Incident, IncidentRow, ("evidence", "seen_by", "unwatched"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def configured(values: Iterable[Any]) -> Configured:
     """``values`` of ``MONITOR_COLUMNS``."""
     row: Any = _Row(*values)
     fields = {
-        **_of_monitor(row),
+        **_monitor_fields(row),
         "request_headers": pairs_of(row.request_headers),
         "tags": tags_of(row.tags),
         "request_body": readable(row.request_body),
@@ -106,7 +108,7 @@ def monitor_record(own: Configured, row: Any, derived: Derived) -> Monitor:
     ``late_until``: the end of the last incident that was found late.
     """
     checked_at, response_time = derived.latest or (row.checked_at, row.response_time)
-    state = _of_state(row)
+    state = _state_fields(row)
     return Monitor(
         **own.fields,
         **state | {"status_since": _since(state["status_since"], checked_at, row)},
@@ -143,7 +145,7 @@ def incident_record(
     ``status_since`` of its monitor's state.
     """
     evidence = None if brief else readable(row.evidence)
-    fields = _of_incident(row)
+    fields = _incident_fields(row)
     if row.found_late and row.ended_at is not None:
         # The stored end is when its last result stops counting, which may be in the future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
@@ -178,8 +180,8 @@ def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     for name in PAIRS:
         if name in columns:
-            kept = (pair for pair in columns[name] or () if not _is_contact(name, pair))
-            columns[name] = [[pair.key, pair.value] for pair in kept] or None
+            own_pairs = (pair for pair in columns[name] or () if not _is_contact(name, pair))
+            columns[name] = [[pair.key, pair.value] for pair in own_pairs] or None
     if "alerts" in columns:
         columns["alert_lanes"] = lanes_text(columns["alerts"] or ())
     if "tags" in columns:
