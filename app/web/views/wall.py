@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -152,13 +152,13 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
     if servers.is_bare():
         return _unsorted(tag)
     counters = store.monitors.overview(MonitorQuery(tag=tag))
+    total = sum(counters.values())
     monitors: list[Monitor] = []
-    for status in looks.MONITOR_ORDER:
-        for number in range(1, -(-TILES // PAGE) + 1):
-            if len(monitors) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
-                break
-            monitors += store.monitors.list(_query(number, tag, status)).items
-    return monitors[:TILES], counters, sum(counters.values())
+    for number in range(1, -(-min(total, TILES) // PAGE) + 1):
+        query = _query(number, tag)
+        in_states = replace(query, sort_by=MonitorSortBy.STATE, sort=Sort.DESC, counts=counters)
+        monitors += store.monitors.list(in_states).items
+    return monitors[:TILES], counters, total
 
 
 def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
@@ -179,13 +179,12 @@ def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
     return monitors, counters, max(page.total, len(monitors))
 
 
-def _query(number: int, tag: str | None, state: str | None = None) -> MonitorQuery:
+def _query(number: int, tag: str | None) -> MonitorQuery:
     return MonitorQuery(
         sort_by=MonitorSortBy.NAME,
         sort=Sort.ASC,
         per_page=PAGE,
         page=number,
-        state=state,
         tag=tag,
         uptime=(),
         brief=True,
