@@ -39,6 +39,11 @@ _FORMER = select(SessionRow).where(
     SessionRow.password_at > bindparam("after"),
     SessionRow.password_at <= bindparam("until"),
 )
+# A page needs both, and reads them in one statement.
+_WITH_PERSON = [
+    query.join(PersonRow, PersonRow.id == SessionRow.person_id).add_columns(PersonRow)
+    for query in (_CURRENT, _FORMER)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +99,10 @@ class LoginSessions:
         uses it now.
         """
         now = self.clock()
-        row = _with_token(db.session, token, now)
-        if row is None or _is_over(row, now):
-            return None
-        owner = db.session.get(PersonRow, row.person_id)
-        if owner is None or owner.disabled:
+        values = _values(token, now)
+        rows = (db.session.execute(query, values).first() for query in _WITH_PERSON)
+        row, owner = next((row for row in rows if row is not None), (None, None))
+        if row is None or owner is None or _is_over(row, now) or owner.disabled:
             return None
         person, record = person_record(owner), _record(row)
         if row.digest != digest_of(token):  # the password was not typed where this token is
@@ -186,11 +190,15 @@ def _with_token(
     """The session with this token, or that had it until a moment ago. ``lock``: of two that change
     it at once, the second sees what the first has done.
     """
-    values = {"digest": digest_of(token), "after": now - GRACE, "until": believable(now)}
+    values = _values(token, now)
     for query in (_CURRENT, _FORMER):
         if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
     return None
+
+
+def _values(token: str, now: datetime) -> dict[str, object]:
+    return {"digest": digest_of(token), "after": now - GRACE, "until": believable(now)}
 
 
 def _log_event(

@@ -5,12 +5,13 @@ browsers can cache them for ever.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import MutableMapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from flask import current_app, url_for
+from flask import current_app, request, url_for
 from flask.sansio.app import App
 from flask.templating import Environment as FlaskEnvironment
 
@@ -24,9 +25,14 @@ def asset(name: str, endpoint: str = "static") -> str:
         if endpoint == "static"
         else current_app.blueprints[endpoint.partition(".")[0]].static_folder
     )
-    path = Path(str(folder)) / name
-    stat = path.stat()
-    return url_for(endpoint, filename=name, v=_version(path, stat.st_mtime_ns))
+    path = os.path.join(folder or "", name)
+    return _url(request.root_path, endpoint, name, path, os.stat(path).st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _url(_root: str, endpoint: str, name: str, path: str, changed_ns: int) -> str:
+    """Built once: a page names a dozen files. ``_root``: what the URL begins with."""
+    return url_for(endpoint, filename=name, v=_version(Path(path), changed_ns))
 
 
 @lru_cache(maxsize=256)
