@@ -21,7 +21,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.db import db
+from app.db import cached, db
 from app.db.cached import Cached
 from app.db.rollups.rows import (
     DAY_S,
@@ -50,6 +50,7 @@ from app.stats.series import (
 )
 from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, percent, tally
 
+SAME_MOMENT_MS = 1_000  # between the parts of one page
 AT_ONCE = 100  # monitors whose results are in memory together
 
 # Milliseconds up and down in each of some ranges.
@@ -317,13 +318,34 @@ def tails(
         # Not all at once: tens of thousands of tuples keep the garbage collector busy.
         for index in range(0, len(monitors) if start < now else 0, AT_ONCE):
             some = monitors[index : index + AT_ONCE]
-            limits = {monitor.monitor_id: limit_of(monitor) for monitor in some}
-            trouble = troubles(some, start, now, incidents)
-            checks = checks_and_before(limits, start, now, phases=phases)
-            for monitor in some:
-                id = monitor.monitor_id
-                inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
-                hours[id] = tally(*inputs, monitor.confirmations)
+            hours |= _tails_since(start, some, now, incidents, phases=phases)
+    return hours
+
+
+def _tails_since(
+    start: int,
+    monitors: Sequence[Any],
+    now: int,
+    incidents: Mapping[int, Sequence[Incident]] | None,
+    *,
+    phases: bool,
+) -> dict[int, dict[int, Sums]]:
+    # A page of one monitor asks for its list's figures, its chart and its days, within a moment.
+    kept = cached.of_transaction() if len(monitors) == 1 else {}
+    name = f"tail {monitors[0].monitor_id} {start}"
+    if name in kept:
+        until, has_phases, hours = kept[name]
+        if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
+            return hours  # type: ignore[no-any-return]
+    limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
+    trouble = troubles(monitors, start, now, incidents)
+    checks = checks_and_before(limits, start, now, phases=phases)
+    hours = {}
+    for monitor in monitors:
+        id = monitor.monitor_id
+        inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
+        hours[id] = tally(*inputs, monitor.confirmations)
+    kept[name] = now, phases, hours
     return hours
 
 
