@@ -164,10 +164,10 @@ def log_left_out() -> None:
 def _write(event: SecurityEvent, who: str, address: str) -> None:
     bound: EventBound = current_app.extensions.setdefault(BOUND, EventBound(MOST_A_MINUTE))
     # Counted apart, so that a flood of unknown names does not hide lines about accounts.
-    within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
+    is_within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():
         log.warning("security event=%s left-out=%s", name, number)
-    if within:
+    if is_within:
         log.info("security event=%s who=%s address=%s", event, who, address)
 
 

@@ -116,4 +116,4 @@ class DeliveryQuery:
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
     contact_id: int | None = None
-    within: str | None = None  # the tag that a key is bound to
+    bound_tag: str | None = None  # the tag that a key is bound to

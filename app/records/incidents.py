@@ -129,8 +129,8 @@ class Incident:
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
     """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
-    ``within``: the tag that a key is bound to, besides all filters. ``counted``: False where nobody
-    shows how many there are, because counting looks at each: then ``total`` need not be right.
+    ``bound_tag``: that of a key, besides all filters. ``counted``: False where nobody shows how
+    many there are, because counting looks at each: then ``total`` need not be right.
     """
 
     search: str | None = None
@@ -142,5 +142,5 @@ class IncidentQuery:
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
     brief: bool = False
-    within: str | None = None
+    bound_tag: str | None = None
     counted: bool = True

@@ -195,7 +195,7 @@ class MonitorQuery:
     much of each monitor is looked at, because figures cost most: which ranges of ``uptime`` (a
     remote server sends them all), and whether ``hours`` are added, where the store offers them.
     ``counts``: what ``overview`` has just said for the same filters, so that a list by state need
-    not count again. ``within``: the tag that a key is bound to, besides all filters. ``brief``:
+    not count again. ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``:
     leave out ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, what the last
     minute's checks say of ``last_checked_at`` and ``response_time``.
     """
@@ -213,7 +213,7 @@ class MonitorQuery:
     hours: bool = False
     contact_id: int | None = None
     location: str | None = None
-    within: str | None = None
+    bound_tag: str | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False
     fresh: bool = True

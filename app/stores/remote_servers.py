@@ -21,7 +21,7 @@ ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 ASKED_EVERY = 10.0  # seconds; whoever asks /readyz has no key, and must not ask others through us
 LATE = N_("The server %(server)s did not answer in time.")
 
-_ASKED = "wakeful.remote_servers"
+_CACHE = "wakeful.remote_servers"
 _lock = threading.Lock()
 
 
@@ -30,13 +30,13 @@ def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
     server answers, and those that do not.
     """
     with _lock:
-        asked: tuple[float, Mapping[str, str | None]] | None = app.extensions.get(_ASKED)
-        if asked is None or time.monotonic() - asked[0] >= ASKED_EVERY:
+        cached: tuple[float, Mapping[str, str | None]] | None = app.extensions.get(_CACHE)
+        if cached is None or time.monotonic() - cached[0] >= ASKED_EVERY:
             stores = app.extensions["wakeful.store"].stores
-            asked = time.monotonic(), ask(app, stores, ANSWER_SECONDS)
-            app.extensions[_ASKED] = asked
-    silent = tuple(fault for fault in asked[1].values() if fault is not None)
-    return (silent, ()) if len(silent) == len(asked[1]) else ((), silent)
+            cached = time.monotonic(), ask(app, stores, ANSWER_SECONDS)
+            app.extensions[_CACHE] = cached
+    silent = tuple(fault for fault in cached[1].values() if fault is not None)
+    return (silent, ()) if len(silent) == len(cached[1]) else ((), silent)
 
 
 def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | None]:
@@ -44,12 +44,12 @@ def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | No
     key. None: it answers. Returns within ``seconds``.
     """
     pool = ThreadPoolExecutor(len(stores), "remote server")
-    asked = {store.name: pool.submit(_fault_of, app, store) for store in stores}
-    wait(asked.values(), seconds)
+    futures = {store.name: pool.submit(_fault_of, app, store) for store in stores}
+    wait(futures.values(), seconds)
     pool.shutdown(wait=False)  # what is late ends by itself: each request has a time limit
     return {
         name: future.result() if future.done() else _(LATE, server=name)
-        for name, future in asked.items()
+        for name, future in futures.items()
     }
 
 

@@ -30,7 +30,7 @@ _PROBE = "wakeful.probe"
 @dataclass
 class _Probe:
     trying: threading.Lock = field(default_factory=threading.Lock)
-    at: float = float("-inf")
+    tried_at: float = float("-inf")
     failed_at: float = float("-inf")
     sentence: str | None = None
 
@@ -52,9 +52,9 @@ def cannot_write() -> str | None:
     probe = _probe()
     if probe.trying.acquire(blocking=False):
         try:
-            if time.monotonic() - probe.at >= PROBE_EVERY:
-                probe.sentence, probe.at = _write(), time.monotonic()
-                probe.failed_at = probe.at if probe.sentence else probe.failed_at
+            if time.monotonic() - probe.tried_at >= PROBE_EVERY:
+                probe.sentence, probe.tried_at = _write(), time.monotonic()
+                probe.failed_at = probe.tried_at if probe.sentence else probe.failed_at
         finally:
             probe.trying.release()
     return probe.sentence

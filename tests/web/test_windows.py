@@ -173,7 +173,7 @@ def test_many_times_on_one_day_are_one_entry():
     spans = [(START + timedelta(minutes=5 * n), START + timedelta(minutes=5 * n + 1))
              for n in range(10)]  # fmt: skip
     sheet.put(1, "Often", spans, UTC)
-    assert sheet.on(START.date()) == [months.DayEntry(1, "Often", "22:00", 9)]
+    assert sheet.entries_on(START.date()) == [months.DayEntry(1, "Often", "22:00", 9)]
 
 
 def test_a_window_is_for_tags_and_for_monitors_that_are_searched_for(app, editor):

@@ -119,10 +119,10 @@ class _BoundPart(_Closed):
 
 class _Monitors(_BoundPart):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        return self._inner.monitors.list(replace(query, within=self._tag.name))
+        return self._inner.monitors.list(replace(query, bound_tag=self._tag.name))
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        return self._inner.monitors.overview(replace(query, within=self._tag.name))
+        return self._inner.monitors.overview(replace(query, bound_tag=self._tag.name))
 
     def get(self, id: int) -> Monitor:
         self._tag.check(id)
@@ -168,7 +168,7 @@ class _Monitors(_BoundPart):
 
 class _Incidents(_BoundPart):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        return self._inner.incidents.list(replace(query, within=self._tag.name))
+        return self._inner.incidents.list(replace(query, bound_tag=self._tag.name))
 
     def get(self, id: int) -> Incident:
         incident = self._inner.incidents.get(id)
@@ -227,7 +227,7 @@ class _Checks(_BoundPart):
 
 class _Deliveries(_BoundPart):
     def list(self, query: DeliveryQuery) -> Page[Delivery]:
-        return self._inner.deliveries.list(replace(query, within=self._tag.name))
+        return self._inner.deliveries.list(replace(query, bound_tag=self._tag.name))
 
     def get(self, id: int) -> Delivery:
         delivery = self._inner.deliveries.get(id)

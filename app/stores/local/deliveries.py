@@ -32,9 +32,9 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     only = (IS_ALERT,)
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        return until_attempted(self._anew, ids, seconds, POLL_SECONDS)
+        return until_attempted(self._read_again, ids, seconds, POLL_SECONDS)
 
-    def _anew(self, id: int) -> Delivery:
+    def _read_again(self, id: int) -> Delivery:
         db.session.rollback()  # ends the read transaction, which would show the same rows for ever
         return self.get(id)
 
@@ -52,8 +52,8 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
             matching = matching.where(DeliveryRow.channel == query.channel)
         if query.status is not None:
             matching = matching.where(DeliveryRow.status == query.status)
-        if query.within is not None:
-            monitor_ids = select(MonitorRow.id).where(tagged([query.within]))
+        if query.bound_tag is not None:
+            monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
             matching = matching.where(DeliveryRow.monitor_id.in_(monitor_ids))
         return matching
 

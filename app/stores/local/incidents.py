@@ -159,8 +159,8 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     if query.monitor_id is not None:
         wanted = query.monitor_id if fits(query.monitor_id) else -1
         statement = statement.where(IncidentRow.monitor_id == wanted)
-    if query.within is not None:
-        monitor_ids = select(MonitorRow.id).where(tagged([query.within]))
+    if query.bound_tag is not None:
+        monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
         statement = statement.where(IncidentRow.monitor_id.in_(monitor_ids))
     is_open = IncidentRow.ended_at.is_(None)
     if query.status == IncidentStatus.RESOLVED:

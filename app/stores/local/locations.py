@@ -36,7 +36,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return (LocationRow.id,)
 
     def create(self, fields: Fields) -> Place:
-        return self._whole(*refusing_taken_name(lambda: self._create(fields)))
+        return self._record_with(*refusing_taken_name(lambda: self._create(fields)))
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
@@ -83,7 +83,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
                 raise Conflict(_(NOT_AN_AGENT))
             self._end_agent(session, row)
             token = give_token(row)
-        return self._whole(id, token)
+        return self._record_with(id, token)
 
     def _end_agent(self, session: DbSession, row: LocationRow) -> None:
         """End the agent's token and key, and remove what the agent reported of itself."""
@@ -134,7 +134,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
             token = give_token(row) if row.carrier == Carrier.AGENT else None
             return row.id, token
 
-    def _whole(self, id: int, token: str | None) -> Place:
+    def _record_with(self, id: int, token: str | None) -> Place:
         return self.records([id], {id: token})[0]
 
     def records(

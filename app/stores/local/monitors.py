@@ -402,7 +402,7 @@ def _matching(query: MonitorQuery) -> Select[Any]:
         query.status_page_id,
         query.contact_id,
         query.location,
-        tuple(tag for tag in (query.tag, query.within) if tag),
+        tuple(tag for tag in (query.tag, query.bound_tag) if tag),
     )
 
 

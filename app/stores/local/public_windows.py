@@ -175,9 +175,9 @@ def _own(
         MonitorRow.created_at,
         MonitorRow.updated_at,
     )
-    within = in_own_window(start, end)
+    overlapping = in_own_window(start, end)
     for id, begin, stop, created_at, updated_at in session.execute(
-        select(*columns).where(MonitorRow.id.in_(monitor_ids), within)
+        select(*columns).where(MonitorRow.id.in_(monitor_ids), overlapping)
     ):
         changed = max(updated_at, page.updated_at)
         if begin is not None and stop is not None and begin < end:

@@ -30,7 +30,7 @@ CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor ag
 _MONITORS = MonitorRow.__table__
 _FILL_IN = (
     update(_MONITORS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
-    .where(_MONITORS.c.id == bindparam("of"), _MONITORS.c.alert_lanes.is_(None))
+    .where(_MONITORS.c.id == bindparam("monitor"), _MONITORS.c.alert_lanes.is_(None))
     .values(alert_lanes=bindparam("lanes"))
 )
 
@@ -115,7 +115,7 @@ def _fill_in() -> None:
         select(MonitorRow.id, MonitorRow.alerts).where(lacking, MonitorRow.alerts.is_not(None))
     ).all()
     values = [
-        {"of": id, "lanes": lanes_text(alerts or ())}
+        {"monitor": id, "lanes": lanes_text(alerts or ())}
         for id, alerts in rows
         if not isinstance(alerts, Unreadable)
     ]

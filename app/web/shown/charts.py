@@ -339,8 +339,8 @@ TEXT_HALF = 24  # half the width of a label of the time axis, rounded up
 
 
 def _with_threshold(highest: float, slow_after: int | None) -> float:
-    within = slow_after is not None and slow_after <= highest * THRESHOLD_WITHIN
-    return max(highest, slow_after) if within and slow_after else highest
+    is_near = slow_after is not None and slow_after <= highest * THRESHOLD_WITHIN
+    return max(highest, slow_after) if is_near and slow_after else highest
 
 
 def _threshold(scale: Scale, slow_after: int | None) -> Threshold | None:

@@ -99,16 +99,18 @@ class Sheet:
                 day += timedelta(days=1)
 
     def _put_day(self, day: date, id: int, name: str, begin: datetime, stop: datetime) -> None:
-        here = self.days.setdefault(day, {})
-        if id in here:
-            here[id].more += 1
+        entries = self.days.setdefault(day, {})
+        if id in entries:
+            entries[id].more += 1
         elif day == begin.date():
-            here[id] = DayEntry(id, name, f"{begin:%H:%M}")
+            entries[id] = DayEntry(id, name, f"{begin:%H:%M}")
         else:
             until = f"{stop:%H:%M}" if day == stop.date() else ""
-            here[id] = DayEntry(id, name, _("to %(time)s", time=until) if until else _("all day"))
+            entries[id] = DayEntry(
+                id, name, _("to %(time)s", time=until) if until else _("all day")
+            )
 
-    def on(self, day: date) -> list[DayEntry]:
+    def entries_on(self, day: date) -> list[DayEntry]:
         """The entries of a day: first those that began earlier, then by time."""
         entries = self.days.get(day, {}).values()
         return sorted(entries, key=lambda entry: (entry.when[:1].isdigit(), entry.when))
