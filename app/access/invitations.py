@@ -38,9 +38,9 @@ class Invitations:
         token, now = make_token(), self.clock()
         with writing() as session:
             refuse_taken(session, email)
-            made = _store(session, email, role, digest_of(token), now)
-            audit.note(session, Action.CREATED, _thing(made), {"role": (None, role)})
-            return made, token
+            invitation = _store(session, email, role, digest_of(token), now)
+            audit.note(session, Action.CREATED, _thing(invitation), {"role": (None, role)})
+            return invitation, token
 
     def renew(self, id: int) -> tuple[Invitation, str]:
         """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
@@ -96,8 +96,8 @@ class Invitations:
     def forget_old(self) -> None:
         """Delete those that expired long ago. The engine's housekeeping calls it."""
         with writing() as session:
-            late = InvitationRow.expires_at <= self.clock() - KEPT_AFTER
-            session.execute(delete(InvitationRow).where(late))
+            expired = InvitationRow.expires_at <= self.clock() - KEPT_AFTER
+            session.execute(delete(InvitationRow).where(expired))
 
 
 def _thing(invitation: Invitation) -> Thing:

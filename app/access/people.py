@@ -62,7 +62,7 @@ class People:
         """Raises NotFound."""
         return person_record(_person_row(db.session, id))
 
-    def called(self, email: str) -> Person | None:
+    def by_email(self, email: str) -> Person | None:
         """The person with this email address, however it is capitalized."""
         query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
         row = db.session.scalar(query)
@@ -73,14 +73,14 @@ class People:
         id: int,
         fields: Mapping[str, Any],
         *,
-        anew: Collection[str] = (),
+        rewritten: Collection[str] = (),
         settle: bool = False,
         heir_id: int | None = None,
     ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
-        ``anew``: fields that are stored also where nobody changed them. One that cannot be read was
-        shown as another value, and whoever saves that means it. ``settle``: the person's API keys
-        go to ``heir_id``, or are revoked without one.
+        ``rewritten``: fields that are stored also where nobody changed them. One that cannot be
+        read was shown as another value, and whoever saves that means it. ``settle``: the person's
+        API keys go to ``heir_id``, or are revoked without one.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -99,7 +99,7 @@ class People:
                 end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
-            for name in anew:
+            for name in rewritten:
                 setattr(row, name, str(getattr(row, name)))  # changes a replaced value alone
             session.flush()
             if settle:
@@ -146,7 +146,7 @@ class People:
         person, hash_ = person_record(row), row.password_hash
         limit = Limit(f"confirm:person:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT)
         try:
-            right = self._tries([limit], hash_, password, trusted=True)
+            right = self._is_right([limit], hash_, password, trusted=True)
         except Throttled:
             security_log.log_event(SecurityEvent.PASSWORD_THROTTLED, person)
             raise
@@ -176,7 +176,7 @@ class People:
         if device is not None:
             limits = [_limit(f"device:{device}", LOGINS_PER_DEVICE)]
         try:
-            right = self._tries(limits, hash_, password, trusted=device is not None)
+            right = self._is_right(limits, hash_, password, trusted=device is not None)
         except Throttled:
             security_log.log_event(
                 SecurityEvent.LOGIN_THROTTLED, person, typed=email, address=client.address
@@ -195,7 +195,7 @@ class People:
             security_log.log_event(SecurityEvent.LOGIN_FAILED, person, address=client.address)
         return logged_in
 
-    def _tries(
+    def _is_right(
         self, limits: Sequence[Limit], hash_: str | None, password: str, *, trusted: bool
     ) -> bool:
         """Whether the password is right, within these limits. Raises Throttled."""

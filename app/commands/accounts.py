@@ -146,7 +146,7 @@ def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
 
 
 def _person(access: Access, email: str) -> Person:
-    person = access.people.called(email)
+    person = access.people.by_email(email)
     if person is None:
         raise WakefulError(_(UNKNOWN, email=email))
     return person

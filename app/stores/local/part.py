@@ -118,11 +118,11 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
             session.delete(get_row(session, self.row, self.resource.singular, id))
 
 
-def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, anew: bool = True) -> R:
-    """The row with this id. ``anew``: as it is now, also where the session has loaded it before.
+def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, reload: bool = True) -> R:
+    """The row with this id. ``reload``: as it is now, also where the session has loaded it before.
     ``kind``: the word of NotFound, which this raises.
     """
-    row = session.get(row_type, id, populate_existing=anew) if fits(id) else None
+    row = session.get(row_type, id, populate_existing=reload) if fits(id) else None
     return existing(row, kind, id)
 
 
@@ -158,7 +158,7 @@ def require_monitor(id: int) -> Any:
 
 def get_monitor(session: DbSession, id: int) -> MonitorRow:
     """The monitor with this id. Raises NotFound."""
-    return get_row(session, MonitorRow, "monitor", id, anew=False)
+    return get_row(session, MonitorRow, "monitor", id, reload=False)
 
 
 def lock_monitor(session: DbSession, id: int) -> MonitorRow:

@@ -336,7 +336,7 @@ class _PageMonitor:
 
 
 def _page_row(id: int) -> StatusPageRow:
-    return get_row(db.session, StatusPageRow, "status page", id, anew=False)
+    return get_row(db.session, StatusPageRow, "status page", id, reload=False)
 
 
 _PAGE_MONITORS = (

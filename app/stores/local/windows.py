@@ -123,7 +123,7 @@ def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnEleme
 
 
 def _row(session: DbSession, id: int) -> MaintenanceWindowRow:
-    return get_row(session, MaintenanceWindowRow, "maintenance window", id, anew=False)
+    return get_row(session, MaintenanceWindowRow, "maintenance window", id, reload=False)
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:

@@ -102,7 +102,7 @@ class PersonEditing(Editing[Person, PersonForm]):
             people.confirm(self.id, form[CURRENT].data or "")
         if "keys" in form and form.disabled.data:
             self.settled = _settled(form.keys.data)
-        return people.update(self.id, form.fields(), anew=["role"], **self.settled)
+        return people.update(self.id, form.fields(), rewritten=["role"], **self.settled)
 
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):

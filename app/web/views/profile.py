@@ -34,7 +34,7 @@ class ProfileEditing(Editing[Person, ProfileForm]):
 
     def save(self) -> Person:
         fields = self.form.fields()
-        return current_access().people.update(self.id, fields, anew=["time_zone"])
+        return current_access().people.update(self.id, fields, rewritten=["time_zone"])
 
     def notice(self, record: Person) -> str:
         return _("Profile saved.")
