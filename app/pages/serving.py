@@ -354,7 +354,7 @@ class StatusPageLayer(Layer):
             away=away,
         )
 
-    # --- route is not kept in memory
+    # --- what is not kept in memory
 
     def _serve_form(
         self,

@@ -37,7 +37,7 @@ from app.web.shown.zoom import Instant
 blueprint = guarded("audit", __name__, role=Role.ADMIN)
 
 NO_STORE = {"Cache-Control": "no-store"}
-BEFORE = N_("This link is not complete. Open the audit log again.")
+BROKEN_LINK = N_("This link is not complete. Open the audit log again.")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
@@ -107,7 +107,7 @@ def export() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     query = form.query()
     access = current_access()
-    access.audit.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), _asked())
+    access.audit.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), _filters())
 
     def lines() -> Iterator[str]:
         for line in access.audit.lines(query):
@@ -117,7 +117,7 @@ def export() -> Response:
     return Response(stream_with_context(lines()), 200, headers, mimetype="application/jsonl")
 
 
-def _asked() -> dict[str, Any]:
+def _filters() -> dict[str, Any]:
     """The filters of an export, for its own line."""
     return {
         name: (None, value)
@@ -127,8 +127,8 @@ def _asked() -> dict[str, Any]:
 
 
 def _export_address() -> str:
-    asked = urlencode([(name, value) for name, value in links.pairs("before") if value])
-    return f"{url_for('.export')}?{asked}" if asked else url_for(".export")
+    query = urlencode([(name, value) for name, value in links.pairs("before") if value])
+    return f"{url_for('.export')}?{query}" if query else url_for(".export")
 
 
 def _cursor(at: datetime, id: int) -> str:
@@ -140,7 +140,7 @@ def _before(text: str | None) -> tuple[datetime, int] | None:
         return None
     ms, dot, id = text.partition(".")
     if not (dot and ms.isascii() and ms.isdigit() and id.isascii() and id.isdigit()):
-        raise Invalid({"before": [_(BEFORE)]})
+        raise Invalid({"before": [_(BROKEN_LINK)]})
     if len(ms) > 14 or len(id) > 18:
-        raise Invalid({"before": [_(BEFORE)]})
+        raise Invalid({"before": [_(BROKEN_LINK)]})
     return _EPOCH + int(ms) * _MS, int(id)

@@ -30,13 +30,13 @@ blueprint = guarded("bulk", __name__, "/monitors")
 
 Answer = str | Response | tuple[str, int]
 
-DONE: Mapping[str, Callable[[int], str]] = {
+DONE_SENTENCES: Mapping[str, Callable[[int], str]] = {
     "pause": lambda num: _n("%(num)s monitor paused.", "%(num)s monitors paused.", num),
     "resume": lambda num: _n("%(num)s monitor resumed.", "%(num)s monitors resumed.", num),
     "tag": lambda num: _n("%(num)s monitor tagged.", "%(num)s monitors tagged.", num),
     "delete": lambda num: _n("%(num)s monitor deleted.", "%(num)s monitors deleted.", num),
 }
-DOING = {
+PROGRESS_TITLES = {
     "pause": N_("Pausing monitors"),
     "resume": N_("Resuming monitors"),
     "interval": N_("Changing the interval"),
@@ -50,8 +50,8 @@ DOING = {
     "rule": N_("Changing the rule of places"),
     "delete": N_("Deleting monitors"),
 }
-# What cannot be undone: the page that asks first.
-ASKED = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
+# For what cannot be undone: the page that asks first.
+QUESTIONS = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
 ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
@@ -65,16 +65,18 @@ def act() -> Answer:
     form = monitors.bulk_form()
     back = safe_next(request.form.get("back"))
     if not form.validate():
-        _keep(form, form.ids.data, everything=form.everything.data, faults=_faults(form))
+        _remember_refused(
+            form, form.ids.data, everything=form.everything.data, faults=_faults(form)
+        )
         return redirect(back)
     if form.action.data == "maintenance":
-        return _planned(form, back)
+        return _plan_maintenance(form, back)
     action, ids = form.action.data, _chosen(form, back)
-    if action in ASKED and "sure" not in request.form:
+    if action in QUESTIONS and "sure" not in request.form:
         named = current_store().monitors.refs(ids=ids[:NAMED])
-        return render_template(ASKED[action], monitors=named, ids=ids, back=back, form=form)
+        return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
-    done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
+    done, left, trouble = progress.work(ids, lambda id: _carry_out(action, id, form, refused))
     done, failed = done + progress.count_in("done"), progress.count_in("failed")
     # A session remembers little: of many such sentences only the first are shown.
     for sentence in list(refused.values())[: max(0, REASONS_SHOWN - failed)]:
@@ -86,14 +88,16 @@ def act() -> Answer:
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
                   ("place", form.place.data or ""), ("rule", form.rule.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
-        return progress.page(_(DOING[action]), done + failed, len(left), fields, trouble, back)
+        return progress.page(
+            _(PROGRESS_TITLES[action]), done + failed, len(left), fields, trouble, back
+        )
     if refused:
-        _keep(form, list(refused))
+        _remember_refused(form, list(refused))
     if failed > REASONS_SHOWN:
         more = failed - REASONS_SHOWN
         flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
     if done:
-        flash(DONE.get(action, _changed_sentence)(done), "success")
+        flash(DONE_SENTENCES.get(action, _changed_sentence)(done), "success")
     elif not failed:
         flash(_("Nothing was changed: none of these monitors exists any more."), "info")
     return redirect(back)
@@ -103,7 +107,7 @@ def _changed_sentence(num: int) -> str:
     return _n("%(num)s monitor changed.", "%(num)s monitors changed.", num)
 
 
-def _planned(form: BulkForm, back: str) -> Answer:
+def _plan_maintenance(form: BulkForm, back: str) -> Answer:
     """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
     query = monitors.list_query(links.query_of(back))
     filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
@@ -114,7 +118,7 @@ def _planned(form: BulkForm, back: str) -> Answer:
     return windows.plan_for(_chosen(form, back))
 
 
-def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
+def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
     """Let the list show once more what was ticked and typed, for those that stay as they are."""
     session[monitors.REFUSED_BULK] = {
         # A session remembers little: the ticks of one page, not a list of any length.
@@ -155,15 +159,16 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
     listed: dict[int, None] = {}
     for number in count(1):
         page = current_store().monitors.list(replace(query, page=number))
-        fresh = [monitor.id for monitor in page.items if monitor.id not in listed]
-        listed |= dict.fromkeys(fresh)
+        new_ids = [monitor.id for monitor in page.items if monitor.id not in listed]
+        listed |= dict.fromkeys(new_ids)
         # Another server's count may be anything; one that only repeats itself has no more.
-        if number >= page.last_number or not fresh:
+        if number >= page.last_number or not new_ids:
             break
     return list(listed)
 
 
-def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
+def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
+    """Whether the monitor was changed. ``refused``: gets the sentence of one that was not."""
     store = current_store()
     try:
         if action == "delete":
@@ -182,7 +187,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
         pairs = _CHANGES[action](monitor, form)
         context = FormContext(bare=servers.is_bare())
         fields = binding.overlay(MonitorUpdateForm, monitor, pairs, context)
-        changed = store.monitors.update(id, fields)
+        stored = store.monitors.update(id, fields)
     except Accepted:  # it does not show the monitor now
         return True
     except NotFound:
@@ -190,15 +195,15 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     except Invalid as fault:
         refused[id] = _not_changed(monitor, sentences(fault))
         return False
-    if not all(is_kept(name, value, changed) for name, value in fields.items()):
+    if not all(is_kept(name, value, stored) for name, value in fields.items()):
         refused[id] = _not_changed(monitor, _(NOT_TAKEN_UP))
         return False
     return True
 
 
-def _not_changed(monitor: Monitor, why: str) -> str:
+def _not_changed(monitor: Monitor, reason: str) -> str:
     sentence = _("%(name)s was not changed.", name=monitor.name)
-    return f"{sentence} {why}"
+    return f"{sentence} {reason}"
 
 
 _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
@@ -210,7 +215,7 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
     ],
     "contact": lambda monitor, form: write(
-        {"alerts": (*monitor.alerts, *_unless_there(monitor, form.contact.data))}
+        {"alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))}
     ),
     "uncontact": lambda monitor, form: write(
         {"alerts": tuple(pair for pair in monitor.alerts if not _names(pair, form.contact.data))}
@@ -230,6 +235,6 @@ def _names(pair: Pair, contact: str) -> bool:
     return pair.key == CONTACT and pair.value.casefold() == contact.casefold()
 
 
-def _unless_there(monitor: Monitor, contact: str) -> list[Pair]:
-    there = any(_names(pair, contact) for pair in monitor.alerts)
-    return [] if there else [Pair(CONTACT, contact)]
+def _unless_named(monitor: Monitor, contact: str) -> list[Pair]:
+    is_named = any(_names(pair, contact) for pair in monitor.alerts)
+    return [] if is_named else [Pair(CONTACT, contact)]

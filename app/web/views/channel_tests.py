@@ -22,19 +22,19 @@ WAIT_SECONDS = 8.0  # a person waits for the page; a later answer stands in the 
 NOTHING = N_("Add a channel first, then send it a test.")
 
 
-def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
+def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     """Send a test alert to the rows of a form whose button was pressed; by index, what came of it.
 
     A row with a fault gets none and shows the fault; those that were not asked for show none.
     """
     name = parse(request.form[BUTTON])
-    only = name.index if name else None
-    asked = {row.index: pair for row, pair in alerts.valid_rows() if only in (None, row.index)}
-    faulty = _forget_others(alerts, only)
-    if not asked:
+    index = name.index if name else None
+    chosen = {row.index: pair for row, pair in alerts.valid_rows() if index in (None, row.index)}
+    faulty = _forget_others(alerts, index)
+    if not chosen:
         alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
-    pairs = list(dict.fromkeys(asked.values()))
+    pairs = list(dict.fromkeys(chosen.values()))
     try:
         ids = current_store().channels.test(pairs, monitor_id=monitor_id)
         answers = dict(
@@ -43,19 +43,19 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     except WakefulError as fault:
         alerts.errors = [str(fault)]
         return {}
-    return {index: answers[pair] for index, pair in asked.items()}
+    return {index: answers[pair] for index, pair in chosen.items()}
 
 
-def _forget_others(alerts: PairList, only: str | None) -> bool:
+def _forget_others(alerts: PairList, index: str | None) -> bool:
     """Whether a row that was asked for has a fault; those of the others are not shown yet."""
-    asked = [row for row in alerts.rows if only in (None, row.index) and not row.is_blank]
+    chosen = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
     for row in alerts.rows:
-        if row not in asked:
+        if row not in chosen:
             row.key_errors, row.value_errors = [], []
-    return any(row.key_errors or row.value_errors for row in asked)
+    return any(row.key_errors or row.value_errors for row in chosen)
 
 
-def stored(monitor_id: int, index: int | None) -> Sequence[int]:
+def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:
     """Send a test alert to all channels of a monitor, or to the one at ``index``, and wait a little
     for the answers; the delivery ids.
     """
@@ -69,7 +69,7 @@ def stored(monitor_id: int, index: int | None) -> Sequence[int]:
     return ids
 
 
-def shown(monitor_id: int | None) -> Sequence[Delivery]:
+def sent_before(monitor_id: int | None) -> Sequence[Delivery]:
     """The tests whose ids stand in the page's address: of this monitor, or those of no monitor."""
     numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
     tests = []

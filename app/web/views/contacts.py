@@ -68,7 +68,7 @@ def show(id: int) -> Response:
         monitors=store.monitors.list(query),
         deliveries=deliveries,
         names=names_of(deliveries.items),
-        tried=channel_tests.shown(None),
+        tried=channel_tests.sent_before(None),
     )
 
 
@@ -102,7 +102,7 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         if self.form.change_rows():
             return self.page(200)
         if channel_tests.BUTTON in request.form:
-            return self.page(200, tried=channel_tests.rows(self.form.channels, None))
+            return self.page(200, tried=channel_tests.send_typed(self.form.channels, None))
         return None
 
     def context(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def delete(id: int) -> Answer:
 shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
-WHAT = {
+CHANNEL_NOUNS = {
     Channel.EMAIL: N_("email address"),
     Channel.WEBHOOK: N_("webhook"),
     Channel.TELEGRAM: N_("Telegram chat"),
@@ -181,18 +181,18 @@ def _offer(monitor: Monitor, channel: SharedChannel) -> None:
         "%(num)s monitors use this %(channel)s.",
         channel.monitors,
         num=f"{channel.monitors:,}",
-        channel=what(channel.key),
+        channel=channel_noun(channel.key),
     )
     link = Markup('<a href="{}">{}</a>').format(address, _("Create a contact from it"))
     flash(Markup("{} {}").format(sentence, link), "info")
 
 
-def what(key: str) -> str:
+def channel_noun(key: str) -> str:
     """``Slack webhook``."""
     if key not in CHANNELS:
         return key
-    if key in WHAT:
-        return _(WHAT[Channel(key)])
+    if key in CHANNEL_NOUNS:
+        return _(CHANNEL_NOUNS[Channel(key)])
     return _("%(service)s webhook", service=_(CHANNELS[Channel(key)].label))
 
 
@@ -214,9 +214,9 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Invalid):
             return super().refuse(fault)
-        gone = fault.errors.pop("mark", ())  # no field of the page: it names the channel
+        mark_errors = fault.errors.pop("mark", ())  # no field of the page: it names the channel
         show_errors(self.form, fault)
-        self.form.trouble = " ".join(gone) or self.form.trouble
+        self.form.trouble = " ".join(mark_errors) or self.form.trouble
         return self.page(422)
 
     def notice(self, record: Contact) -> str:
@@ -231,7 +231,7 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
 
     def page(self, status: int, **more: Any) -> Response:
         channel = self._channel() if status in (200, 422) else None
-        return super().page(status, channel=channel, what=what)
+        return super().page(status, channel=channel, channel_noun=channel_noun)
 
     def _channel(self) -> SharedChannel | None:
         id, mark = self.form.monitor_id.data, self.form.mark.data

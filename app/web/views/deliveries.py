@@ -70,7 +70,7 @@ def index() -> Response:
         channel_choices=[("", _("All channels")), *((key, channel_label(key)) for key in Channel)],
         here=links.here,
         link=links.page_link,
-        **_sayings(),
+        **_template_times(),
     )
 
 
@@ -79,21 +79,21 @@ def show(id: int) -> str:
     servers.refuse_bare()
     delivery = current_store().deliveries.get(id)
     return render_template(
-        "deliveries/show.html", delivery=delivery, names=names_of([delivery]), **_sayings()
+        "deliveries/show.html", delivery=delivery, names=names_of([delivery]), **_template_times()
     )
 
 
 @blueprint.post("/<int:id>/retry")
 def retry(id: int) -> Response:
-    return _done(current_store().deliveries.retry(id), SENT_AGAIN)
+    return _redirect_with(current_store().deliveries.retry(id), SENT_AGAIN)
 
 
 @blueprint.post("/<int:id>/give-up")
 def give_up(id: int) -> Response:
-    return _done(current_store().deliveries.give_up(id), GIVEN_UP)
+    return _redirect_with(current_store().deliveries.give_up(id), GIVEN_UP)
 
 
-def _done(delivery: Delivery, notice: str) -> Response:
+def _redirect_with(delivery: Delivery, notice: str) -> Response:
     flash(_(notice, channel=channel_label(delivery.channel)), "success")
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=delivery.id))
@@ -227,7 +227,7 @@ def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
     return [("", _("All monitors")), *((ref.id, ref.name) for ref in refs)] if refs else []
 
 
-def _sayings() -> dict[str, Any]:
+def _template_times() -> dict[str, Any]:
     return {
         "moment": moment,
         "now": times.now(),

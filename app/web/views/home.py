@@ -42,12 +42,12 @@ DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """Something that happened: ``what`` is ``down`` or ``up``. ``times``: how many incidents this
+    """A monitor went down or up: ``status`` says which. ``times``: how many incidents this
     line stands for, since ``since``, where a monitor flaps.
     """
 
     at: datetime
-    what: str
+    status: str
     incident: Incident
     times: int = 1
     since: datetime | None = None
@@ -61,7 +61,7 @@ def show() -> Response:
         "home/show.html",
         "home/_live.html",
         changes=lately,
-        last=next((change.incident for change in lately if change.what == "up"), None),
+        last=next((change.incident for change in lately if change.status == "up"), None),
         doubtful=_doubtful(answer["counters"]),
         calm=_calm() if _is_calm(answer) else None,
         **answer,
@@ -235,7 +235,7 @@ WINDOWS = 2
 @dataclass(frozen=True, slots=True)
 class Expiry:
     monitor: Monitor
-    what: str
+    kind: str  # ``certificate`` or ``domain``
     at: datetime
 
 
@@ -283,9 +283,9 @@ def _expiries() -> Sequence[Expiry]:
         brief=True,
     )
     expiries = {
-        (what, monitor.domain if what == "domain" else monitor.id): Expiry(monitor, what, at)
+        (kind, monitor.domain if kind == "domain" else monitor.id): Expiry(monitor, kind, at)
         for monitor in current_store().monitors.list(query).items
-        for what, at in (
+        for kind, at in (
             ("certificate", monitor.ssl_expires_at),
             ("domain", monitor.domain_expires_at),
         )

@@ -145,7 +145,7 @@ def show(id: int) -> Response:
         "monitors/_shown.html",
         monitor=monitor,
         here=links.here,
-        tried=channel_tests.shown(id),
+        tried=channel_tests.sent_before(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
         windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
@@ -256,7 +256,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     def _send_tests(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""
         alerts = self.form.alerts
-        tried = channel_tests.rows(alerts, None if self.clone else self.id)
+        tried = channel_tests.send_typed(alerts, None if self.clone else self.id)
         faulty = alerts.errors or any(row.key_errors or row.value_errors for row in alerts.rows)
         return self.page(422 if faulty else 200, tried=tried)
 
@@ -430,7 +430,9 @@ def check(id: int) -> Response:
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
     text = request.form.get("position", "")
-    ids = channel_tests.stored(id, int(text[:6]) if text.isascii() and text.isdigit() else None)
+    ids = channel_tests.send_stored(
+        id, int(text[:6]) if text.isascii() and text.isdigit() else None
+    )
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))

@@ -71,13 +71,13 @@ def app() -> Answer:
         except Invalid as fault:
             show_faults(form, fault)
         else:
-            return _changed(person, codes, what=APP_ADDED)
+            return _go_on_after(person, codes, notice=APP_ADDED)
     uri = app_uri(secret, current_user.person.email)
     page = render_template(
         "two_factor/app.html",
         form=form,
         has=access.factors.of(_id()),
-        secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+        secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         picture=_qr_code(uri, _("QR code for your authenticator app")),
     )
     return page, 422 if form.is_submitted() else 200
@@ -114,7 +114,7 @@ def new_passkey() -> Answer:
         return redirect(url_for(".show"))
     if form.validate_on_submit():
         try:
-            return _changed(*_add_passkey(form, site), what=PASSKEY_ADDED)
+            return _go_on_after(*_add_passkey(form, site), notice=PASSKEY_ADDED)
         except Invalid as fault:
             show_faults(form, fault)
         except Conflict as fault:
@@ -181,7 +181,7 @@ def codes() -> Answer:
     )
 
 
-def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
+def _confirmed(template: str, act: Any, notice: str, **context: Any) -> Answer:
     """A page that asks for the password, and what it does then."""
     form = ConfirmedForm()
     if form.validate_on_submit():
@@ -193,21 +193,21 @@ def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
             form.trouble = str(fault)
         else:
             person, codes = outcome if isinstance(outcome, tuple) else (outcome, [])
-            return _changed(person, codes, what=done)
-    has = shown.pop("has", None) or current_access().factors.of(_id())
-    page = render_template(template, form=form, has=has, **shown)
+            return _go_on_after(person, codes, notice=notice)
+    has = context.pop("has", None) or current_access().factors.of(_id())
+    page = render_template(template, form=form, has=has, **context)
     return page, 422 if form.is_submitted() else 200
 
 
-def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
+def _go_on_after(person: Person, codes: list[str], *, notice: str) -> Answer:
     """Go on in a new session: every other one has ended."""
     session.begin(person, password_at=current_access().clock())
-    current_mail().notify_of_second_factor(person.email, what)
+    current_mail().notify_of_second_factor(person.email, notice)
     if not codes:
         elsewhere = _("You are logged out everywhere else.")
-        flash(f"{_(what)} {elsewhere}", "success")
+        flash(f"{_(notice)} {elsewhere}", "success")
         return redirect(url_for(".show"))
-    return shown_once("two_factor/codes_made.html", url_for(".show"), what=_(what), codes=codes)
+    return shown_once("two_factor/codes_made.html", url_for(".show"), notice=_(notice), codes=codes)
 
 
 def _id() -> int:
@@ -220,8 +220,8 @@ BORDER = 4  # modules: readers need it
 
 def _qr_code(text: str, title: str) -> Markup:
     """Dark on light in both themes: many apps do not read it the other way round."""
-    made = segno.make(text, error="m", micro=False)
-    drawn = made.svg_inline(
+    code = segno.make(text, error="m", micro=False)
+    drawn = code.svg_inline(
         scale=5, border=BORDER, dark="#000", light="#fff", svgclass="qr", lineclass=None,
         omitsize=True, title=title,
     )  # fmt: skip
