@@ -1,9 +1,9 @@
 """Alerts: messages to people, the channels that send them, and the outbox that loses none.
 
 outbox     writes a row for each message, in the transaction of the change that caused it
-lanes      the states of a row in a table, and what becomes of it: pure
-claims     carries that out in the database: leases a row, stores the outcome
-worker     sends the claimed rows outside of transactions
+lanes      the table of a row's states, and the decisions on them: pure
+claims     carries the decisions out in the database: leases a row, stores the outcome
+worker     sends the claimed rows outside of transactions; names the steps from row to service
 digests    puts rows on hold in quiet hours and sends one message for them afterwards
 messages/  the content of a message
 channels/  a sender for each channel

@@ -21,10 +21,9 @@ class Acceptance(StrEnum):
 class Answer:
     """The outcome of one attempt. ``text`` is for the delivery log and has no secrets.
 
-    ``retry_after`` in seconds, where the service named a pause. ``gone``: there is nobody at this
-    address, and there will not be, which ends a subscription. ``moved_to``: the service says that
-    the channel has this value from now on. ``bug``: Wakeful failed, which says nothing of the
-    service.
+    ``retry_after`` in seconds, if the service named a pause. ``gone``: the address no longer
+    exists, which ends a subscription. ``moved_to``: the new value of the channel, by the service.
+    ``bug``: Wakeful failed, not the service.
     """
 
     verdict: Acceptance

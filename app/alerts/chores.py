@@ -1,6 +1,7 @@
-"""What the worker puts in order every few seconds, and a restore once: messages that are too old,
-those that a clock set back delays, the digests of quiet hours, the messages of subscribers who are
-gone. Every function runs inside a transaction.
+"""What the worker does every few seconds beside sending: give up messages that are too old, send
+those that a clock set back delays, write the digests of quiet hours, and drop the messages of
+deleted subscribers. ``hold_after_restore`` is for a restore. Every function runs inside a
+transaction.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
         session.execute(updating(DeliveryRow).where(*rows, moment > now).values({moment: now}))
 
 
-# What it is, whether there is something to do, and doing it in a write transaction.
+# The name of a chore, what there is to do, and the function that does it in a write transaction.
 CHORES: tuple[
     tuple[
         str,
@@ -147,12 +148,12 @@ CHORES: tuple[
     ("make messages due that the clock delays", delayed_by_clock, make_due),
     (
         "write the digests of quiet hours",
-        digests.waiting,
+        digests.due,
         lambda session, _due, now: digests.release(session, now),
     ),
     (
         "drop the messages of subscribers who are gone",
         lambda session, _now: subscribers.orphans(session),
-        lambda session, ids, _now: subscribers.drop(session, ids),
+        lambda session, ids, _now: subscribers.delete_messages(session, ids),
     ),
 )

@@ -1,5 +1,5 @@
-"""The rows of a lane in the database: read them, carry out what ``lanes.decide`` says, lease the
-one to send, and store what came of it. Every function runs inside a transaction.
+"""The rows of a lane in the database: read them, carry out the decision of ``lanes.decide``, lease
+the row to send, and store the outcome. Every function runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 
-# Built once: the worker asks for them in each turn, and to build them takes longer than to ask an
-# empty outbox.
+# Built once: the worker runs them in each turn, and building them takes longer than running them on
+# an empty outbox.
 _DUE = (
     select(DeliveryRow.lane)
     .where(
@@ -111,7 +111,7 @@ def next_due(session: AnySession, now: datetime) -> datetime | None:
 def due_subscribers(
     session: AnySession, now: datetime, skip: Collection[str], *, webhooks: bool
 ) -> list[str]:
-    """Claim messages to subscribers, by webhook or by mail, as many as may be of use."""
+    """Lanes of subscribers with a due row, by webhook or by mail, the longest waiting first."""
     query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
     due = session.scalars(query, {"now": now, "skip": list(skip)[:MOST_SKIPPED]})
     return [lane for lane in due if lane not in skip]
@@ -127,7 +127,7 @@ def lock(session: AnySession) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LaneTurn:
-    """What a lane claimed. ``waits``: a row of the lane is due, but may not be sent yet."""
+    """The claim of a lane's turn. ``waits``: a row of the lane is due, but may not be sent yet."""
 
     claim: ClaimedDelivery | None = None
     waits: bool = False
@@ -211,7 +211,7 @@ def _lease(
     )
     if getattr(done, "rowcount", 0) != 1:
         return None
-    row = session.execute(_anew([id])).scalar_one()
+    row = session.execute(_rows_as_stored([id])).scalar_one()
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
     return record_of(ClaimedDelivery, row, token=token, attempts=tuple(row.attempts or ()))
@@ -252,7 +252,7 @@ def _pending(
             next_attempt_at=row.next_attempt_at or row.created_at,
             attempts=len(row.attempts or ()),
             leased=row.lease_until is not None and row.lease_until > now,
-            over=row.ended_at is not None,
+            incident_ended=row.ended_at is not None,
             settled=row.ended_at is not None or row.acknowledged_at is not None,
         )
         for row in session.execute(query, {"lane": lane, "most": limit})
@@ -262,7 +262,7 @@ def _pending(
 def _history(
     session: AnySession, lane: str, rows: Sequence[Waiting], before: History | None = None
 ) -> History:
-    """``before``: that of some of these rows, as it was read in this transaction."""
+    """The history of these rows. ``before``: that of some of them, read in this transaction."""
     incidents = {
         row.incident_id
         for row in rows
@@ -290,10 +290,10 @@ def _openings(
     session: AnySession, lane: str, incidents: Collection[int]
 ) -> dict[int, OpeningDelivery]:
     """The state of each incident's opening; if a grouped message covers it, the group's state."""
-    of_incidents = DeliveryRow.lane == lane, DeliveryRow.incident_id.in_(list(incidents))
+    in_lane = DeliveryRow.lane == lane, DeliveryRow.incident_id.in_(list(incidents))
     reminded = session.scalars(
         select(DeliveryRow.incident_id).where(
-            *of_incidents,
+            *in_lane,
             DeliveryRow.event == Event.INCIDENT_REMINDER,
             DeliveryRow.status == DeliveryStatus.DELIVERED,
         )
@@ -306,7 +306,7 @@ def _openings(
             DeliveryRow.reason,
             DeliveryRow.covered_by,
         )
-        .where(*of_incidents, DeliveryRow.event == Event.INCIDENT_OPENED)
+        .where(*in_lane, DeliveryRow.event == Event.INCIDENT_OPENED)
         .order_by(DeliveryRow.id)
     ).all()
     newest = {row.incident_id or 0: row for row in rows}
@@ -326,12 +326,12 @@ def _openings(
     return openings
 
 
-def _anew(ids: Collection[int]) -> Any:
+def _rows_as_stored(ids: Collection[int]) -> Any:
     """Rows as they are stored now, whatever the session has loaded."""
     return as_stored(DeliveryRow).where(DeliveryRow.id.in_(ids))
 
 
-# --- What came of it ------------------------------------------------------------------------------
+# --- Outcomes -------------------------------------------------------------------------------------
 
 
 def store(
@@ -360,7 +360,7 @@ def store(
 
 
 def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
-    """The channel works again: make its rows that wait for a retry due now."""
+    """Make the rows of a lane that wait for a retry due now: its channel works again."""
     soon = now + timedelta(seconds=2)
     session.execute(
         updating(DeliveryRow)
@@ -384,13 +384,13 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
 
 
 def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
-    """Give up those of these rows that cannot be read, or lack what a message needs; their ids. A
-    message whose incident can still be read is composed again instead.
+    """Give up those of these rows that cannot be read, or lack what a message needs; returns their
+    ids. A message whose incident can still be read is composed again instead.
 
     The delivery log shows the reason for each. All other rows are sent as usual.
     """
     faults = {}
-    for row in session.scalars(_anew(ids)) if ids else ():
+    for row in session.scalars(_rows_as_stored(ids)) if ids else ():
         reason = _fault(row)
         if reason is not None and not recompose(session, row):
             faults[row.id] = reason
@@ -402,7 +402,7 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
 
 
 def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
-    """Give up the rows that the decision sends and whose content cannot be read; their ids."""
+    """Give up the rows of a decision to send whose content cannot be read; returns their ids."""
     if isinstance(decision, Send):
         return give_up_unreadable(session, [decision.row.id])
     if isinstance(decision, Combine):
@@ -428,7 +428,7 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 
 
 def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
-    """Give up the pending rows of a lane with which no decision can be made; their ids.
+    """Give up the pending rows of a lane with which no decision can be made; returns their ids.
 
     Catches every fault in a row that no other check finds, so that its lane can continue.
     """
@@ -450,9 +450,9 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
 
 
 def _decide_alone(session: AnySession, lane: str, id: int, now: datetime) -> None:
-    """Read everything that a turn reads of one row, to find out whether that raises."""
+    """Read all that a turn reads of one row, and decide: raises what a turn would raise."""
     rows = _pending(session, lane, now, 1, only=id)
     lanes.decide(rows, _history(session, lane, rows), Lane(), now)
-    row = session.scalars(_anew([id])).one()
+    row = session.scalars(_rows_as_stored([id])).one()
     if not isinstance(row.facts, Unreadable):
         lanes.began(row.facts, row.created_at)

@@ -30,7 +30,7 @@ from app.db.types import readable
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
 
-Holder = tuple[int, str | None]  # a monitor's id and the sources of its rows
+MonitorSources = tuple[int, str | None]  # a monitor's id, and the sources of some of its rows
 Incidents = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
 _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
@@ -66,8 +66,8 @@ _MAY_BE_QUIET = (
 
 def hold(session: AnySession, now: datetime) -> None:
     """Hold the due rows of monitors whose quiet hours have begun since the row was written."""
-    due = session.execute(_MAY_BE_QUIET, {"now": now}).all()
-    for row, until in _until(session, due, now):
+    rows = session.execute(_MAY_BE_QUIET, {"now": now}).all()
+    for row, until in _with_ends(session, rows, now):
         if until is None:
             continue
         session.execute(
@@ -77,19 +77,21 @@ def hold(session: AnySession, now: datetime) -> None:
         )
 
 
-def waiting(session: AnySession, now: datetime) -> set[Holder]:
-    """Monitors with sources of theirs that have rows on hold and whose quiet hours are over."""
+def due(session: AnySession, now: datetime) -> set[MonitorSources]:
+    """The monitors and sources with rows on hold whose quiet hours are over."""
     return {
         (row.monitor_id or 0, row.sources)
-        for row, until in _until(session, session.execute(_WAITING).all(), now)
+        for row, until in _with_ends(session, session.execute(_WAITING).all(), now)
         if until is None
     }
 
 
-def _until(
+def _with_ends(
     session: AnySession, rows: Sequence[Any], now: datetime
 ) -> Iterator[tuple[Any, datetime | None]]:
-    """Each of these rows of ``sources`` and ``_HOURS``, with the end of its quiet hours."""
+    """Each row with the end of its quiet hours, None outside of them. The rows have ``sources`` and
+    ``_HOURS``.
+    """
     contacts = contact_hours(session, {row.sources for row in rows})
     for row in rows:
         sources = [contacts.get(id) for id in source_ids(row.sources)]
@@ -101,10 +103,10 @@ def release(session: AnySession, now: datetime) -> int:
     Returns the number of digests.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
-    over = waiting(session, now)
-    on_hold = select(*_ON_HOLD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
+    ended = due(session, now)
+    on_hold = select(*_ON_HOLD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in ended}))
     for row in session.execute(on_hold.order_by(DeliveryRow.id)):
-        if (row.monitor_id, row.sources) in over:
+        if (row.monitor_id, row.sources) in ended:
             lanes[row.lane].append(row)
     if not lanes:
         return 0
@@ -123,24 +125,24 @@ def release(session: AnySession, now: datetime) -> int:
 
 
 def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
-    """Take out what is left of incidents whose outage was sent before and whose recovery is sent
-    outside of the digest, such as an acknowledgement that only a quiet contact wants.
+    """Leave out rows of ended incidents whose outage and recovery are not in the digest, such as an
+    acknowledgement that only a contact in quiet hours wants.
     """
     notified = notified_lanes(session, list(incidents))
     for lane, rows in list(lanes.items()):
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
-        over = {
+        ended = {
             id
             for id in notified.get(lane, frozenset()) - with_recovery
             if incidents[id][0].ended_at is not None
         }
-        settled = [row.id for row in rows if row.incident_id in over]
+        settled = [row.id for row in rows if row.incident_id in ended]
         session.execute(
             updating(DeliveryRow)
             .where(DeliveryRow.id.in_(settled))
             .values(reason=Reason.SETTLED, next_attempt_at=None)
         )
-        lanes[lane] = [row for row in rows if row.incident_id not in over]
+        lanes[lane] = [row for row in rows if row.incident_id not in ended]
         if not lanes[lane]:
             del lanes[lane]
 
@@ -165,18 +167,18 @@ def _recoveries(
 def _write_digest(
     session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
 ) -> bool:
-    """Write the digest of one channel value; False if no row is left for it. It reads the first
-    row, for the value, and the rows of the notices. Rows that cannot be read are given up.
+    """Write the digest of one channel value; returns False if no row is left for it. It reads the
+    first row, for the value, and the rows of the notices. Rows that cannot be read are given up.
     """
     ids = [row.id for row in rows]
     noticed = [row.id for row in rows if row.event in _NOTICES]
-    wanted = [ids[0], *noticed[:FIRST_NAMED]]
-    if unreadable := give_up_unreadable(session, wanted):
+    needed = [ids[0], *noticed[:FIRST_NAMED]]
+    if unreadable := give_up_unreadable(session, needed):
         left = [row for row in rows if row.id not in unreadable]
         return bool(left) and _write_digest(session, left, incidents, now)
     loaded = {
         row.id: row
-        for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
+        for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(needed)))
     }
     facts = _facts(rows, incidents, now) | {
         "notices": [loaded[id].facts for id in noticed[:FIRST_NAMED]],

@@ -1,7 +1,8 @@
-"""What becomes of a delivery. Pure: takes rows, answers and times.
+"""The states of a delivery, and the decisions on it. Pure: takes rows, answers and times.
 
-A lane is the deliveries of one channel value, in the order of their ids. Ours, because a queue
-retries messages one by one: none holds a recovery for its outage, or makes one message of twenty.
+A lane is the deliveries of one channel value, in the order of their ids. No library has it: a queue
+retries each message by itself, and neither holds a recovery back for its outage nor makes one
+message of twenty.
 
  status     reason                 next_attempt_at  what happens
  pending    none                   then             is due then; leased while a worker sends it
@@ -10,8 +11,8 @@ retries messages one by one: none holds a recovery for its outage, or makes one 
  held       quiet hours            their end        is on hold: a digest will cover it
  held       quiet hours, burst     none             is covered by a message for several (covered_by)
  held       restored               none             waits for a person: it is from a restored backup
- held       flapping, settled,     none             is not sent: it ended meanwhile, a person has
-            outage not delivered                    answered, its outage was given up
+ held       flapping, settled,     none             is not sent: its incident has ended or is
+            outage not delivered                    acknowledged, or its outage was given up
  delivered  none                   none             was taken by the service
  failed     the answer, or why     none             is not sent any more; a person may retry it
 
@@ -23,7 +24,7 @@ retries messages one by one: none holds a recovery for its outage, or makes one 
  pending    held       it is superseded, or has become part of a burst               decide
  pending    delivered  the service took it                                           outcome_of
  pending    pending    the service may take it later: a growing pause, Retry-After   outcome_of
- pending    failed     it is refused for good, a bug hinders it twice, 24 h are over outcome_of
+ pending    failed     it is refused for good, a bug stops it twice, 24 h are over   outcome_of
  pending    failed     it cannot be read or composed, or its answer not stored       claims, worker
  pending, held  failed  nobody sent it in 24 h, or a person gives it up              chores, by_hand
  any but delivered  pending  a person retries it                                     by_hand
@@ -58,18 +59,18 @@ BURST_WAIT = timedelta(seconds=0.5)
 BURST_EXTRA_WAIT = timedelta(seconds=1.5)
 BURST_MONITORS = 20
 BURST_WINDOW = timedelta(seconds=60)
-BURST_LOOMS = 3  # monitors at once that may become a burst: wait the full 2 s for others
+BURST_MAY_COME = 3  # monitors at once that may become a burst: wait the full 2 s for others
 FLAPPING_WINDOW = timedelta(minutes=10)
-FLAPPING_OPENINGS = 4  # "more than 3"
-PROBE_EVERY = timedelta(seconds=60)
+FLAPPING_OPENINGS = 4  # decision 5: "more than 3"
+PROBE_EVERY = timedelta(seconds=60)  # how often a failing lane tries its next message
 SKIP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
 # Seconds before each retry; the last one repeats. With the jitter, the first retry comes within 5 s
 # and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decision 5).
 PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
 JITTER = 0.2
-SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be retried without any pause
+SHORTEST_RETRY_AFTER = 1.0  # a service that asks for 0 s must not be retried without any pause
 GIVE_UP_AFTER = timedelta(hours=24)
-MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
+MOST_CONFIRMATIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
 
 GROUPED = {
     Event.INCIDENT_OPENED: Event.INCIDENTS_OPENED,
@@ -79,7 +80,7 @@ GROUPED = {
 
 class Reason(StrEnum):
     """Why a row waits, is on hold or is not sent any more. The values are stored, and compared with
-    what older versions stored: they never change. The dashboard words them (web/views/deliveries).
+    those that older versions stored: they never change. web/views/deliveries has their sentences.
     """
 
     BURST = N_("burst")
@@ -88,7 +89,7 @@ class Reason(StrEnum):
     QUIET_HOURS = QUIET_HOURS
     RESTORED = RESTORED
     SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
-    BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
+    BY_HAND = N_("retried by hand")  # pending again: neither deferred nor put on hold
     GIVEN_UP = N_("given up by hand")
     EXPIRED = N_("Not sent: it could not be sent within 24 hours.")  # without an attempt
 
@@ -98,8 +99,8 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pending row without its content. ``attempts`` counts the failed ones. ``over``: the
-    incident has ended. ``settled``: the incident has ended or is acknowledged.
+    """A pending row without its content. ``attempts`` counts the failed ones. ``settled``: the
+    incident has ended or is acknowledged.
     """
 
     id: int
@@ -111,7 +112,7 @@ class Waiting:
     attempts: int = 0
     leased: bool = False
     reason: str | None = None
-    over: bool = False
+    incident_ended: bool = False
     settled: bool = False
 
 
@@ -124,7 +125,8 @@ class OpeningDelivery:
     reason: str | None = None
 
     @property
-    def flapped(self) -> bool:
+    def is_deferred(self) -> bool:
+        """Whether it waits because its monitor flaps."""
         waits = self.status in (DeliveryStatus.PENDING, DeliveryStatus.HELD)
         return waits and self.reason == Reason.FLAPPING
 
@@ -136,8 +138,8 @@ Changes = Mapping[str, Sequence[tuple[datetime, int]]]
 class History:
     """The lane's other rows, as far as a decision needs them.
 
-    ``openings``: by incident. ``changes``: for each of the two events that are grouped, the times
-    and monitors of rows of any status from ``since`` on, oldest first.
+    ``openings``: by incident. ``changes``: for each event that may be grouped, the times and
+    monitors of its rows of any status from ``since`` on, oldest first.
     """
 
     openings: Mapping[int, OpeningDelivery]
@@ -160,7 +162,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The result of the lane's last attempt, and its time.
+    """Whether the lane's last attempt succeeded, and its time.
 
     ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
     whole lane.
@@ -193,6 +195,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
+    """Send these rows as one message of ``event``."""
+
     event: Event
     rows: tuple[Waiting, ...]
 
@@ -222,13 +226,13 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
     if any(row.leased for row in rows):
         return None
     if lane.closed(now):
-        return _by_hand(rows, history, now)
+        return _requested(rows, history, now)
     blocked: set[int | None] = set()
     for row in rows:
         # A test has no order to keep, and a person waits for its answer.
         if row.monitor_id is not None and row.monitor_id in blocked and row.event != Event.TEST:
             continue
-        if row.reason == Reason.FLAPPING and row.over:
+        if row.reason == Reason.FLAPPING and row.incident_ended:
             return Hold((row.id,), Reason.FLAPPING)
         if row.event == Event.INCIDENT_REMINDER and row.settled and row.reason != Reason.BY_HAND:
             return Hold((row.id,), Reason.SETTLED)
@@ -237,7 +241,7 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
             # A failing message blocks the later ones, so that the order is kept, but only until
             # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
             if row.attempts and not lane.probes(now):
-                return _by_hand(rows, history, now)
+                return _requested(rows, history, now)
             continue
         decision = _due(row, rows, history, now)
         if decision is not None:
@@ -246,13 +250,15 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
     return None
 
 
-def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+def _requested(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
     """Somebody pressed "Retry now" or "Send test alert" and waits for the result: send it even if
     the lane is failing or paused.
     """
     for row in rows:
-        pressed = row.reason == Reason.BY_HAND or (row.event == Event.TEST and not row.attempts)
-        if pressed and row.next_attempt_at <= now:
+        is_requested = row.reason == Reason.BY_HAND or (
+            row.event == Event.TEST and not row.attempts
+        )
+        if is_requested and row.next_attempt_at <= now:
             return _due(row, rows, history, now)
     return None
 
@@ -269,8 +275,8 @@ def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: dateti
     flapping = None
     if row.reason != Reason.FLAPPING and not row.attempts:
         times = [at for at, monitor in history.changes[row.event] if monitor == row.monitor_id]
-        flapping, again = flaps(times, row.created_at)
-        if again:
+        flapping, is_reported = flapping_at(times, row.created_at)
+        if is_reported:
             return Defer(row, row.created_at + FLAPPING_WINDOW, Reason.FLAPPING)
     return _single_or_group(row, rows, history, now, flapping)
 
@@ -281,7 +287,7 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
         # Even by hand, a recovery must not overtake an outage that is still being sent.
         return Send(row) if follows else None
     opening = history.openings.get(row.incident_id or 0)
-    if opening is not None and opening.flapped:
+    if opening is not None and opening.is_deferred:
         ids = (opening.id, row.id) if opening.status == DeliveryStatus.PENDING else (row.id,)
         return Hold(ids, Reason.FLAPPING)
     if follows is True:
@@ -310,7 +316,7 @@ def _single_or_group(
     until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT
     close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
     waits = row.created_at <= now < until
-    if span is None and len(close) >= BURST_LOOMS and waits and not row.attempts:
+    if span is None and len(close) >= BURST_MAY_COME and waits and not row.attempts:
         return Defer(row, until, None)
     return Send(row, flapping)
 
@@ -346,7 +352,7 @@ def burst(
     return None if first is None else (first, last)
 
 
-def flaps(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
+def flapping_at(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
     """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes, None
     if that is not flapping, and whether an earlier message has reported the flapping already.
     """
@@ -354,21 +360,21 @@ def flaps(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
     def count(moment: datetime) -> int:
         return sum(1 for time in times if moment - FLAPPING_WINDOW < time <= moment)
 
-    here = count(at)
-    if here < FLAPPING_OPENINGS:
+    openings = count(at)
+    if openings < FLAPPING_OPENINGS:
         return None, False
     earlier = [time for time in times if time < at]
-    return here, bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
+    return openings, bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
 
 
 class Lanes:
-    """The lanes of one kind: what a worker remembers of their last attempts, in memory only. After
-    a restart every lane counts as working, which does no harm.
+    """Lanes that share threads: what a worker remembers of their last attempts, in memory only.
+    After a restart every lane counts as working, which does no harm.
 
-    ``busy``: those of which a message is being sent, ``most`` at a time. At most half of them are
-    lanes whose last attempt failed, so that hanging services leave some free. ``stuck``: those that
-    no turn can decide about, though each of their rows can be read. While there are any, the worker
-    writes no heartbeat.
+    ``busy``: lanes with a message that is being sent, ``most`` at a time. At most half of them are
+    lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``: lanes
+    that no turn can decide about, though each of their rows can be read. While there are any, the
+    worker writes no heartbeat.
     """
 
     def __init__(self, most: int) -> None:
@@ -376,13 +382,13 @@ class Lanes:
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
         self._states: dict[str, Lane] = {}
-        self._skipped: dict[str, datetime] = {}  # until then
+        self._skipped: dict[str, datetime] = {}  # until when, by lane
 
     def state(self, name: str) -> Lane:
         return self._states.get(name, Lane())
 
     def skip(self, name: str, now: datetime) -> None:
-        """One of its rows has to wait: the lane is read again after ``SKIP``."""
+        """Read the lane again after ``SKIP``: one of its rows has to wait."""
         self._skipped[name] = now + SKIP
 
     def skipped(self, now: datetime) -> Collection[str]:
@@ -424,7 +430,7 @@ class Lanes:
         self._skipped.pop(name, None)
 
 
-# --- What an answer makes of a delivery -----------------------------------------------------------
+# --- The outcome of an attempt --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,8 +486,12 @@ def outcome_of(
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
     tries = claim.tries + 1
     # A person waits for the answer to a test, and looks at it: it is tried once (decision 5).
-    ends = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
-    if ends or _is_bug_again(claim, answer) or (claim.asks_webhook and tries >= MOST_QUESTIONS):
+    is_final = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
+    if (
+        is_final
+        or _is_bug_again(claim, answer)
+        or (claim.asks_webhook and tries >= MOST_CONFIRMATIONS)
+    ):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
     end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
     if now >= end:
@@ -491,8 +501,8 @@ def outcome_of(
 
 
 def _is_bug_again(claim: ClaimedDelivery, answer: Answer) -> bool:
-    """Whether a bug of ours keeps it from being sent for the second time: it would do so for a
-    day, and nobody would see it.
+    """Whether a bug of Wakeful stops the message for the second time: retried for a day, it would
+    stay unnoticed.
     """
     earlier = claim.attempts[len(claim.attempts) - claim.tries :]
     return answer.bug and any(attempt.get("bug") for attempt in earlier)
@@ -519,4 +529,4 @@ def retry_pause(tries: int, asked: float | None, rng: random.Random) -> float:
     base = PAUSES[min(tries, len(PAUSES)) - 1] * rng.uniform(1 - JITTER, 1 + JITTER)
     if asked is None:
         return base
-    return max(asked, SHORTEST_ASKED if tries <= len(PAUSES) else base)
+    return max(asked, SHORTEST_RETRY_AFTER if tries <= len(PAUSES) else base)

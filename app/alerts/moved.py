@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def store(channel: str, value: str, to: str, now: datetime) -> None:
-    """In a transaction of its own, in the order in which all others lock: monitors, contacts,
-    deliveries. If it fails, the service says the same to the next message.
+    """Store the new value wherever the old one is. In a transaction of its own, which locks in the
+    order of all others: monitors, contacts, deliveries. If it fails, the next message has the same
+    answer.
     """
     old, new = [channel, value], [channel, to]
     with actors.acting_as(actors.WAKEFUL), writing() as session:

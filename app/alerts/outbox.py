@@ -56,7 +56,7 @@ MONITOR_COLUMNS = (
     MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone,
 )  # fmt: skip
 
-# They go to those who were alerted to the incident.
+# These events go to those who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
 # The columns of a row that is not going to be sent: delivered, failed, or covered by another.
@@ -84,8 +84,8 @@ class Alert:
     extra: Mapping[str, Any] | None = None
 
     @property
-    def follows(self) -> int | None:
-        """The incident of which this goes to those who were alerted to it."""
+    def follow_up_of(self) -> int | None:
+        """The id of the incident, if this goes to those who were alerted to it."""
         return self.incident.id if self.incident and self.event in FOLLOW_UPS else None
 
 
@@ -109,9 +109,9 @@ def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> 
     A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
     """
     rows = _rows_of(session, alerts, now)
-    if columns := [row for of_alert in rows for row in of_alert]:
+    if columns := [row for alert_rows in rows for row in alert_rows]:
         session.execute(insert(_DELIVERIES), columns)
-    return [len(of_alert) for of_alert in rows]
+    return [len(alert_rows) for alert_rows in rows]
 
 
 def enqueue_again(
@@ -137,11 +137,11 @@ def enqueue_for(
     return _store(session, _messages(session, [(alert, targets, NOBODY)], now)[0])
 
 
-def send_report(
+def enqueue_report(
     session: AnySession, contact: ContactRow, facts: Mapping[str, Any], now: datetime
 ) -> int:
-    """Put a monthly report into the outbox for the email addresses of a contact, in the caller's
-    transaction; how many there are.
+    """Write a monthly report for the email addresses of a contact, in the caller's transaction;
+    returns how many there are.
     """
     addresses = [target for target in channels_of(contact) if target[0] == Channel.EMAIL]
     targets = dict.fromkeys(addresses, (Source(contact.id),))
@@ -151,9 +151,9 @@ def send_report(
 def notify_of_place(
     session: AnySession, event: Event, facts: Mapping[str, Any], now: datetime
 ) -> int:
-    """Notify the default contacts of a place, in the caller's transaction; how many messages that
-    is. In the quiet hours of a contact they wait for the end of these, each as it is: no digest is
-    of anything but monitors.
+    """Notify the default contacts of a place, in the caller's transaction; returns how many
+    messages that is. In the quiet hours of a contact, each waits for their end: digests are about
+    monitors only.
     """
     targets = targets_of_defaults(session)
     rows = enqueue_for(session, Alert(event, None, extra=facts), targets, now)
@@ -164,7 +164,7 @@ def notify_of_place(
     return len(rows)
 
 
-# --- Who gets it ----------------------------------------------------------------------------------
+# --- The recipients -------------------------------------------------------------------------------
 
 
 def _rows_of(
@@ -172,23 +172,23 @@ def _rows_of(
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert."""
     contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
-    follows = [id for alert in alerts if (id := alert.follows) is not None]
+    follows = [id for alert in alerts if (id := alert.follow_up_of) is not None]
     notified = recipients_of(session, follows)
     hours = contact_hours(
-        session, {text for of_one in notified.values() for text in of_one.sources.values()}
+        session, {text for recipients in notified.values() for text in recipients.sources.values()}
     )
     parts = []
     for alert in alerts:
         present = targets_among(alert.monitor, contacts.get(alert.monitor.id, ()))
-        before = notified.get(alert.follows or 0, NOBODY)
-        if alert.follows is not None:
+        before = notified.get(alert.follow_up_of or 0, NOBODY)
+        if alert.follow_up_of is not None:
             targets = _targets_of_follow_up(alert.event, present, before, hours)
         else:
             if isinstance(alert.monitor.alerts, Unreadable):
                 why = alert.monitor.alerts.why
                 sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
                 log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
-            targets = _wanted(present, alert.event)
+            targets = _wanting(present, alert.event)
         parts.append((alert, targets, before))
     return _messages(session, parts, now)
 
@@ -201,7 +201,7 @@ def _targets_of_follow_up(
     """
     still = {target: present[target] for target in present if lane(*target) in before.targets}
     if event != Event.INCIDENT_RESOLVED:
-        return _wanted(still, event)
+        return _wanting(still, event)
     targets: dict[Target, Sequence[Source]] = {
         target: (Source(),) for target in before.targets.values() if target is not None
     }
@@ -215,7 +215,7 @@ def _targets_of_follow_up(
     return targets
 
 
-def _wanted(targets: Targets, event: Event) -> Targets:
+def _wanting(targets: Targets, event: Event) -> Targets:
     """The channel values that a source wants this event for, with those sources."""
     wanting = {
         target: [source for source in sources if source.wants(event)]
@@ -250,7 +250,7 @@ def _messages(
             "reason": None,
         }
         hours = None if monitor is None else hours_of(monitor)
-        of_alert = []
+        alert_rows = []
         for (channel, value), sources in targets.items():
             row = _columns(event, channel, value, facts, now) | common
             until = quiet_until(hours, [source.quiet for source in sources], now)
@@ -260,8 +260,8 @@ def _messages(
             if until is not None and event not in NEVER_QUIET:
                 row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
                 row["next_attempt_at"] = until
-            of_alert.append(row)
-        rows.append(of_alert)
+            alert_rows.append(row)
+        rows.append(alert_rows)
     if any(rows):
         wakeups.note(session, heartbeats.WORKER)
     return rows

@@ -1,7 +1,7 @@
-"""What a delivery says, stored with it: a retry an hour later must not report another state.
+"""The facts of a delivery, stored with it: a retry an hour later must not report another state.
 
-While the incident is open and nobody has acknowledged it, that is also what may be behind it: what
-is different from the last good check, what was deployed shortly before, and which places see it.
+While the incident is open and nobody has acknowledged it, they include possible reasons: what is
+different from the last good check, what was deployed shortly before, and which places see it.
 Every function runs inside a transaction.
 """
 
@@ -30,7 +30,7 @@ WITH_SUSPECTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 def deployed_before(
     session: AnySession, alerts: Iterable[tuple[str, IncidentRow | None]]
 ) -> Sequence[MarkerRow]:
-    """What was deployed before these incidents began, each with the event that is sent of it."""
+    """What was deployed before these incidents began. ``alerts``: pairs of event and incident."""
     incidents = [incident for event, incident in alerts if event in WITH_SUSPECTS and incident]
     return suspected(session, [incident.started_at for incident in incidents])
 
@@ -43,7 +43,9 @@ def snapshot(
     extra: Mapping[str, Any] | None = None,
     deployed: Sequence[MarkerRow] = (),
 ) -> dict[str, Any]:
-    """``monitor`` has id, name, url and tags. ``deployed``: what ``deployed_before`` returned."""
+    """The facts of a message. ``monitor`` has id, name, url and tags. ``deployed``: what
+    ``deployed_before`` returned.
+    """
     facts: dict[str, Any] = {
         "event": str(event),
         "at": iso(now),

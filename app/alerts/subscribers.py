@@ -1,5 +1,5 @@
 """The subscribers of status pages in the outbox: their messages, and what an answer means for a
-subscription. Every function runs inside a transaction, but for ``forget_unconfirmed``.
+subscription. Every function but ``delete_unconfirmed`` runs inside a transaction.
 
 A subscriber has a lane of their own, apart from those of alerts, also where an alert goes to the
 same address: no alert ever waits behind a post.
@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
 MOST_DUE = 50  # mails that wait to be sent when the next batch is written
-MOST_WEBHOOKS_DUE = 1_000  # more: fifty that hang would hold all mails
-_UPDATES = 20  # that are read in one turn
+MOST_WEBHOOKS_DUE = 1_000  # more than of mails, or fifty hanging webhooks would delay all mails
+_UPDATES = 20  # updates of posts that are read in one turn
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
 _EXISTS = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
@@ -85,8 +85,10 @@ def message(
     }
 
 
-def ask(session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime) -> None:
-    """Ask whether it was they who subscribed."""
+def ask_to_confirm(
+    session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime
+) -> None:
+    """Write the message that asks a new subscriber to confirm."""
     token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
     facts = {"page": page_facts(page), "token": token}
     row = message(SubscriberEvent.CONFIRM, subscriber, page.id, facts, now)
@@ -97,21 +99,23 @@ def ask(session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now
 def remind(
     session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime
 ) -> None:
-    """Tell somebody who subscribes again that they need not."""
+    """Write the message to somebody who subscribes again: they are subscribed already."""
     facts = {"page": page_facts(page)}
     row = message(SubscriberEvent.KNOWN, subscriber, page.id, facts, now)
     session.execute(insert(DeliveryRow), [row])
     wakeups.note(session, heartbeats.WORKER)
 
 
-def note(session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datetime) -> None:
-    """What the answer to a message means for the subscription: a webhook that has sent the token
-    back is confirmed, and a target that no longer exists ends it.
+def apply_answer(
+    session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datetime
+) -> None:
+    """Apply the answer to a message to the subscription: a webhook that has sent the token back is
+    confirmed, and a target that no longer exists ends it.
     """
     if claim.subscriber_id is None:
         return
     if answer.gone:
-        end(session, [claim.subscriber_id])
+        delete_subscribers(session, [claim.subscriber_id])
     elif answer.ok and claim.asks_webhook:
         session.execute(
             updating(SubscriberRow)
@@ -120,8 +124,8 @@ def note(session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datet
         )
 
 
-def end(session: AnySession, ids: Collection[int]) -> None:
-    """Delete subscribers with all that was or is to be sent to them."""
+def delete_subscribers(session: AnySession, ids: Collection[int]) -> None:
+    """Delete subscribers with all messages to them."""
     for statement in (
         delete(DeliveryRow).where(DeliveryRow.subscriber_id.in_(ids)),
         delete(SubscriberRow).where(SubscriberRow.id.in_(ids)),
@@ -130,11 +134,11 @@ def end(session: AnySession, ids: Collection[int]) -> None:
 
 
 def orphans(session: AnySession) -> list[int]:
-    """Messages whose subscriber is gone with the page, or was cleared away."""
+    """The ids of messages whose subscriber was deleted, alone or with the page."""
     return list(session.scalars(_ORPHANS))
 
 
-def drop(session: AnySession, ids: Collection[int]) -> None:
+def delete_messages(session: AnySession, ids: Collection[int]) -> None:
     session.execute(
         delete(DeliveryRow)
         .where(DeliveryRow.id.in_(ids))
@@ -142,8 +146,8 @@ def drop(session: AnySession, ids: Collection[int]) -> None:
     )
 
 
-def forget_unconfirmed(now: datetime) -> int:
-    """Delete those who have not confirmed while their link was valid; how many."""
+def delete_unconfirmed(now: datetime) -> int:
+    """Delete subscribers whose link has expired without being confirmed; returns how many."""
     with writing() as session:
         late = (
             SubscriberRow.confirmed_at.is_(None),
@@ -151,7 +155,7 @@ def forget_unconfirmed(now: datetime) -> int:
         )
         ids = session.scalars(select(SubscriberRow.id).where(*late).limit(1_000)).all()
         if ids:
-            end(session, ids)
+            delete_subscribers(session, ids)
     return len(ids)
 
 
@@ -159,8 +163,8 @@ def forget_unconfirmed(now: datetime) -> int:
 
 
 def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> None:
-    """Let the subscribers be notified of an update, in the transaction that writes it. Where nobody
-    is subscribed, it counts as announced at once.
+    """Let the worker notify the subscribers of an update. Call it in the transaction that writes
+    the update. Without subscribers, it counts as announced at once.
     """
     session.flush()
     somebody = (
@@ -179,22 +183,24 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
     """
     updates = list(session.scalars(_UNANNOUNCED))
     waits = updates and (
-        _are_due(session, now, ~_BY_WEBHOOK, MOST_DUE)
-        or _are_due(session, now, _BY_WEBHOOK, MOST_WEBHOOKS_DUE)
+        _are_many_due(session, now, ~_BY_WEBHOOK, MOST_DUE)
+        or _are_many_due(session, now, _BY_WEBHOOK, MOST_WEBHOOKS_DUE)
     )
     return [] if waits else updates
 
 
-def _are_due(session: AnySession, now: datetime, which: ColumnElement[bool], most: int) -> bool:
-    """Whether so many messages wait to be sent."""
+def _are_many_due(
+    session: AnySession, now: datetime, which: ColumnElement[bool], most: int
+) -> bool:
+    """Whether ``most`` or more messages wait to be sent."""
     query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, which)
     counted = select(func.count()).select_from(query.limit(most).subquery())
     return session.execute(counted).scalar_one() >= most
 
 
 def write(session: AnySession, update_id: int, now: datetime) -> int:
-    """Write the next messages about an update; how many. Two processes that do it at once write
-    each message once: the second finds the update locked.
+    """Write the next messages about an update; returns how many. Two processes that do it at once
+    write each message once: the update is locked.
     """
     row = session.scalar(
         locked(PostUpdateRow).where(
@@ -205,7 +211,7 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
         return 0
     post = session.get_one(PostRow, row.post_id)
     page = session.get_one(StatusPageRow, post.status_page_id)
-    # What strangers cannot read is not sent to them either.
+    # A page that strangers cannot read is not sent to them either.
     closed = page.visibility == Visibility.CLOSED
     batch = [] if closed else _next(session, row, page.id, now)
     rows = []
@@ -234,9 +240,9 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
 def _next(
     session: AnySession, update_row: PostUpdateRow, page_id: int, now: datetime
 ) -> Sequence[Any]:
-    """Who had confirmed when the update was written, and has no message about it yet."""
+    """Subscribers who had confirmed when the update was written and have no message about it."""
     row = SubscriberRow
-    # After now: before the clock was set back.
+    # A time after now was written before the clock was set back.
     confirmed = or_(row.confirmed_at <= update_row.created_at, row.confirmed_at > now)
     query = (
         select(row.id, row.channel, row.value, row.digest)

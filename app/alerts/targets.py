@@ -1,7 +1,7 @@
 """Who gets a monitor's alerts: its own channel values and those of its contacts, each once, with
-every source that gives the value (decision 13).
+all of its sources (decision 13).
 
-A value that several sources give is notified when any of them would be.
+A channel value with several sources gets a message if one of them alone would.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MEMBERS = (
     )
 )
 _CONTACTS = as_stored(ContactRow).where(ContactRow.id.in_(_IDS))
-LOOKED_EVERY = 60.0  # seconds
+CACHE_SECONDS = 60.0  # of the monitors with alerts that cannot be read
 _AT_ONCE = 500  # rows in memory at a time
 _CACHE = "wakeful.unreadable_alerts"
 _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
@@ -51,7 +51,7 @@ _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What gives a channel value to a monitor. ``id``: the contact's, or ``OWN``."""
+    """Where a channel value of a monitor comes from. ``id``: the contact's, or ``OWN``."""
 
     id: int = OWN
     quiet: QuietHours | None = None
@@ -159,9 +159,7 @@ def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
 
 
 def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
-    """The ids of those of these monitors of which nobody is alerted because what is stored cannot
-    be read.
-    """
+    """The ids of those monitors that alert nobody because their stored alerts cannot be read."""
     contacts = contacts_of(session, [monitor.id for monitor in monitors]) if monitors else {}
     return {
         monitor.id
@@ -173,11 +171,11 @@ def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
 
 def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
     """The monitors that would alert nobody, by name. Paused ones are left out, because they send no
-    alerts. This reads the alerts of all monitors, and the home page asks for it each time, so they
-    are looked for once a minute; one that is corrected meanwhile is left out at once.
+    alerts. This reads the alerts of all monitors, and the home page shows it, so the result is
+    cached for a minute; a monitor that is corrected meanwhile is left out at once.
     """
     cache: TTLCache[str, list[int]] = current_app.extensions.setdefault(
-        _CACHE, TTLCache(1, LOOKED_EVERY)
+        _CACHE, TTLCache(1, CACHE_SECONDS)
     )
     if (ids := cache.get(_CACHE)) is None:
         ids = cache[_CACHE] = _with_unreadable(session)
@@ -240,8 +238,8 @@ def contact_names(session: AnySession, texts: Collection[str | None]) -> Mapping
 def quiet_until(
     monitor: QuietHours | None, sources: Sequence[QuietHours | None], now: datetime
 ) -> datetime | None:
-    """When a message may be sent that is due ``now``; None for at once. The quiet hours of the
-    monitor hold all its messages, those of a source hold what no other source sends.
+    """When a message that is due ``now`` may be sent; None for at once. The quiet hours of the
+    monitor hold all its messages; those of a source hold a message that no other source sends.
     """
     own = None if monitor is None else monitor.until(now)
     theirs = [None if hours is None else hours.until(now) for hours in sources]

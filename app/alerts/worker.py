@@ -1,5 +1,18 @@
 """The worker: claims deliveries, sends them outside of transactions, and stores the outcome.
 
+From an event to the service:
+
+1. ``outbox.enqueue_all`` writes a pending row for each channel value, in the transaction of the
+   change that people are alerted to.
+2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
+   ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
+3. ``_send`` calls the channel's sender (``channels/``) in a thread. It makes the payload, and
+   ``channels/base.post`` posts it and reads the answer.
+4. ``_store_outcome`` stores what ``lanes.outcome_of`` makes of the answer: delivered, pending
+   until the next attempt, or failed.
+
+``lanes.py`` has the table of a row's states, and of who changes them.
+
 One thread, the dispatcher, uses the database. Each lane with a message to send gets a thread of its
 own that uses only the network, so a service that hangs blocks only its own lane. A crash at any
 step leaves the row pending, with a lease that ends within 30 s. If the service had taken the
@@ -48,15 +61,15 @@ log = logging.getLogger(__name__)
 # Between two turns while messages wait, and where no process wakes the worker. One that is woken
 # looks no sooner again either.
 POLL_SECONDS = 0.25
-MAX_OTHERS = 200  # monitors that a message may name as down too
+MAX_OTHERS_DOWN = 200  # monitors that a message may name as down too
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
-MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
+MAX_SUBSCRIBERS = 16  # more threads, for mails to the subscribers of status pages
 # Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
 MAX_WEBHOOKS = 8
-# Fewer messages to subscribers, and after each such turn a pause at least as long as it took:
-# SQLite has one writer, and an outage is recorded before a post goes to thousands.
+# Fewer messages to subscribers than to others, and after each such turn a pause at least as long as
+# the turn: SQLite has one writer, and an outage must be recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 SHORTEST_REST = 0.02  # seconds
 NO_REST = float("-inf")
@@ -67,7 +80,7 @@ TROUBLE_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 
-# Lanes that share threads, what finds those of them that are due, and how many are claimed in one
+# Lanes that share threads, the function that finds the due ones, and how many are claimed in one
 # transaction.
 LaneSet = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
 _due_by_mail = partial(claims.due_subscribers, webhooks=False)
@@ -110,15 +123,15 @@ class Worker:
         self.rng = rng or random.Random()  # noqa: S311  # jitter needs no secrecy
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes(MAX_LANES)
-        # Apart from those of alerts, and after them: a post that goes to thousands delays none.
+        # Apart from the lanes of alerts, and after them: a post to thousands delays no alert.
         self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
         self._jobs = Jobs(settings)
-        self._log = Lasting(log)  # of steps
+        self._log = Lasting(log)  # topics: the steps of a turn
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
-        self._more = False  # some lanes were left for the next turn
-        self._is_woken = False  # by who writes a message
+        self._more = False  # whether due lanes were left for the next turn
+        self._is_woken = False  # whether who writes a message wakes this worker
         self._pause = POLL_SECONDS  # until the next turn
         self._heartbeat_at = float("-inf")
         self._rests_until = NO_REST  # subscribers wait until then
@@ -155,9 +168,8 @@ class Worker:
         self._sent.put(None)
 
     def step(self, wait_seconds: float) -> int:
-        """Store the outcomes that came back, claim due rows and start sending; returns how many.
-
-        Waits up to ``wait_seconds`` for an outcome first.
+        """Store the outcomes of sent messages, claim due rows and start to send them; returns how
+        many. Waits up to ``wait_seconds`` for an outcome first.
         """
         self._collect(0.0 if self._more else wait_seconds)
         returned = bool(self._unstored)
@@ -173,14 +185,14 @@ class Worker:
 
     @property
     def idle(self) -> bool:
-        """No message is being sent, no outcome waits to be stored, and no lanes rest: a rest that
-        is over ends with the next turn, because messages may have been written before it.
+        """Whether no message is being sent, no outcome waits to be stored, and no lanes rest. A
+        rest ends with the turn after it, because messages may have been written before that turn.
         """
         return not self._is_sending and self._rests_until == NO_REST
 
     @property
     def _is_sending(self) -> bool:
-        """A message is being sent, or its outcome waits to be stored."""
+        """Whether a message is being sent, or its outcome waits to be stored."""
         return bool(self._unstored) or any(lanes.busy for lanes, *_rest in self._lane_sets)
 
     @property
@@ -216,7 +228,7 @@ class Worker:
     # --- A turn
 
     def _turn(self) -> list[SendJob]:
-        """A turn of alerts, and of subscribers too unless these rest."""
+        """A turn of alerts, and of subscribers unless their lanes rest; returns what to send."""
         if self._rest_left:
             return self._turn_of(self._lane_sets[:1])
         self._rests_until = NO_REST
@@ -230,8 +242,8 @@ class Worker:
 
     def _turn_of(self, lane_sets: Sequence[LaneSet]) -> list[SendJob]:
         now = self.clock()
-        turning = [lanes for lanes, *_rest in lane_sets]
-        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in turning]
+        served = [lanes for lanes, *_rest in lane_sets]
+        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in served]
         returning = {sent.claim.lane for sent in returned}
         self._do_chores(now)
         due = [
@@ -260,13 +272,13 @@ class Worker:
                 self._more = self._more or len(free) > most
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
-        self._forget(returned)
+        self._drop_stored(returned)
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
-    def _forget(self, stored: Sequence[_Attempt]) -> None:
-        """Their outcomes are stored."""
+    def _drop_stored(self, stored: Sequence[_Attempt]) -> None:
+        """Drop these attempts, whose outcomes are stored, and free their lanes."""
         ids = set(map(id, stored))
         self._unstored = [sent for sent in self._unstored if id(sent) not in ids]
         for sent in stored:
@@ -312,8 +324,8 @@ class Worker:
         self._chores_at = now
 
     def _announce(self) -> bool:
-        """Write the next messages to the subscribers of status pages, each post apart; whether
-        there were any.
+        """Write the next messages to the subscribers of status pages, each post in a transaction of
+        its own; returns whether there were any.
         """
         now, written = self.clock(), 0
         waiting = subscribers.waiting(db.session, now)
@@ -324,10 +336,10 @@ class Worker:
                 written += subscribers.write(session, id, now)
         return written > 0
 
-    # --- Sending, and what comes of it
+    # --- Sending, and the outcomes
 
     def _send(self, job: SendJob) -> None:
-        """On a thread that uses neither the database nor the application. Never raises."""
+        """Send one message, on a thread without database and application. Never raises."""
         claim = job.claim
         # A stranger's webhook gets no signature of ours.
         name = webhook.SUBSCRIBER if claim.strangers_webhook else claim.channel
@@ -351,7 +363,7 @@ class Worker:
             claims.store(db.session, claim, outcome_of(claim, answer, now, self.rng), now)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
-            subscribers.note(db.session, claim, answer, now)
+            subscribers.apply_answer(db.session, claim, answer, now)
         if step.failed:  # otherwise it would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             claims.give_up(db.session, claim.id, reason)
@@ -363,9 +375,9 @@ class Worker:
 
     @contextmanager
     def _isolated(self, what: str, session: AnySession | None) -> Iterator[StepResult]:
-        """A step whose exception is logged and ends here: it stops no other. What it wrote in the
-        transaction of ``session`` is rolled back; without a session, it has transactions of its
-        own. A database that cannot be used is not the step's fault, so that exception is raised.
+        """A step whose exception is logged and stops no other step. Its writes in the transaction
+        of ``session`` are rolled back; without a session, it has transactions of its own. A
+        database that cannot be used is not the step's fault, so that exception is raised.
         """
         step = StepResult()
         try:
@@ -389,7 +401,7 @@ class Worker:
             exc_info=fault,
         )
 
-    # --- Its life
+    # --- Heartbeat and end
 
     def _write_heartbeat(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
@@ -422,10 +434,10 @@ class Worker:
         with writing():
             for sent in unstored:
                 self._store_outcome(sent, self.clock())
-        self._forget(unstored)
+        self._drop_stored(unstored)
 
 
-# --- What is sent ---------------------------------------------------------------------------------
+# --- The messages to send -------------------------------------------------------------------------
 
 
 @dataclass
@@ -443,13 +455,14 @@ class Jobs:
         self._stored = Access().settings
         self._policies = Policies(settings)
         self._network = settings.network(self._policies.current())
-        # Strangers choose where their webhooks go: what is open to monitors is closed to them.
+        # Strangers choose where their webhooks go: networks that monitors may reach are closed to
+        # them.
         self._strangers_network = settings.network(
             Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS)
         )
 
     def tools(self, now: datetime) -> Tools:
-        """What channels send with. To be called before the transaction that claims rows."""
+        """The tools of all senders. Call it before the transaction that claims rows."""
         self._policies.refresh()
         if self._policies.current() is not self._network.policy:
             self._network = self._settings.network(self._policies.current())
@@ -495,8 +508,8 @@ class Jobs:
 
 
 def _reader(claim: ClaimedDelivery) -> str:
-    """Who gets the acknowledge link, without secrets: an email address, or the channel's name. The
-    acknowledgement is shown under this name.
+    """The name of the person or channel that gets the acknowledge link, without secrets. An
+    acknowledgement by that link is shown under this name.
     """
     if claim.channel == Channel.EMAIL:
         return _("email to %(address)s", address=claim.value)
@@ -510,6 +523,6 @@ def _others_down(session: AnySession) -> dict[int, str]:
         .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
         .where(IncidentRow.ended_at.is_(None))
         .order_by(IncidentRow.started_at)
-        .limit(MAX_OTHERS)
+        .limit(MAX_OTHERS_DOWN)
     )
     return {row.id: row.name for row in session.execute(query)}

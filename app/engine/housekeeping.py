@@ -19,7 +19,7 @@ from sqlalchemy import delete, or_, select
 from app.access import Access, dashboard_hosts, security_log
 from app.access.settings import Policies
 from app.alerts.log import forget_deliveries
-from app.alerts.subscribers import forget_unconfirmed
+from app.alerts.subscribers import delete_unconfirmed
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
 from app.db import assignments, changes, db, faults, heartbeats, patience, places, rollups, writing
@@ -188,7 +188,7 @@ class Housekeeper:
                 )
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
-        while forget_unconfirmed(now):
+        while delete_unconfirmed(now):
             pass
         places.remember(now)
         heartbeats.forget_old(now)

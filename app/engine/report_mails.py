@@ -77,7 +77,7 @@ def _send(session: AnySession, id: int, start: datetime, end: datetime, now: dat
         return False
     insert_new(ReportMailSentRow, [{"report_mail_id": id, "month": month, "at": now}])
     contact = session.get(ContactRow, row.contact_id)
-    if contact is None or not outbox.send_report(session, contact, facts, now):
+    if contact is None or not outbox.enqueue_report(session, contact, facts, now):
         log.error("The monthly report %s has no email address to go to.", id)
     return True
 

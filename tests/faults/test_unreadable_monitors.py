@@ -178,7 +178,7 @@ def test_bulk_actions_include_it(app, visitor, api):
 
 
 def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, monkeypatch):
-    monkeypatch.setattr(targets, "LOOKED_EVERY", 0.0)
+    monkeypatch.setattr(targets, "CACHE_SECONDS", 0.0)
     shop = make_monitor(app, name="Shop", alerts=ALERTS)
     assert "Nobody would be alerted" not in visitor.open("/").text
     ended = make_incident(app, shop, ended_at=now(), comment="Seen.")

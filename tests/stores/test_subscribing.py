@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.access.subscriptions import Purpose, make_token
-from app.alerts.subscribers import forget_unconfirmed
+from app.alerts.subscribers import delete_unconfirmed
 from app.db import db, writing
 from app.db.tables import StatusPageRow
 from app.errors import Invalid, NotFound, Throttled
@@ -225,8 +225,8 @@ def test_those_who_do_not_confirm_are_forgotten_after_48_hours(public: Public, c
     public.subscribe(page, "late@example.com")  # the new link lasts 48 hours
     public.subscribe(page, "young@example.com")
     with core.app_context():
-        assert forget_unconfirmed(T + 49 * HOUR) == 0
-        assert forget_unconfirmed(T + 96 * HOUR) == 2
+        assert delete_unconfirmed(T + 49 * HOUR) == 0
+        assert delete_unconfirmed(T + 96 * HOUR) == 2
     assert [row.value for row in public.pages.subscribers()] == ["confirmed@example.com"]
     assert {row.value for row in public.pages.messages()} == {"confirmed@example.com"}
 

@@ -1,4 +1,6 @@
-"""What a sender gets and may use. A sender is a function that sends once and reads the answer."""
+"""What senders share: what they get, and ``post``, which sends and reads the answer. A sender is a
+function that makes one attempt.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,10 @@ class Outgoing:
 
 
 Sender = Callable[[Outgoing, Tools], Answer]
-Read = Callable[[Response], str]
-# What an answer means; None leaves it to its status.
+Read = Callable[[Response], str]  # the part of an answer that says why
+# What an answer means; None: what its status means.
 Judge = Callable[[Response], Acceptance | None]
-# What to send in place of what was refused, because the answer says how; None if it does not.
+# The payload to send in place of the refused one, if the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
 MOST_POSTS = 4  # of one attempt: the first, and those that answers ask for
@@ -59,6 +61,12 @@ SHORTEST_SECONDS = 1.0  # for the last of them
 
 
 def by_status(_response: Response) -> None:
+    """The ``judge`` of a service whose status says all."""
+    return None
+
+
+def no_correction(_response: Response) -> None:
+    """The ``correct`` of a service whose refusals are final."""
     return None
 
 
@@ -75,11 +83,12 @@ def post(
     own_setting: bool = False,
     read: Read = attrgetter("words"),
     judge: Judge = by_status,
-    correct: Correct = by_status,
+    correct: Correct = no_correction,
 ) -> Answer:
-    """POST ``payload`` as JSON, or as a form, to ``url`` (default: the value itself) and read the
-    answer as HTTP means it, or as ``judge`` does for a service that puts refusals into an answer
-    with a good status. ``read`` picks the part that says why out of the answer's body.
+    """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
+    answer. ``judge``: what it means, for a service that puts refusals into an answer with a good
+    status. ``correct``: another payload after a refusal. ``read``: the part that says why.
+    ``secrets``: what the text of the answer must not show.
     """
     target = url or outgoing.value
     if not form:
@@ -100,7 +109,7 @@ def post(
             return retry(masking.clean(str(fault), secrets))
         except ValueError as fault:  # not a plain URL: stored without validation
             return permanent(masking.clean(str(fault), secrets))
-        if left and (to := _redirected(target, response)) is not None:
+        if left and (to := _redirect_target(target, response)) is not None:
             target, secrets = to, [*secrets, *masking.secrets_in_url(to)]
         elif left and (other := correct(response)) is not None:
             body = _encoded(other)
@@ -113,10 +122,10 @@ def _encoded(payload: Any) -> bytes:
     return payload if isinstance(payload, bytes) else json.dumps(payload).encode()
 
 
-def _redirected(url: str, response: Response) -> str | None:
-    """Where the answer says that the same POST belongs, on the same host: another host would get
-    the secrets that the first one's URL or the message has. None for all else, such as the page
-    to log in that a proxy leads to, which would take the alert as a form and answer 200.
+def _redirect_target(url: str, response: Response) -> str | None:
+    """The URL on the same host to which the answer redirects the same POST. Another host would get
+    the secrets of the URL or the message. None for any other redirect, such as to a proxy's login
+    page, which would take the alert as a form and answer 200.
     """
     if response.status not in _REDIRECTS:
         return None
@@ -132,8 +141,8 @@ def _redirected(url: str, response: Response) -> str | None:
     return new.full_url if same or response.status in _SAME_METHOD else None
 
 
-# 307 and 308 mean the same method. The others are followed to https alone: what most servers
-# answer to http.
+# 307 and 308 mean the same method. The others are followed only from http to https, where most
+# servers answer with them.
 _SAME_METHOD = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
@@ -173,7 +182,7 @@ def is_good(response: Response) -> bool:
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:
-    """A JSON object that is the answer; empty if it is none."""
+    """The JSON object of an answer; empty if it has none."""
     return response.body if isinstance(response.body, dict) else {}
 
 

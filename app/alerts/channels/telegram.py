@@ -38,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     notes: list[str] = []
 
     def correct(response: Response) -> dict[str, Any] | None:
-        note = _follow(response, body) if is_refused(response, judge) else None
+        note = _correct(response, body) if is_refused(response, judge) else None
         notes.extend([] if note is None else [note])
         return None if note is None else body
 
@@ -68,9 +68,9 @@ def judge(response: Response) -> Acceptance | None:
     return judge_status(code) if isinstance(code, int) and code >= 300 else Acceptance.PERMANENT
 
 
-def _follow(response: Response, body: dict[str, Any]) -> str | None:
-    """Change ``body`` as the answer asks for, and return what people are to know of it, "" if
-    nothing; None if it is final. Each change is made once.
+def _correct(response: Response, body: dict[str, Any]) -> str | None:
+    """Change ``body`` as the answer asks, and return a note on it for people, which may be empty;
+    None if the answer is final. Each change is made once.
 
     https://core.telegram.org/bots/api#responseparameters
     """

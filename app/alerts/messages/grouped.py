@@ -34,7 +34,7 @@ def burst(facts: Facts, context: MessageContext) -> Message:
     count, members = facts["count"], facts["incidents"]
     items = [
         Item(
-            f"{name_of(member)}: {_over(member) if good else _cause(member)}",
+            f"{name_of(member)}: {_outage_of(member) if good else _cause(member)}",
             incident_links(member, context),
         )
         for member in members
@@ -64,15 +64,15 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     """Quiet hours are over. ``facts["incidents"]`` are the first ten, as they are now;
     ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
     """
-    open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]
+    still_open, ended, noticed = facts["open"], facts["resolved"], facts["notice_count"]
     members, notices = facts["incidents"], facts["notices"]
-    parts = [_n("%(num)s still down", "%(num)s still down", open_)] if open_ else []
-    parts += [_n("%(num)s outage over", "%(num)s outages over", over)] if over else []
+    parts = [_n("%(num)s still down", "%(num)s still down", still_open)] if still_open else []
+    parts += [_n("%(num)s outage over", "%(num)s outages over", ended)] if ended else []
     parts += [_n("%(num)s notice", "%(num)s notices", noticed)] if noticed else []
-    alone = len(members) == 1 == open_ + over  # then its links are the message's
+    alone = len(members) == 1 == still_open + ended  # then its links are the message's
     items = [
         Item(
-            f"{name_of(member)}: {_so_far(member)}",
+            f"{name_of(member)}: {_state_of(member)}",
             () if alone else incident_links(member, context),
         )
         for member in members
@@ -85,16 +85,16 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     since = words.clock_time(datetime.fromisoformat(facts["since"]))
     return Message(
         event=facts["event"],
-        tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
+        tone=Tone.BAD if still_open else Tone.GOOD if ended else Tone.WARNING,
         title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
         summary=_("Held back since %(time)s.", time=since),
         at=notified_at(facts),
-        items=(*items, *_more(open_ + over + noticed - len(items))),
+        items=(*items, *_more(still_open + ended + noticed - len(items))),
         links=incident_links(members[0], context) if alone else (_all_incidents(context),),
         data={
-            "count": open_ + over,
-            "open": open_,
-            "resolved": over,
+            "count": still_open + ended,
+            "open": still_open,
+            "resolved": ended,
             "incidents": _data(members, context),
             "notices": [{"type": expiry.event, **expiry.data} for expiry in expiries],
             "deliveries": list(facts["deliveries"]),
@@ -120,14 +120,16 @@ def _cause(facts: Facts) -> str:
     return words.shorten(cause_of(facts["incident"]), 120)
 
 
-def _over(facts: Facts) -> str:
+def _outage_of(facts: Facts) -> str:
+    """How long an incident lasted and why, or how it ended without a recovery."""
     if not recovered(facts):
         return ending_of(facts)
     length = lasted(facts, ended_at(facts))
     return _("was down for %(length)s. %(cause)s", length=length, cause=_cause(facts))
 
 
-def _so_far(facts: Facts) -> str:
+def _state_of(facts: Facts) -> str:
+    """Whether an incident lasts, and since when; or what ``_outage_of`` says of it."""
     incident = facts["incident"]
     start, cause = words.clock_time(started_at(incident)), _cause(facts)
     if incident["ended_at"] and not recovered(facts):

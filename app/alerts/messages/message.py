@@ -1,4 +1,4 @@
-"""A message as every channel gets it: its content without a layout; and what it is made with."""
+"""A message as every channel gets it, without a layout; and the context that it is made in."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one delivery says.
+    """The content of one delivery.
 
     ``title`` is what a phone's lock screen shows, ``summary`` the sentence below it, ``details``
     labelled facts, ``items`` the first incidents of a burst. ``data`` is the webhook's.
@@ -72,7 +72,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All of it as plain text, links as bare URLs."""
+        """The whole message as plain text, with links as bare URLs."""
         return "\n".join(self.lines(self.title))
 
     def lines(self, *first: str) -> list[str]:

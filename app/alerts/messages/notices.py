@@ -1,4 +1,4 @@
-"""Messages about what is no incident: a test, a certificate or a domain that expires, a place."""
+"""Messages without an incident: a test, a certificate or a domain that expires, a place."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from app.access.counters import Counters, Limit, origin_of
 from app.access.settings import can_mail
 from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
-from app.alerts.subscribers import end
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.statements import inserting, locked
@@ -63,7 +62,7 @@ class LocalSubscribers(LocalPart, base.Subscribers):
             page = locked_page(session, page_id)
             ids = session.scalars(of_page).all()
             for start in range(0, len(ids), AT_ONCE):
-                end(session, ids[start : start + AT_ONCE])
+                subscribers.delete_subscribers(session, ids[start : start + AT_ONCE])
             of = Thing(ObjectKind.SUBSCRIBERS, page_id, page.name)
             audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
             return len(ids)
@@ -124,7 +123,7 @@ class Subscribing:
         with writing() as session:
             row = session.get(StatusPageRow, subscription.page_id)
             page = existing(row, "status page", subscription.page_id)
-            subscribers.end(session, [subscription.subscriber_id])
+            subscribers.delete_subscribers(session, [subscription.subscriber_id])
             return _page(page)
 
     def _subscription_of(self, purpose: Purpose, token: str) -> Subscription:
@@ -162,7 +161,7 @@ class Subscribing:
             row = _insert(session, page_id, channel, target, mark, now)
         row.created_at = now  # it is kept as long as the newest link is valid
         session.flush()
-        subscribers.ask(session, row, page, now)
+        subscribers.ask_to_confirm(session, row, page, now)
 
 
 def _insert(
