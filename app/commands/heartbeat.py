@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.access.settings import Policies
 from app.config import Settings
 from app.db import db, faults, heartbeats, patience
-from app.db.settings import noticed
+from app.db.settings import is_notice_set
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.net.client import Blocked, Unreachable
@@ -45,7 +45,7 @@ def withheld(now: datetime) -> str | None:
     # An installation is ready without a worker, but then no alert leaves.
     if heartbeats.signs_of(heartbeats.WORKER, now).silent:
         return _(WORKER_SILENT)
-    if noticed(Notice.NETWORK_DOWN):
+    if is_notice_set(Notice.NETWORK_DOWN):
         return _(NETWORK_DOWN)
     return _(ALERTS_STUCK) if alerts_stuck(now) else None
 

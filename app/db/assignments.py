@@ -63,9 +63,9 @@ _STATE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A monitor that is watched from a place. The fields from ``turn`` to ``asked_at`` are those of
-    ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
-    the row may not know yet. ``row`` has columns of its state row and its monitor, ``started_at``
+    """A monitor that is checked from a place. The fields from ``turn`` to ``asked_at`` are those of
+    ``app.engine.schedule.Standing``. ``newest``: the time of its newest result there (ms), which
+    may be newer than the row. ``row`` has columns of its state row and its monitor, ``started_at``
     and ``by_hand`` of its open incident, and ``elsewhere``: whether other places check it too.
     """
 
@@ -82,7 +82,7 @@ class Assigned:
 
 
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
-    """All that is watched from the place, of these shards, in the order of the monitors."""
+    """The assignments of these shards of a place, in the order of the monitors."""
     part = piece(place, numbers, 0)
     assigned = list(part)
     while (last := last_of(part)) is not None:
@@ -92,31 +92,31 @@ def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
 
 
 def piece(place: int, numbers: Collection[int], after: int) -> list[Assigned]:
-    """The first ``PIECE`` of them whose monitors have an id above ``after``."""
+    """The first ``PIECE`` assignments of these shards with a monitor id above ``after``."""
     if not numbers:
         return []
     id = AssignmentRow.monitor_id
-    watched = _watched(place).where((id % shards.count()).in_(numbers), id > after)
+    watched = _query(place).where((id % shards.count()).in_(numbers), id > after)
     return _read(watched.order_by(id).limit(PIECE), place)
 
 
 def last_of(part: Sequence[Assigned]) -> int | None:
-    """The monitor after which to read on after this piece; None if it was the last."""
+    """The ``after`` of the piece that follows this one; None if this was the last."""
     return part[-1].spec.monitor_id if len(part) == PIECE else None
 
 
 def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
-    """The assignments of these monitors that are watched from the place."""
+    """The assignments of these monitors in the place, without paused ones."""
     ids = sorted(monitor_ids)
     parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
     return [
         assigned
         for part in parts
-        for assigned in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)), place)
+        for assigned in _read(_query(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 
 
-def _watched(place: int) -> Select[Any]:
+def _query(place: int) -> Select[Any]:
     columns: list[Any] = [*_SPEC_COLUMNS]
     return (
         select(
@@ -164,8 +164,8 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
 
 
 def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
-    """The times (ms) of the newest results in this place. If a damaged file keeps them from being
-    read, monitors are checked all the same: a slot may then be repeated.
+    """The times (ms) of the newest results in this place. If a damaged file cannot be read, there
+    are none, and monitors are checked all the same: a slot may then be repeated.
     """
     try:
         return latest.in_place(monitor_ids, place, datetime.now(UTC))
@@ -177,8 +177,8 @@ def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
 
 
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
-    """What a check of each of these monitors needs to know; unknown ids are left out. A spec whose
-    monitor cannot be read whole says so as its ``fault``.
+    """The check specs of these monitors; unknown ids are left out. ``fault`` of a spec says if a
+    field of its monitor cannot be read.
     """
     if not monitor_ids:
         return []
@@ -188,8 +188,8 @@ def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
 
 
 def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict[int, Any]]:
-    """The assignments of each monitor by place, as rows. For who holds the monitors' state rows
-    locked: a statement of its own, so that it sees what was committed while that waited.
+    """The rows of each monitor's assignments, by place. Call it with the monitors' state rows
+    locked: a statement after that sees what was committed while the lock waited.
     """
     by_monitor: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
     for row in session.execute(_OF_EACH, {"ids": list(by_monitor)}):
@@ -205,7 +205,7 @@ def places(names: Collection[str]) -> dict[str, int]:
 
 
 def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: datetime) -> bool:
-    """Watch a monitor from these places and no others; whether that changed something. A new
+    """Check a monitor from these places and no others; returns whether that is a change. A new
     place's first check is due at once.
     """
     before = set(
@@ -225,8 +225,8 @@ def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: d
 
 
 def assign_new(session: AnySession, places: Mapping[int, Collection[int]], now: datetime) -> None:
-    """Watch monitors, by id, also from these places, of which they have none yet."""
-    # A turn that no earlier row of this pair had: a check of it may still be on its way.
+    """Check these monitors (by id) also from these places, which are new for them."""
+    # A turn that no earlier row of this pair had: a check of that row may still be running.
     turn = to_ms(now)
     rows = [(id, place, turn, False, 0) for id, new in places.items() for place in sorted(new)]
     bulk_insert(session, AssignmentRow, _NEW, rows)

@@ -1,5 +1,5 @@
-"""What is read of the database and not read again: for as long as its version is the same, as its
-stored values are, or within one transaction.
+"""Caches of what was read from the database: while its version is the same, while its stored values
+are, or within one transaction.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ONCE = "once"
 
 
 class Cached(Generic[T]):
-    """Values of at most ``most`` monitors, the least used forgotten first. Safe between threads.
+    """Values of at most ``most`` monitors; the least recently used go first. Safe between threads.
 
-    A value is cached until its version is another. Of a monitor's sums that is ``sums_version``,
-    which says that they were written again. It is read before them: sums that are newer than their
-    version are read again, older ones would stay.
+    A value is cached until its version changes. The version of a monitor's sums is
+    ``sums_version``, which each writing of them raises. It is read before the sums: sums that are
+    newer than their version are read again, older ones would stay.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,8 +38,8 @@ class Cached(Generic[T]):
         what: Hashable,
         fetch: Callable[[Sequence[int]], Mapping[int, T]],
     ) -> dict[int, T]:
-        """The value of each monitor in ``versions``. ``what`` says which one, such as the range of
-        time; ``fetch`` reads those that are not cached.
+        """The value of each monitor in ``versions``. ``what``: the key among a monitor's values,
+        such as a range of time; ``fetch`` reads those that are not cached.
         """
         with self._guard:
             entries = {id: self._cache.get((id, what)) for id in versions}

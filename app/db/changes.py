@@ -22,8 +22,8 @@ from app.db.turns import Turn, take_turn
 # The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
 _NOTED = "wakeful.changes"
-_AT_LAST = "wakeful.changes.at_last"
-AT_ONCE = 5000  # changes that are followed one by one
+_AT_LAST = "wakeful.changes.before_commit"
+MOST_FOLLOWED = 5000  # changes in one read
 # Between two looks of a checker that is not woken; one that is looks no sooner again either.
 LOOK_SECONDS = 0.5
 
@@ -33,9 +33,9 @@ def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
     session.info.setdefault(_NOTED, set()).add(monitor_id)
 
 
-def at_last(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
-    """Call this just before this transaction commits, when no result comes any more from an owner
-    who has not heard of its changes. Only for a transaction that notes one.
+def before_commit(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
+    """Call this just before the transaction commits: results of shard owners that have not read its
+    changes yet can no longer be stored then. Only for a transaction that notes a change.
     """
     session.info.setdefault(_AT_LAST, []).append(call)
 
@@ -71,7 +71,7 @@ def newest() -> int:
 
 
 def newest_of(session: AnySession) -> int:
-    """The newest change, as ``newest`` reads it, in the caller's transaction."""
+    """The number of the newest change, read in the caller's transaction."""
     return session.scalar(select(func.max(ChangeRow.id))) or 0
 
 
@@ -83,10 +83,10 @@ def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | N
         select(ChangeRow.id, ChangeRow.monitor_id)
         .where(ChangeRow.id >= number)
         .order_by(ChangeRow.id)
-        .limit(AT_ONCE)
+        .limit(MOST_FOLLOWED)
     ).all()
     changes = [(row.id, row.monitor_id) for row in rows]
-    if len(changes) == AT_ONCE or (number and (not changes or changes[0][0] != number)):
+    if len(changes) == MOST_FOLLOWED or (number and (not changes or changes[0][0] != number)):
         return None
     return [change for change in changes if change[0] > number]
 
@@ -114,8 +114,8 @@ def trim(before: datetime, after: datetime) -> None:
 
 
 class Feed:
-    """Which monitors must be reloaded. Call ``start`` before anything is read, so that no later
-    change is missed.
+    """Follows the change feed for one reader. Call ``start`` before reading monitors, so that no
+    later change is missed.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Feed:
     def news(self) -> set[int]:
         """The monitors that have changed since the last call."""
         self.start()
-        changes = since(self._number or 0, AT_ONCE)
+        changes = since(self._number or 0, MOST_FOLLOWED)
         if changes:
             self._number = changes[-1][0]
         return {monitor_id for _number, monitor_id in changes}

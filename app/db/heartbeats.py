@@ -18,11 +18,11 @@ from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
-AGENT = "agent"  # checks for a place; its heartbeat is written for it
+AGENT = "agent"  # the server that takes its results writes its heartbeat
 PROBE = "probe"  # written to find out whether the database accepts writes
 # A checker writes one every 2 s, a worker every 15 s. After this time it counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
-KEPT = timedelta(days=1)
+KEPT_FOR = timedelta(days=1)
 
 LONGEST_HOST = 40  # of a host's name, in a heartbeat's
 
@@ -46,8 +46,8 @@ def write(
     """Store that a process is alive, the time of its last check and, at its end, that it ended.
     ``location``: the place that it checks from. Joins the caller's transaction, if there is one.
 
-    Several web processes write the heartbeat of one agent, and each knows the checks alone that it
-    has recorded itself. So an older time, or none, does not replace a newer one.
+    Several web processes write the heartbeat of one agent, each with the checks that it has
+    recorded itself. So an older time, or none, does not replace a newer one.
     """
     fields = {
         "location": location,
@@ -93,8 +93,8 @@ def note_end(process: str, now: datetime) -> None:
 
 
 def with_other_keys(now: datetime) -> list[str]:
-    """The names of checkers and alert workers that seem to run and do not have the first of our
-    secret keys. Web servers have no heartbeat.
+    """The names of running checkers and alert workers that do not have this process's first secret
+    key. Web servers have no heartbeat.
     """
     mine = mark_of(keys_of()[0])
     rows = db.session.execute(
@@ -111,11 +111,11 @@ def _lives(role: str, now: datetime) -> ColumnElement[bool]:
     return of_role & HeartbeatRow.at.between(now - within, now + within)
 
 
-def forget_old(now: datetime) -> None:
+def delete_old(now: datetime) -> None:
     """Delete the heartbeats of dead processes."""
     # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
     # expire.
-    kept = HeartbeatRow.at.between(now - KEPT, now + KEPT)
+    kept = HeartbeatRow.at.between(now - KEPT_FOR, now + KEPT_FOR)
     with writing() as session:
         session.execute(delete(HeartbeatRow).where(~kept))
 
@@ -127,8 +127,8 @@ def newest() -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class RoleSigns:
-    """The heartbeats of all checkers, or all alert workers. ``silent``: none of them is alive.
-    ``ever``: there has been one.
+    """The heartbeats of all checkers, or of all alert workers. ``silent``: none is alive. ``ever``:
+    there has been one. ``at``: the newest.
     """
 
     ever: bool

@@ -1,9 +1,8 @@
-"""The states of monitors: how they are locked, and what came since they were written.
+"""The states of monitors: how to lock them, and results that are newer than they are.
 
 Good checks that change nothing write their result alone. The state's "last checked" and the
-assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so whoever shows them,
-or goes on from them, asks here for the newest result, by the results' own key. Needs an application
-context.
+assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so code that shows or
+uses them reads the newest result here, by the key of the results. Needs an application context.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _STATES: Any = MonitorStateRow.__table__
 
 
 def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> ScalarSelect[Any]:
-    """This column of the newest result of a monitor, in one place or in any. Left out are checks on
-    request while it was paused, and results after ``until``: see ``last_moment``.
+    """SQL for a column of the newest result of a monitor, in one place or in any, without checks on
+    request while it was paused and results after ``until`` (``last_moment``).
     """
     query = (
         select(_RESULTS.c[column])
@@ -55,14 +54,14 @@ def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> Scala
 
 
 def last_moment(now: datetime) -> int:
-    """The last moment (ms) of a result that counts: a wrong clock wrote those further ahead."""
+    """The latest time (ms) of a result that counts: a wrong clock wrote later ones."""
     return to_ms(believable(now))
 
 
 # Statements are built once: building them takes longer than running them.
 UNTIL: BindParameter[int] = bindparam("until", type_=BigInteger)
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-# Always in the same order: otherwise two who lock several could deadlock.
+# Always in the same order: otherwise two transactions that lock several could deadlock.
 _LOCK = (
     select(_STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
@@ -101,8 +100,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
 
 
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
-    """The last check and its response time of those of these monitors whose states do not have it
-    yet.
+    """The time and response time (ms) of the last check of each monitor whose state does not have
+    it yet.
     """
     if not ids:
         return {}
@@ -111,8 +110,8 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
 
 
 def newer(row: Any) -> tuple[datetime, int | None] | None:
-    """The last check and its response time, if the state does not have it yet. ``row`` has
-    ``checked_at`` and ``NEWEST``.
+    """The time and response time (ms) of the last check, if the state does not have it yet. ``row``
+    has ``checked_at`` and ``NEWEST``.
     """
     if row.newest_at is None:
         return None
@@ -133,7 +132,7 @@ def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
 
 
 def response_time() -> ColumnElement[int | None]:
-    """The last response time of a monitor, to sort by; needs its state row joined, and the
+    """SQL for the last response time of a monitor, to sort by. Needs its state row joined, and the
     parameter ``until``: the ``last_moment``.
     """
     id = _STATES.c.monitor_id
@@ -142,7 +141,7 @@ def response_time() -> ColumnElement[int | None]:
 
 
 def later(stored: datetime | None, at: int | None) -> datetime | None:
-    """The later of a stored time and that of the newest result (ms)."""
+    """The later of a ``stored`` time and the newest result's time ``at`` (ms)."""
     if at is None:
         return stored
     newest_at = from_ms(at)
@@ -154,7 +153,7 @@ Row = tuple[int, int, int | None, int, int]
 
 
 def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
-    """Let states and assignments catch up with the newest results."""
+    """Bring states and assignments up to date with the newest results."""
     if not rows:
         return
     states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]

@@ -1,9 +1,9 @@
 """The places that checks run from, and what their processes report. Needs an application context.
 
-Whoever checks for a place says so with ``keep_heartbeat``: a checker every 2 s, and whoever takes
-the results of a prober or an agent, on its behalf. Each process has a heartbeat of its own, so that
-several of one place do not wait for each other. What a place shows is put together from them when
-it is read.
+``keep_heartbeat`` stores that a process checks for a place: a checker calls it every 2 s, and the
+process that takes the results of a prober or an agent does so on its behalf. Each process has a
+heartbeat of its own, so that several of one place do not wait for each other. The signs of a place
+are computed from them when it is read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from app.rules.text import one_line
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
 LEAST_SILENCE = timedelta(minutes=3)
-INTERVALS = 2
-# A process whose heartbeat is older does not count among those of its place.
+SILENT_INTERVALS = 2
+# A process whose heartbeat is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 LONGEST_VERSION = 32
-MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
+MOST_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
 
 
 def keep_heartbeat(
@@ -75,17 +75,17 @@ def carrier_of(location: str) -> str | None:
     return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
 
 
-def forget_trouble(session: AnySession, place: int) -> None:
-    """Forget the checks from a place that could not be made: another process makes them now, and
-    may reach what the one before could not. Such a check has no vote, so no verdict changes.
+def drop_unknown(session: AnySession, place: int) -> None:
+    """Drop the ``unknown`` verdicts of a place: another process makes its checks now, and may reach
+    targets that the one before could not. ``unknown`` is no vote, so no monitor's verdict changes.
     """
-    troubled = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
-    ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*troubled)))
+    unknown = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
+    ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*unknown)))
     lock_states(session, ids)  # which protects the assignments of a monitor too
     for start in range(0, len(ids), AT_ONCE):
         session.execute(
             updating(AssignmentRow)
-            .where(AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE]), *troubled)
+            .where(AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE]), *unknown)
             .values(verdict=None)
         )
 
@@ -121,8 +121,8 @@ class Work:
 
 
 def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSigns]:
-    """The signs of each of these places, by row id. Those from the future are from before the clock
-    was set back, and do not count.
+    """The signs of each of these places, by row id. Signs from the future, from before the clock
+    was set back, do not count.
     """
     heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
     columns = (
@@ -146,12 +146,12 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
 
 
 def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
-    """``rows``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
-    probers.
+    """The signs of a place. ``rows``: its heartbeats, the newest first. Those of a queue's checker
+    are no signs of its probers.
     """
-    heard = rows
+    of_checks = rows
     if row.carrier == Carrier.QUEUE:
-        heard = [
+        of_checks = [
             heartbeat
             for heartbeat in rows
             if not heartbeat.name.startswith(f"{heartbeats.CHECKER}:")
@@ -169,9 +169,9 @@ def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     offsets = [
         heartbeat.clock_offset_ms for heartbeat in alive if heartbeat.clock_offset_ms is not None
     ]
-    newest = heard[0] if heard else None
+    newest = of_checks[0] if of_checks else None
     return PlaceSigns(
-        seen_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in heard)),
+        seen_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in of_checks)),
         alive_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in rows)),
         result_at=_newest(now, row.result_at, *(heartbeat.last_check_at for heartbeat in rows)),
         version=None if newest is None else newest.version,
@@ -207,8 +207,8 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A place that brings no results, or none that says how its monitors are. ``ever``: one who
-    makes its checks was heard once. ``silent``: it brings none.
+    """A place that brings no results (``silent``), or only unknown ones. ``ever``: whether there
+    has been a sign of its checks.
     """
 
     name: str
@@ -259,7 +259,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
 
 
 def commonest_cause(place: int) -> str | None:
-    """Why the newest checks from a place saw what they saw. Asked of ``MOST_ASKED`` monitors."""
+    """The commonest cause of the newest checks from a place, of ``MOST_COMPARED`` monitors."""
     last = (
         select(ResultRow.cause)
         .where(
@@ -279,7 +279,7 @@ def commonest_cause(place: int) -> str | None:
             AssignmentRow.verdict.is_not(None),
             MonitorRow.paused.is_(False),
         )
-        .limit(MOST_ASKED)
+        .limit(MOST_COMPARED)
         .subquery()
     )
     return db.session.scalar(
@@ -295,7 +295,7 @@ def states_of(
     signs: Mapping[int, PlaceSigns], now: datetime, watching_since: datetime | None = None
 ) -> dict[int, PlaceState]:
     """The state of each place. ``watching_since``: since when results could have been recorded at
-    all; a server that was off until just now has heard nothing of anybody.
+    all: a server that was off until just now has no signs of any place.
     """
     quiet = [
         id
@@ -315,23 +315,23 @@ def _state(
         return PlaceState.NEVER_SEEN
     if _is_fresh(signs.result_at, now, LEAST_SILENCE):
         return PlaceState.ONLINE
-    if work is None:  # it has nothing to check: that it lives is all there is to know
+    if work is None:  # it has nothing to check, so a sign of life is enough
         return (
             PlaceState.ONLINE
             if _is_fresh(signs.alive_at, now, LEAST_SILENCE)
             else PlaceState.SILENT
         )
-    if signs.silent_at is not None and not _heard_since(signs, signs.silent_at):
+    if signs.silent_at is not None and not _has_result_since(signs, signs.silent_at):
         return PlaceState.SILENT  # as people were notified
-    waited = max(LEAST_SILENCE, INTERVALS * work.interval)
+    waited = max(LEAST_SILENCE, SILENT_INTERVALS * work.interval)
     begun = [signs.result_at, watching_since]
     if _is_fresh(signs.alive_at, now, LEAST_SILENCE):
-        begun.append(work.since)  # it lives, and may not have finished its first check yet
+        begun.append(work.since)  # it is alive, and may not have finished its first check yet
     last = max((at for at in begun if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
 
 
-def _heard_since(signs: PlaceSigns, moment: datetime) -> bool:
+def _has_result_since(signs: PlaceSigns, moment: datetime) -> bool:
     return signs.result_at is not None and signs.result_at > moment
 
 
@@ -339,9 +339,9 @@ def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
     return at is not None and now - at <= within
 
 
-def remember(now: datetime) -> None:
-    """Keep the last signs of each place beyond the heartbeats of its processes, which are deleted
-    some time after their end. Several checkers do it, each with what it has read before.
+def store_signs(now: datetime) -> None:
+    """Store the last signs of each place in its row: the heartbeats of its processes are deleted
+    some time after their end. Several checkers may do it at once.
     """
     with writing() as session:
         rows = session.scalars(select(LocationRow)).all()

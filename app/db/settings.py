@@ -14,7 +14,7 @@ from app.db.tables import SettingRow
 from app.db.types import Unreadable, readable
 from app.records import Notice
 
-# Built once, and of the table, not of the class: each page asks both.
+# Built once, and of the table, not of the class: each page runs both.
 _SETTING = SettingRow.__table__.c
 _VALUE = select(_SETTING.value).where(_SETTING.name == bindparam("name"))
 _NOTICES = select(_SETTING.name, _SETTING.value).where(_SETTING.name.in_(list(Notice)))
@@ -40,7 +40,7 @@ def unreadable_settings() -> frozenset[str]:
     return frozenset(name for name, value in rows if isinstance(value, Unreadable))
 
 
-def noticed(name: Notice) -> bool:
+def is_notice_set(name: Notice) -> bool:
     """Whether a notice is set, with any value."""
     row = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
     db.session.rollback()

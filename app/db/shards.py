@@ -17,8 +17,8 @@ from app.db.statements import insert_new, updating
 from app.db.tables import ShardRow
 from app.rules.clocks import believable
 
-LEASE = timedelta(seconds=20)  # without renewal
-OF_POSTGRESQL = 64
+LEASE = timedelta(seconds=20)  # how long a shard is owned without renewal
+SHARDS_ON_POSTGRESQL = 64
 IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds locks
 
 
@@ -40,7 +40,7 @@ class Shard:
 
 def count() -> int:
     """The number of shards of a place. Never change it for a database in use."""
-    return OF_POSTGRESQL if db.engine.dialect.name == "postgresql" else 1
+    return SHARDS_ON_POSTGRESQL if db.engine.dialect.name == "postgresql" else 1
 
 
 def of(monitor_id: int) -> int:

@@ -1,9 +1,9 @@
-"""Statements in the dialect of the database: inserts that say what happens where the row is there
-already, and many rows in one statement.
+"""Statements in the dialect of the database: inserts of rows that may exist already, and many rows
+in one statement.
 
-The latter go by the driver's own parameters: for rows of every check, what SQLAlchemy does for each
-value would cost more than the database. Their values are those that the columns store: times in ms.
-On PostgreSQL the rows travel as one array for each column.
+``bulk_insert`` and ``bulk_update`` use the driver's own parameters: for the rows of every check,
+SQLAlchemy's work on each value would cost more than the database. Their values are as the columns
+store them: times in ms. On PostgreSQL the rows are sent as one array for each column.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def as_stored(table: type[T]) -> Select[T]:
 
 
 def locked(table: type[T]) -> Select[T]:
-    """``as_stored``, and nobody else changes the rows until the transaction ends."""
+    """``as_stored``, locked: nobody else changes the rows until the transaction ends."""
     return as_stored(table).with_for_update()
 
 
 def updating(table: Any) -> Update:
-    """An update that leaves alone what the session has loaded."""
+    """An update that does not change the objects that the session has loaded."""
     return update(table).execution_options(synchronize_session=False)
 
 
@@ -63,12 +63,12 @@ def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def keep_newest(
-    session: AnySession, key: Any, of: ColumnElement[bool], used_at: Any, most: int
+    session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, most: int
 ) -> None:
-    """Delete rows so that of those of somebody, ``of``, only the ``most`` used last are left."""
-    newest = select(key).where(of).order_by(used_at.desc(), key.desc()).limit(most)
+    """Of somebody's rows, which the condition ``whose`` names, keep only the ``most`` used last."""
+    newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(most)
     kept = session.scalars(newest).all()
-    session.execute(delete(key.class_).where(of, key.not_in(kept)))
+    session.execute(delete(key.class_).where(whose, key.not_in(kept)))
 
 
 def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:
@@ -77,10 +77,9 @@ def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) 
 
 
 def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]:
-    """What an update sets a column to, to keep the newest of the times that several processes
-    write, whichever of them is last to write: ``at``, or the stored time if that is newer or
-    ``at`` is None. A stored time from the future is from before the clock was set back, and is
-    replaced.
+    """The value of a column in an update that keeps the newest of the times that several processes
+    write, in any order: ``at``, or the stored time if that is newer or ``at`` is None. A stored
+    time from the future was written before the clock was set back, and is replaced.
     """
     written = literal(at, column.type)
     return case(
@@ -127,7 +126,7 @@ def _execute(
     if is_postgres:
         arrays = tuple(list(column) for column in zip(*rows, strict=True))
         connection.exec_driver_sql(statement, arrays)
-    else:  # whose statement names the key last
+    else:  # SQLite: its statement names the key last
         keys = len(first) if second else 0
         values = [(*row[keys:], *row[:keys]) for row in rows]
         connection.exec_driver_sql(statement, values)

@@ -14,16 +14,17 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, scoped_session
 
-RUN_SECONDS = 0.5  # how long a process writes before it is judged
-MOST_HELD = 0.8  # the share of that time for which it may hold the lock: looks find it free then
-PAUSE_SECONDS = 0.12  # longer than the longest wait between two looks
-# How long a pause waits for the other threads to leave. One that stays longer waits for another
-# process, which has its turn then, or writes much at once, where a pause would not help.
+RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
+# The share of that time for which it may hold the lock, so that others' retries find it free.
+MOST_HELD = 0.8
+PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
+# How long a pause waits for the other threads to leave. A thread that stays longer waits for
+# another process, which has its turn then, or writes much at once, where a pause would not help.
 LONGEST_WAIT = 1.0
 
 
 class Turn(IntEnum):
-    """What only one transaction at a time does. The numbers are those of the locks."""
+    """What only one transaction at a time may do. The numbers are those of the locks."""
 
     # Beside them, migrations/env.py has 0x77616B65.
     OUTBOX = 0x57414B45  # decide what is sent next
@@ -33,14 +34,14 @@ class Turn(IntEnum):
 
 
 def take_turn(session: Session | scoped_session[Any], what: Turn) -> None:
-    """Wait until no other transaction does this, and keep others from it until this one ends."""
+    """Wait until no other transaction has this turn, and keep it until this transaction ends."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(int(what))))
 
 
 def share_turn(session: Session | scoped_session[Any], what: Turn) -> None:
-    """Keep all others from taking this turn until this transaction ends, beside others who share
-    it. Do not take it then: two who share it would wait for each other.
+    """Keep others from taking this turn until this transaction ends; several may share it. Do not
+    take the turn after that: two that share it would wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock_shared(int(what))))
@@ -50,12 +51,12 @@ class Pauses:
     """The turns of one process on SQLite, whose threads share them. ``clock`` is monotonic, in
     seconds.
 
-    Whoever waits for SQLite's lock looks again after up to 0.1 s. Between two transactions of a
+    A process that waits for SQLite's lock retries after up to 0.1 s. Between two transactions of a
     busy process, as when thousands of monitors fail at once, the lock is free for some
-    milliseconds, so others looked in vain for ten seconds, and failed: "The database is busy".
+    milliseconds, so others retried in vain for ten seconds, and failed: "The database is busy".
 
     The lock is free in a pause only if no thread of the process holds it. So a pause begins when
-    the last of them has left, and none enters before its end.
+    the last thread has left, and no thread enters before its end.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Pauses:
 
     @contextmanager
     def around(self, take: Callable[[], object]) -> Iterator[None]:
-        """Pause if others are to have their turn, then ``take`` the lock, which is held within."""
+        """Pause if others are to have their turn, then ``take`` the lock for the block."""
         self._begin()
         held_since = None
         try:

@@ -1,17 +1,17 @@
 """Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
-Here, and nowhere else, a damaged value is met. It never makes a query fail: an exception would lose
-all other rows of the query as well. Readers get instead:
+A damaged value is met here, when a row is read. It never makes a query fail: an exception would
+lose all other rows of the query as well. In its place, readers get:
 
-- of an encrypted value: ``Unreadable``;
-- of a time, a bounded number or a word: another one that is marked as ``Replaced``;
-- of a verdict: UNKNOWN, and of JSON: an empty value; not marked;
-- of text that is not UTF-8 and of text in a column of numbers, which only SQLite stores: the text
-  with replacement characters, and None; not marked. ``AlertDays`` checks nothing besides.
+- for an encrypted value: ``Unreadable``;
+- for a time, a bounded number or a word: a default that is marked as ``Replaced``;
+- for a verdict: UNKNOWN, and for JSON: an empty value; not marked;
+- for text that is not UTF-8: the text with replacement characters, and for text in a column of
+  numbers: None; not marked. Only SQLite stores these. ``AlertDays`` checks nothing else.
 
-``unreadable_in`` says which fields of a row are ``Unreadable`` or ``Replaced``, and ``readable``
-gives None for one. ``app.db.unreadable`` finds all but text in a column of plain numbers, by what a
-type's ``parser`` makes of a stored value.
+``unreadable_in`` names the fields of a row that are ``Unreadable`` or ``Replaced``; ``readable``
+makes None of such a value. What a value means is for its reader to check. ``app.db.unreadable``
+finds all damaged values but text in a column of plain numbers, by a type's ``parser``.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Takes the place of an encrypted value that cannot be read."""
+    """Stands in place of an encrypted value that cannot be read."""
 
     why: Why
 
 
 class Replaced:
-    """Marks a value that takes the place of a stored one that cannot be read."""
+    """Marks a default in place of a stored value that cannot be read."""
 
     why = Why.ODD
 
 
 class OutOfRange(Replaced, datetime):
-    """A time that takes the place of another."""
+    """A time in place of a stored value that is none."""
 
 
 class _ReplacedNumber(Replaced, int):
@@ -91,34 +91,34 @@ def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
 
 
 def record_of(record: type[T], row: Any, **others: Any) -> T:
-    """The record of a row: ``others``, and the columns that are called as its other fields."""
+    """The record of a row: ``others``, and for its other fields the columns of the same names."""
     names: Sequence[str] = record.__match_args__  # type: ignore[attr-defined] # of a dataclass
     return record(**others, **{name: getattr(row, name) for name in names if name not in others})
 
 
 def is_same(before: Any, after: Any) -> bool:
-    """Whether storing one of them in place of the other changes nothing. It always changes a
-    replaced value: otherwise nobody could store the value that is shown in its place.
+    """Whether storing ``after`` in place of ``before`` changes nothing. A replaced value is the
+    same as no other: otherwise nobody could store the default that is shown in its place.
     """
     return isinstance(before, Replaced) == isinstance(after, Replaced) and bool(before == after)
 
 
 class Checked(TypeDecorator[Any]):
-    """Values that are checked as they are read."""
+    """A column type whose values are checked when they are read."""
 
     impl: Any = Text
     cache_ok = True
 
     def parse(self, value: Any) -> Any:
-        """What a stored value is to a reader; ``Unreadable`` if Wakeful did not write it."""
+        """The value that readers get; ``Unreadable`` if Wakeful did not write the stored one."""
         raise NotImplementedError
 
     def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """``parse``, for values as the driver gives them."""
+        """``parse``, for values as the driver returns them."""
         return self.parse
 
     def replace(self, value: Any, fault: Unreadable) -> Any:
-        """What readers get in place of a stored value that cannot be read."""
+        """The value that readers get in place of one that cannot be read."""
         return fault
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
@@ -166,7 +166,7 @@ class Moment(Checked):
         read_slowly = super().result_processor(dialect, coltype)
 
         def read(value: Any) -> Any:
-            if type(value) is int and first <= value <= last:  # all but damaged ones, quickly
+            if type(value) is int and first <= value <= last:  # the fast path, for nearly all
                 return from_ms(value)
             return read_slowly(value)
 
@@ -227,8 +227,8 @@ class AlertDays(TypeDecorator[int | str]):
 
 
 class Word(Checked):
-    """One of ``words``, or a text of which ``words`` says that it fits; any other stored value is
-    read as ``instead``. ``most``: its length; None for a column without a limit.
+    """One of ``words``, or a text for which the function ``words`` returns True; any other stored
+    value is read as ``instead``. ``most``: the column's length; None for no limit.
     """
 
     impl = String
@@ -280,7 +280,7 @@ class VerdictNumber(Checked):
 
 
 class CheckedJson(Checked):
-    """JSON of which ``fits`` knows the shape; ``empty`` makes what any other is read as."""
+    """JSON. ``fits`` tells whether it has the expected shape; any other is read as ``empty()``."""
 
     impl = JSON
     cache_ok = True
@@ -316,7 +316,7 @@ def _text_of(value: Any) -> Any:
 
 
 def number_of(value: Any) -> Any:
-    """What SQLite has in a column of numbers; None for a text."""
+    """The value of a column of numbers on SQLite; None for a text."""
     if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
         return value
     return None if isinstance(value, str | bytes) else value
@@ -342,16 +342,16 @@ SQLITE_TYPES: dict[type[TypeEngine[Any]], type[TypeEngine[Any]]] = {
 }  # fmt: skip
 
 
-REMEMBERED = 8192
-SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are remembered
+MOST_CACHED = 8192
+SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are cached
 
 
 class _Cipher:
     """Encrypts with the first key, decrypts with all.
 
-    What was decrypted of late is remembered where it is short: a list of a hundred monitors that
-    refreshes itself spends a tenth of its time on the same secrets otherwise. Who can read this
-    process's memory finds the key there anyway. Evidence is long, and seldom read twice.
+    Short texts that were decrypted lately are cached: otherwise a list of a hundred monitors that
+    refreshes itself spends a tenth of its time on the same secrets. Whoever can read this process's
+    memory has the key anyway. Evidence is long, and seldom read twice.
     """
 
     def __init__(self, fernets: Sequence[Fernet]) -> None:
@@ -359,13 +359,13 @@ class _Cipher:
         self.encrypt, self.rotate = fernet.encrypt, fernet.rotate
         self._first = fernets[0]
         self._decrypt = fernet.decrypt
-        self._remembered = lru_cache(maxsize=REMEMBERED)(fernet.decrypt)
+        self._cached = lru_cache(maxsize=MOST_CACHED)(fernet.decrypt)
 
     def decrypt(self, token: bytes) -> bytes:
-        return (self._remembered if len(token) <= SHORT else self._decrypt)(token)
+        return (self._cached if len(token) <= SHORT else self._decrypt)(token)
 
     def is_current(self, token: bytes) -> bool:
-        """Whether the first key alone reads it."""
+        """Whether it was encrypted with the first key."""
         try:
             self._first.decrypt(token)
         except InvalidToken:
@@ -386,7 +386,9 @@ _HEAD, _BLOCK, _SIGNATURE = 1 + 8 + 16, 16, 32
 
 
 def _why_not(token: str) -> Why:
-    """A complete token was signed with another key, or changed; an incomplete one is damaged."""
+    """Why a token cannot be decrypted: a complete one was signed with another key, or changed; an
+    incomplete one is damaged.
+    """
     try:
         raw = base64.urlsafe_b64decode(token)
     except ValueError:

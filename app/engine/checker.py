@@ -34,7 +34,7 @@ from app.db import (
     writing,
 )
 from app.db.faults import passes, tell
-from app.db.settings import keep_setting, noticed
+from app.db.settings import is_notice_set, keep_setting
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
@@ -393,7 +393,7 @@ class Checker:
     def _was_network_down(self) -> bool:
         """Whether Wakeful's own network was down when the previous checker ended."""
         try:
-            return noticed(NOTICE_NETWORK)
+            return is_notice_set(NOTICE_NETWORK)
         except SQLAlchemyError:
             return False
 

@@ -190,8 +190,8 @@ class Housekeeper:
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         while delete_unconfirmed(now):
             pass
-        places.remember(now)
-        heartbeats.forget_old(now)
+        places.store_signs(now)
+        heartbeats.delete_old(now)
         with writing() as session:
             session.execute(
                 delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)

@@ -22,7 +22,7 @@ from app.access.settings import Policies
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments
-from app.db.settings import noticed
+from app.db.settings import is_notice_set
 from app.engine import elsewhere, no_result, recorder
 from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
@@ -138,7 +138,7 @@ def _answer(
 
 def _network_works(settings: Settings) -> bool:
     """Whether our network works: the checker has set no notice, and a canary answers."""
-    if noticed(Notice.NETWORK_DOWN):
+    if is_notice_set(Notice.NETWORK_DOWN):
         return False
     canaries = Canaries(settings)
     canaries.recall()

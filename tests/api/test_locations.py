@@ -208,7 +208,7 @@ def test_what_a_place_was_outlasts_its_processes(api, core):
     before = now() - timedelta(days=3)
     with core.app_context():
         places.keep_heartbeat("oslo", before, process="agent:oslo", last_check_at=before)
-        places.remember(now())
+        places.store_signs(now())
         with writing() as session:
             assert session.get(LocationRow, id).result_at == before
     place = api.get(f"/locations/{id}")["data"]

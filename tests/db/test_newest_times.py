@@ -84,7 +84,7 @@ def test_housekeeping_keeps_the_newest_signs_of_a_place(core, monkeypatch, store
         with writing() as session:
             row = session.get_one(LocationRow, id)
             row.seen_at = row.result_at = stored
-        places.remember(NOW)
+        places.store_signs(NOW)
         db.session.expire_all()
         row = db.session.get_one(LocationRow, id)
         assert (row.seen_at, row.result_at) == (kept, kept)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.access import Access
-from app.db.settings import change_setting, keep_setting, noticed, remove_setting, setting
+from app.db.settings import change_setting, is_notice_set, keep_setting, remove_setting, setting
 from app.records import Notice
 
 pytestmark = pytest.mark.both_databases
@@ -41,7 +41,7 @@ def test_a_setting_is_changed_from_its_present_value(core):
 
 def test_a_notice_of_the_engine_is_one_of_the_dashboard(core, settings):
     with core.app_context():
-        assert not noticed(Notice.NETWORK_DOWN)
+        assert not is_notice_set(Notice.NETWORK_DOWN)
         keep_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z", NOW)
-        assert noticed(Notice.NETWORK_DOWN)
+        assert is_notice_set(Notice.NETWORK_DOWN)
         assert Access().settings.notices() == {Notice.NETWORK_DOWN: "2026-11-21T08:00:00Z"}

@@ -67,7 +67,7 @@ def test_who_forgets_the_trouble_of_a_place_waits_for_who_records_its_checks(
 
     def forget() -> None:
         with core.app_context(), writing() as session:
-            places.forget_trouble(session, Location.DEFAULT)
+            places.drop_unknown(session, Location.DEFAULT)
 
     def write_while_the_other_waits(*arguments: Any) -> None:
         begun.append(pool.submit(forget))

@@ -215,7 +215,7 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
 
 def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:
     monitors = db.session.execute(MONITORS, {"ids": ids}).all()
-    return rollups.Figured().read(monitors, at, ranges, hours=hours)
+    return rollups.ListFigures().read(monitors, at, ranges, hours=hours)
 
 
 def test_figures_that_lists_and_charts_cache_are_those_that_would_be_read(

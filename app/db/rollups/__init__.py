@@ -4,12 +4,12 @@ Two invariants keep readers simple: sums exist only before ``MonitorStateRow.rol
 it, the results themselves are read; the row of the hour in which it lies has the time before it),
 and the row of a day is the sum of the rows of its hours that have ended.
 
-Ours, because SQLite and PostgreSQL serve alike: TimescaleDB's continuous aggregates know neither
-maintenance nor results that come late, and are no part of either.
+No library does this for SQLite and PostgreSQL alike: TimescaleDB's continuous aggregates are for
+PostgreSQL only, and take account of neither maintenance nor late results.
 """
 
 from app.db.rollups.days import Days, KeptDays, day_of, plus
-from app.db.rollups.reading import Charted, Figured, between, only_summed, report_figures, single
+from app.db.rollups.reading import Charted, ListFigures, between, only_summed, report_figures, single
 from app.db.rollups.rows import SUMMED, checks, incidents_between, monitor_of
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
@@ -17,8 +17,8 @@ __all__ = [
     "SUMMED",
     "Charted",
     "Days",
-    "Figured",
     "KeptDays",
+    "ListFigures",
     "between",
     "checks",
     "day_of",

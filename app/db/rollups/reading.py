@@ -67,10 +67,10 @@ class Figures:
     hours: Mapping[int, Sequence[Mapping[str, Any]]]
 
 
-class Figured:
-    """Reads figures of lists, and keeps what the rollups say until they change (``Cached``).
+class ListFigures:
+    """Reads the figures of lists, and caches those of rollups until these change (``Cached``).
 
-    The keeping is bounded: a monitor's uptimes take some 300 bytes, its strip some 7 KB.
+    The cache is bounded: a monitor's uptimes take some 300 bytes, its strip some 7 KB.
     """
 
     def __init__(self) -> None:
@@ -80,10 +80,11 @@ class Figured:
     def read(
         self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
     ) -> Figures:
-        """``monitors`` have the columns of ``MONITORS``. ``ranges``: some of ``UPTIME_RANGES``.
+        """The figures of ``monitors``, which have the columns of ``MONITORS``. ``ranges``: some of
+        ``UPTIME_RANGES``. ``hours``: whether to read the strips.
 
-        Uptimes and hours together, because both need the results that are not summed yet, and
-        reading those takes longest.
+        One call reads both, because both need the results that are not summed yet, which take the
+        longest to read.
         """
         now_ms = to_ms(now)
         starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
@@ -94,15 +95,15 @@ class Figured:
         uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
-            summed = self._uptimes.read(
+            up_down = self._uptimes.read(
                 versions, what, lambda missing: _summed(missing, now_ms, starts)
             )
-            uptimes = _uptimes(summed, starts, latest)
+            uptimes = _uptimes(up_down, starts, latest)
         strips: dict[int, Sequence[Mapping[str, Any]]] = {}
         if hours:
             start = start_of_strip(now_ms)
-            kept = self._strips.read(versions, start, lambda missing: _strips(missing, start))
-            strips = {id: with_hours(kept[id], start, _hours(latest[id])) for id in ids}
+            summed = self._strips.read(versions, start, lambda missing: _strips(missing, start))
+            strips = {id: with_hours(summed[id], start, _hours(latest[id])) for id in ids}
         return Figures(uptimes, strips)
 
 
@@ -122,14 +123,17 @@ def _uptimes(
 
 
 def _summed(ids: Sequence[int], now_ms: int, starts: Mapping[str, int]) -> dict[int, UpDown]:
-    """What the rollups say: milliseconds up and down for each of ``starts``, in its order."""
+    """Milliseconds up and down by the rollups, for each range of ``starts``, in its order."""
     statement, columns = _summing(tuple(starts))
     sums = {id: dict.fromkeys(columns, 0) for id in ids}
     for id, *row in db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}):
         for column, seconds in zip(columns, row, strict=True):
             if seconds:  # most columns are zero: most parts belong to one range only
                 sums[id][column] += int(seconds) * 1000
-    return {id: tuple((of[name, 0], of[name, 1]) for name in starts) for id, of in sums.items()}
+    return {
+        id: tuple((totals[name, 0], totals[name, 1]) for name in starts)
+        for id, totals in sums.items()
+    }
 
 
 def between(
@@ -217,7 +221,7 @@ def report_figures(
 
 
 def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
-    """Whether there are hours in this time whose single results are not kept any more."""
+    """Whether this time has hours whose single results are deleted already."""
     first_hour = db.session.scalar(
         select(func.min(RollupRow.start)).where(
             RollupRow.monitor_id == monitor_id,
@@ -268,7 +272,7 @@ _STRIPS = select(
 
 
 def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
-    """The strips of what the rollups say since ``start`` (ms)."""
+    """The strips since ``start`` (ms), by the rollups."""
     hours: dict[int, dict[int, StripHour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
         hours[id][begin * 1000] = StripHour(*figures)
@@ -300,25 +304,26 @@ def tails(
     *,
     phases: bool = False,
 ) -> dict[int, dict[int, Sums]]:
-    """What is not summed yet of each monitor since ``since`` (ms), by hour, from its results.
+    """The sums of each monitor since ``since`` (ms) that are not in rollups yet, by hour, computed
+    from its results.
 
-    One query for all monitors that are summed until the same time, as almost all are. One query for
-    all would read every result as soon as one monitor was never summed. ``states``: the rows of
-    ``MONITORS``, and ``incidents``: those since ``since``, where they are known.
+    One query for all monitors that are summed until the same time, as almost all are: a single
+    query would read all results as soon as one monitor was never summed. ``states``: the rows of
+    ``MONITORS``, and ``incidents``: those since ``since``, if the caller has read them.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
-    together: dict[int, list[Any]] = {}
+    by_start: dict[int, list[Any]] = {}
     if states is None:
         states = db.session.execute(MONITORS, {"ids": ids})
     for monitor in states:
         rolled = monitor.rolled_until
         start = since if rolled is None else max(since, to_ms(rolled))
-        together.setdefault(start, []).append(monitor)
-    for start, monitors in together.items():
+        by_start.setdefault(start, []).append(monitor)
+    for start, monitors in by_start.items():
         # Not all at once: tens of thousands of tuples keep the garbage collector busy.
         for index in range(0, len(monitors) if start < now else 0, AT_ONCE):
-            some = monitors[index : index + AT_ONCE]
-            hours |= _tails_since(start, some, now, incidents, phases=phases)
+            part = monitors[index : index + AT_ONCE]
+            hours |= _tails_since(start, part, now, incidents, phases=phases)
     return hours
 
 
@@ -331,10 +336,10 @@ def _tails_since(
     phases: bool,
 ) -> dict[int, dict[int, Sums]]:
     # A page of one monitor asks for its list's figures, its chart and its days, within a moment.
-    kept = cached.of_transaction() if len(monitors) == 1 else {}
+    cache = cached.of_transaction() if len(monitors) == 1 else {}
     name = f"tail {monitors[0].monitor_id} {start}"
-    if name in kept:
-        until, has_phases, hours = kept[name]
+    if name in cache:
+        until, has_phases, hours = cache[name]
         if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
             return hours  # type: ignore[no-any-return]
     limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
@@ -345,15 +350,15 @@ def _tails_since(
         id = monitor.monitor_id
         inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
         hours[id] = tally(*inputs, monitor.confirmations)
-    kept[name] = now, phases, hours
+    cache[name] = now, phases, hours
     return hours
 
 
 def _whole_days(start: int, now: int) -> tuple[int, int]:
     """The midnights (seconds) between which rows of days are read, for a range from ``start`` (ms).
 
-    Today is read by hours, because it is not over, and the first day, because the range may begin
-    within it.
+    Today is read by hours, because it has not ended, and so is the first day, because the range may
+    begin within it.
     """
     first_midnight = -(-start // DAY_MS) * DAY_S
     return first_midnight, max(first_midnight, now // DAY_MS * DAY_S)

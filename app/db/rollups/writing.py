@@ -1,7 +1,7 @@
 """Sum each hour in steps while it runs, and again when an incident in it has changed.
 
-Each step sums the running hour from its start: adding to it would add up what is rounded to
-seconds, and would have to carry failures in a row over the border.
+Each step sums the running hour from its start: adding to the sums would add up rounding errors, and
+would have to carry failures in a row over the border.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
 
-# A step is summed this long after its end, when the checks that began in it are recorded and its
+# A step is summed this long after its end, when the checks that started in it are recorded and its
 # failures are confirmed. Later changes call ``reroll``.
 GRACE = timedelta(minutes=10)
 # Shorter steps cost more: each reads the hour again. Longer ones leave more results to readers.
@@ -41,13 +41,13 @@ STEP_MS = HOUR_MS // 6
 CHUNK = 50
 # The longest time whose results are read for several monitors at once.
 AT_ONCE_MS = 3 * HOUR_MS
-NEVER = 2**62  # ms; later than any time that is asked for
+FAR_FUTURE_MS = 2**62  # later than any time
 
 _STATES = MonitorStateRow.__table__
-# Whoever changes sums says so here, in the same transaction: readers keep them until then.
-_ROLLED = (
+# Run after each change of sums, in the same transaction: readers cache them by ``sums_version``.
+_SET_ROLLED = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
-    .where(_STATES.c.monitor_id == bindparam("of"))
+    .where(_STATES.c.monitor_id == bindparam("id"))
     .values(rolled_until=bindparam("until"), sums_version=_STATES.c.sums_version + 1)
 )
 _DAYS = select(ROLLUPS).where(
@@ -60,12 +60,12 @@ MonitorSpan = tuple[Any, int, int]
 
 
 def roll(now: datetime, limit: int = 3000) -> int:
-    """Sum the steps that are complete, for at most ``limit`` monitors; returns how many there were.
+    """Sum the complete steps of at most ``limit`` monitors; returns of how many.
 
     The engine calls this every minute. Monitors that are farthest behind come first.
     """
     until = floor(to_ms(now - GRACE), STEP_MS)
-    _take_back(until)
+    _delete_future(until)
     rolled = MonitorStateRow.rolled_until
     behind = (
         select(MonitorStateRow.monitor_id)
@@ -85,16 +85,16 @@ def roll(now: datetime, limit: int = 3000) -> int:
             ]
             hours = _sum(session, [span for span in spans if span[1] < until])
             complete = [row for row in hours if (row["start"] + HOUR_S) * 1000 <= until]
-            _upsert(session, _longer_days(session, complete))
-            rows = [{"of": span[0].monitor_id, "until": from_ms(until)} for span in spans]
+            _upsert(session, _days_with(session, complete))
+            rows = [{"id": span[0].monitor_id, "until": from_ms(until)} for span in spans]
             if rows:
-                session.execute(_ROLLED, rows)
+                session.execute(_SET_ROLLED, rows)
     return len(ids)
 
 
-def _take_back(until: int) -> None:
-    """Delete the sums of hours that have not ended yet, so that they are summed again after their
-    end: a clock that was ahead made them, and they would lack the checks from now on.
+def _delete_future(until: int) -> None:
+    """Delete the sums of hours that have not ended ``until`` then, so that they are summed again
+    after their end: a clock that was ahead made them, and they would lack the checks to come.
 
     Hours whose results have been deleted by age are kept: the clock may also be behind for a
     moment.
@@ -106,8 +106,8 @@ def _take_back(until: int) -> None:
                 start = max(floor(until, HOUR_MS), _first_whole_hour(id))
                 end = to_ms(monitor.rolled_until)
                 if start < end:
-                    _forget(session, id, start, end)
-                    session.execute(_ROLLED, [{"of": id, "until": from_ms(start)}])
+                    _delete_sums(session, id, start, end)
+                    session.execute(_SET_ROLLED, [{"id": id, "until": from_ms(start)}])
                     day = floor(start, DAY_MS)  # has lost its sum, but not all of its hours
                     _upsert(session, _days(session, {id: start}, day, day + DAY_MS))
 
@@ -122,7 +122,7 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
 
 
 def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
-    """``reroll`` of several monitors, each between two times of its own."""
+    """``reroll`` several monitors, each between two times of its own."""
     with writing() as session:
         spans = [
             (monitor, start, end)
@@ -135,25 +135,31 @@ def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
 
 
 def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[int, int]:
-    """The hours between two times that are summed, and can be summed again: start and end."""
+    """Start and end (ms) of the hours between two times that are summed, and can be summed again.
+    Without such hours, the end is not after the start.
+    """
     start = floor(to_ms(from_), HOUR_MS)
-    until = -NEVER if monitor.rolled_until is None else to_ms(monitor.rolled_until)
+    if monitor.rolled_until is None:
+        return start, start
+    until = to_ms(monitor.rolled_until)
     end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
-    return max(start, _first_whole_hour(monitor.monitor_id)) if start < end else start, end
+    if start < end:
+        start = max(start, _first_whole_hour(monitor.monitor_id))
+    return start, end
 
 
 def _sum_again(session: DbSession, spans: Sequence[MonitorSpan]) -> None:
     for monitor, start, end in spans:
-        _forget(session, monitor.monitor_id, start, end)
+        _delete_sums(session, monitor.monitor_id, start, end)
     _sum(session, spans)
     if spans:
         until = {monitor.monitor_id: to_ms(monitor.rolled_until) for monitor, _start, _end in spans}
         begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
         _upsert(session, _days(session, until, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
     rolled = [
-        {"of": monitor.monitor_id, "until": monitor.rolled_until} for monitor, _start, _end in spans
+        {"id": monitor.monitor_id, "until": monitor.rolled_until} for monitor, _start, _end in spans
     ]
-    session.execute(_ROLLED, rolled)
+    session.execute(_SET_ROLLED, rolled)
 
 
 def is_summed(until: datetime | None, moment: datetime) -> bool:
@@ -164,14 +170,14 @@ def is_summed(until: datetime | None, moment: datetime) -> bool:
 
 
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
-    # The recorder writes the same rows when an incident begins or ends, so on PostgreSQL too it
-    # either sees these hours as summed or we see its incident.
+    # The recorder locks the same states when an incident starts or ends, so on PostgreSQL too it
+    # either sees these hours as summed, or its incident is seen here.
     lock_states(session, ids)
     return session.execute(MONITORS, {"ids": ids}).all()
 
 
 def _first_due(monitor: Any, until: int) -> int:
-    """The first hour that is not summed in full; ``until`` when there is nothing to sum at all."""
+    """The first hour (ms) that is not summed in full; ``until`` if there is nothing to sum."""
     if monitor.rolled_until is not None:
         return floor(to_ms(monitor.rolled_until), HOUR_MS)
     first = _first_result(monitor.monitor_id)
@@ -185,11 +191,11 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
     trouble = troubles([span[0] for span in spans], begin, end)
     hours = []
-    for together in _read_together(spans):
-        _monitor, start, stop = together[0]
-        limits = {monitor.monitor_id: limit_of(monitor) for monitor, _start, _stop in together}
+    for same_time in _by_time(spans):
+        _monitor, start, stop = same_time[0]
+        limits = {monitor.monitor_id: limit_of(monitor) for monitor, _start, _stop in same_time}
         results = checks_and_before(limits, start, stop)
-        for monitor, _start, _stop in together:
+        for monitor, _start, _stop in same_time:
             id = monitor.monitor_id
             arguments = results.pop(id), trouble[id], limits[id], HOUR_MS, start, stop
             sums = tally(*arguments, monitor.confirmations)
@@ -198,9 +204,9 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     return hours
 
 
-def _read_together(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
-    """Spans of the same time, whose results one statement reads: a statement for each monitor costs
-    as much as its results. Not those of a long time, which would take too much memory.
+def _by_time(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
+    """The spans, grouped by their time: one statement reads the results of a group, because one for
+    each monitor costs as much as its results. A long span is alone, for the sake of memory.
     """
     at_once: dict[tuple[int, int], list[MonitorSpan]] = {}
     for span in spans:
@@ -211,9 +217,9 @@ def _read_together(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpa
     yield from at_once.values()
 
 
-def _longer_days(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The days of these hours, which have just ended: each day's own row, and its new hours.
-    To read all hours of a day again would take three quarters of the time of summing.
+def _days_with(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The days of these hours, which have just ended: each day's stored row plus its new hours. To
+    read all hours of a day again would take three quarters of the time of summing.
     """
     added: dict[tuple[int, int], Sums] = {}
     for hour in (SimpleNamespace(**row) for row in hours):
@@ -261,7 +267,7 @@ def _upsert(session: DbSession, rows: Sequence[dict[str, Any]]) -> None:
     )
 
 
-def _forget(session: DbSession, id: int, start: int, end: int) -> None:
+def _delete_sums(session: DbSession, id: int, start: int, end: int) -> None:
     """Delete hours that are summed again, and the days that they are part of."""
     for period, begin, stop in (
         (HOUR_S, start, end),
@@ -286,13 +292,13 @@ def _first_result(id: int) -> int | None:
 
 
 def _first_whole_hour(id: int) -> int:
-    """The first hour (ms) that can be summed again in full; in older ones results were deleted."""
+    """The first hour (ms) that can be summed again in full; results of older ones are deleted."""
     first = _first_result(id)
     if first is None:
-        return NEVER
+        return FAR_FUTURE_MS
     hour = floor(first, HOUR_MS)
     older = select(RollupRow.start).where(
         RollupRow.monitor_id == id, RollupRow.period == HOUR_S, RollupRow.start < hour // 1000
     )
-    # Where older hours are known whose results are gone, this one's may be gone in part.
+    # If there are older hours whose results are deleted, some of this hour's may be too.
     return hour if db.session.execute(older.limit(1)).first() is None else hour + HOUR_MS

@@ -99,7 +99,7 @@ class DeliveryRow(Model):
     # Null: the monitor's own alone
     sources: Mapped[str | None] = mapped_column(Word(None, is_ids, ""))
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
-    # What the message says, as it was when it was written
+    # The facts of the message, as they were when it was written
     facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))
     status: Mapped[str] = mapped_column(String(16))
     reason: Mapped[str | None] = mapped_column(Text)

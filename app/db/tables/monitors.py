@@ -39,17 +39,16 @@ from app.records import (
 from app.rules.recurrence import ONCE, is_repeat
 from app.rules.time import is_zone
 
-# No interval and no time limit is longer, so reckoning with them never overflows.
+# No interval and no time limit is longer, so sums of them never overflow.
 AN_HOUR, A_YEAR = 3_600, 31_536_000
-# Which states have a verdict other than up, as the index of them says it. A statement must say it
-# in the same words, or the database does not use the index.
+# The condition of the index of states that are not up. A statement must have the same words, or the
+# database does not use the index.
 NOT_UP = "verdict IS NULL OR verdict <> 'up'"
 
 
 class MonitorRow(Model):
-    """What people configure.
-
-    What the engine knows of it is in ``MonitorStateRow``, so that a check writes little.
+    """A monitor as people configure it. Its results lead to the values of ``MonitorStateRow``, so
+    that a check writes little.
     """
 
     __tablename__ = "monitors"
@@ -126,7 +125,7 @@ class MonitorRow(Model):
 
 
 class MonitorStateRow(Model):
-    """What the engine knows of a monitor: its last result, and where the state machine stands.
+    """The state of a monitor: its last result, and the stage of its incident (``app/judge``).
 
     Written often, so it is narrow, and no index covers what each check changes. Only
     ``engine/recorder`` changes the state; pause, resume and delete go through it too.
@@ -148,7 +147,7 @@ class MonitorStateRow(Model):
     cause_code: Mapped[str | None] = mapped_column(String(32))
     cause: Mapped[str | None] = mapped_column(Text)
     response_time: Mapped[int | None]  # ms
-    # Since when the verdict is what it is
+    # The time of the last change of the verdict
     status_since: Mapped[datetime | None] = mapped_column(Moment)
     # First failing check, until confirmed or cancelled
     failing_since: Mapped[datetime | None] = mapped_column(Moment)
@@ -156,7 +155,7 @@ class MonitorStateRow(Model):
     failures: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True), default=0)
     # First good check, until confirmed
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
-    # When the check was recorded that is to be repeated after CONFIRM_SECONDS; null: none is
+    # From here, CONFIRM_SECONDS count until a check is repeated; null: none is to be repeated
     unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
     ssl_issued_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
@@ -166,7 +165,7 @@ class MonitorStateRow(Model):
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
     # Expiry dates (2027-01-02) that people were notified of, with spaces between them
     alerted_domain_dates: Mapped[str | None] = mapped_column(Text)
-    # Rollups are right before this moment
+    # Until then, the rollups have all results
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
     # Grows with each change of this monitor's rollups
     sums_version: Mapped[int] = mapped_column(default=0, server_default="0")
@@ -176,8 +175,8 @@ class MonitorStateRow(Model):
     # When its interval, time limit, confirmations, rule, places or URL were last changed: late
     # results of before are not judged by the present ones. Null: since its creation
     judged_since: Mapped[datetime | None] = mapped_column(Moment)
-    # When what is checked was last changed: an agent that checked something else until then has
-    # results that say nothing of it. Null: since its creation
+    # When a field that its checks need was last changed: an agent's results of earlier checks are
+    # dropped. Null: since its creation
     spec_since: Mapped[datetime | None] = mapped_column(Moment)
 
 
@@ -192,10 +191,11 @@ class MonitorEvidenceRow(Model):
 
 
 class LocationRow(Model):
-    """Where checks run from. Row 1 is always there; a checker makes the row of its own place.
+    """A place that checks run from. Row 1 is always there; a checker makes the row of its own
+    place.
 
-    What its processes report is in their heartbeats. The times here are what is kept of those that
-    have ended (``app/db/places.py``).
+    The reports of its processes are in their heartbeats. The times here are from processes whose
+    heartbeats are deleted (``app/db/places.py``).
     """
 
     __tablename__ = "locations"
@@ -211,7 +211,7 @@ class LocationRow(Model):
     # When a process of it was last known to be alive, and when a check from it was last recorded
     seen_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     result_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # When people were notified that it is silent; null: they were not, or of its return too
+    # When people were notified that it is silent; null: not notified, or of its return too
     silent_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last result before that silence
     silent_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
@@ -224,11 +224,11 @@ class LocationRow(Model):
 
 
 class AssignmentRow(Model):
-    """What is checked from where, and what the schedule must know of it after a restart.
+    """A monitor that is checked from a place, and what the schedule needs of it after a restart.
 
-    ``turn`` changes with each recorded check and with each change that makes a check on its way
-    worthless: only a check that was started at the present turn is recorded. That no slot of the
-    schedule is recorded twice rests on it.
+    ``turn`` changes with each recorded check and with each change that makes running checks
+    worthless: only a check that was started at the present turn is recorded. So no slot of the
+    schedule is recorded twice.
     """
 
     __tablename__ = "assignments"
@@ -239,11 +239,11 @@ class AssignmentRow(Model):
     # The last moment of the monitor's grid that was done; null: a check is due at once
     slot: Mapped[datetime | None] = mapped_column(Moment)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # What this place saw last, its vote
+    # The newest verdict of this place: its vote
     verdict: Mapped[Verdict | None] = mapped_column(VerdictNumber)
-    # When somebody last asked for a check from here now
+    # When somebody last asked for a check here ("check now")
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # The last check here could not tell, because this place's own network failed
+    # Whether the last check here failed because of this place's own network
     blind: Mapped[bool] = mapped_column(default=False)
     # Failing checks in a row here
     failures: Mapped[int] = mapped_column(
@@ -254,8 +254,8 @@ class AssignmentRow(Model):
 class ShardRow(Model):
     """A part of a place's monitors, and the checker that checks them (``app/engine/shards.py``).
 
-    ``token`` grows with each owner. The recorder compares it: what an earlier owner brings is
-    dropped. ``until`` is when the ownership ends, or ended, unless it is renewed.
+    ``token`` grows with each owner. The recorder compares it: results of an earlier owner are
+    dropped. ``until`` is when the ownership ends unless it is renewed.
     """
 
     __tablename__ = "shards"

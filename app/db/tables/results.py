@@ -53,8 +53,8 @@ class ResultRow(Model):
     location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     verdict: Mapped[Verdict] = mapped_column(VerdictNumber)
     maintenance: Mapped[bool]
-    # How long it stands for its monitor at most, see app/stats; 0 does not count, because it was
-    # paused. Null: not kept yet when it was recorded, so as long as the present interval says.
+    # For how many seconds the result counts at most (app/stats/cover.py); 0: it does not count,
+    # because the monitor was paused. Null: of an older version; the present interval decides.
     covers_s: Mapped[int | None]
     status_code: Mapped[int | None] = mapped_column(SmallInteger)
     response_time: Mapped[int | None]

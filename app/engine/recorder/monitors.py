@@ -85,7 +85,7 @@ def watch_from(
         return False
     row.judged_since = now
     changes.note(session, monitor_id)
-    changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
+    changes.before_commit(session, partial(_end_cover, session, monitor_id, now, kept=places))
     return True
 
 
@@ -125,7 +125,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor.paused, row.paused_at = True, now
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
-    changes.at_last(session, partial(_end_cover, session, monitor_id, now))
+    changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
         incident.unwatched = list(gaps.until(incident, row, now)) or None
@@ -218,7 +218,7 @@ def delete_monitor(session: AnySession, monitor_id: int) -> None:
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
     results = delete(ResultRow).where(ResultRow.monitor_id == monitor_id)
-    changes.at_last(session, partial(session.execute, results))
+    changes.before_commit(session, partial(session.execute, results))
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
 
 

@@ -48,7 +48,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
             if Carrier.AGENT == row.carrier != carrier:
                 self._end_agent(session, row)
             if carrier != row.carrier:
-                places.forget_trouble(session, row.id)
+                places.drop_unknown(session, row.id)
             row.carrier = carrier
             row.label = fields.get("label", row.label)
         return self.get(id)
@@ -91,7 +91,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
         end_token(session, row, self.now())
         row.public_key = None  # the next agent has a key of its own
-        places.forget_trouble(session, row.id)
+        places.drop_unknown(session, row.id)
         session.execute(
             delete(HeartbeatRow).where(
                 HeartbeatRow.location == row.name,

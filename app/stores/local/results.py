@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, tuple_
 
-from app.checks.kinds import is_elsewhere, spec_of
+from app.checks.kinds import sends_secrets_elsewhere, spec_of
 from app.codec import reader
 from app.db import by_place, db, rollups
 from app.db.assignments import not_checked
@@ -215,7 +215,7 @@ class LocalChecks(LocalPart, base.Checks):
         password = fields.get("request_auth_password")
         if secrets_from is not None and password is None:
             monitor = get_monitor(db.session, secrets_from)
-            if not is_elsewhere(monitor, fields):
+            if not sends_secrets_elsewhere(monitor, fields):
                 password = monitor.request_auth_password
         spec = spec_of(fields, readable(password))
         if spec.auth is not None and isinstance(password, Unreadable):
