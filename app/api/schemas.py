@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from app.checks.kinds import KINDS, kinds_that_know
+from app.checks.kinds import KINDS, kinds_with
 from app.codec import schema_of
 from app.codec.schema import (
     ALERT_DAYS,
@@ -144,7 +144,7 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
         for field in form.schema_fields()
     }
     for name, schema in properties.items() if monitors else ():
-        _tell_kinds(schema, kinds_that_know(name))
+        _tell_kinds(schema, kinds_with(name))
     more = {"required": required} if required and not update else {}
     return json_object(properties, additionalProperties=False, **more)
 

@@ -1,7 +1,7 @@
 """The kinds: how something is checked. The scheme of a monitor's URL decides its kind.
 
-A new kind is a folder beside ``http`` and a row here. Forms, the OpenAPI document and the pages
-read from its row which of a monitor's fields it knows.
+A new kind is a folder beside ``http`` and a row here; CONTRIBUTING.md lists what else it needs.
+Forms, the OpenAPI document and the pages read from its row which of a monitor's fields it has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Kind:
 
     ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
-    fields of the monitor that this kind knows and others may not. ``phases`` are the
+    fields of the monitor that this kind has and others may lack. ``phases`` are the
     ``records.Timings`` that it measures. ``checks`` makes the object that starts and judges its
     checks, once for each prober.
     """
@@ -91,9 +91,9 @@ TCP = Kind(
 KINDS = (HTTP, TCP)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
-# Every field that some kind knows and another may not, in alphabetical order.
+# Every field that some kind has and another may lack, in alphabetical order.
 FIELDS = tuple(sorted(frozenset[str]().union(*(kind.fields for kind in KINDS))))
-STRANGE = N_(
+NOT_OF_KIND = N_(
     "Monitors of the kind %(kind)s do not have this field. Leave it empty or at its default."
 )
 
@@ -113,11 +113,11 @@ def read_url(url: str) -> tuple[Kind, Target]:
     raise ValueError(_("The scheme of the URL is not supported."))
 
 
-def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
+def sends_secrets_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
     one that is not verified any more (decision 15): another scheme, host or port, or
-    ``verify_tls`` turned off. Another kind does not count: it takes no stored secret along
-    (``strange_fields``).
+    ``verify_tls`` turned off. Another kind does not count: it does not send the stored secrets
+    (``fields_of_other_kinds``).
     """
     verified = getattr(stored, "verify_tls", True)
     if verified and not changes.get("verify_tls", verified):
@@ -132,33 +132,33 @@ def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     return kind is other and old.origin != new.origin
 
 
-def kinds_that_know(field: str) -> tuple[str, ...]:
+def kinds_with(field: str) -> tuple[str, ...]:
     """The names of the kinds whose monitors have this field."""
     return tuple(kind.name for kind in KINDS if field in kind.fields or field not in FIELDS)
 
 
-def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """The fields with a value that the monitor's kind does not know, each with a sentence. Empty
+def fields_of_other_kinds(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """The fields with a value that the monitor's kind does not have, each with a sentence. Empty
     and default values do not count (decision 3).
     """
     kind = kind_of(url)
     if kind is None:
         return ()
     return [
-        (name, _(STRANGE, kind=kind.name))
+        (name, _(NOT_OF_KIND, kind=kind.name))
         for name, value in values.items()
-        if name in FIELDS and name not in kind.fields and not _says_nothing(name, value)
+        if name in FIELDS and name not in kind.fields and not _is_default(name, value)
     ]
 
 
-def _says_nothing(name: str, value: Any) -> bool:
+def _is_default(name: str, value: Any) -> bool:
     field = Monitor.__dataclass_fields__.get(name)
     default = None if field is None or field.default is MISSING else field.default
     return value in (None, "", (), []) or value == default
 
 
 def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
-    return strange_fields(url, dict(zip(FIELDS, values, strict=True)))
+    return fields_of_other_kinds(url, dict(zip(FIELDS, values, strict=True)))
 
 
 # Like the rules of ``app.rules.cross_field``: the fields that it reads, and the rule itself.

@@ -1,4 +1,4 @@
-"""From a target to the addresses that a check may connect to: resolve, then judge by policy."""
+"""The addresses that a check may connect to: resolve the target's name, then judge by policy."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from app.rules.url import Target
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The result of a look-up. ``addresses`` are those that policy leaves open, ``dns`` is in
-    seconds; ``failure`` is set when no address is left.
+    """The result of a look-up. ``addresses``: those that policy allows. ``dns``: how long the
+    look-up took, in seconds. ``failure`` is set if no address is left.
     """
 
     resolved: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ class LookUp:
         self._limit = limit
         self._done = done
         self._on_error = on_error
-        self._asked = 0.0
+        self._asked_at = 0.0
         self._timer: Timer | None = None
-        self._forget: Callable[[], None] | None = None
+        self._cancel: Callable[[], None] | None = None
 
     def start(self) -> None:
         target = self._target
@@ -66,39 +66,39 @@ class LookUp:
         if resolved is not None:
             self._judge(resolved, 0.0)
             return
-        self._asked = time.monotonic()
+        self._asked_at = time.monotonic()
         self._timer = self._tools.loop.call_at(
             self._deadline, partial(guarded, self._on_error, self._no_answer)
         )
-        self._forget = self._tools.resolver.lookup(
+        self._cancel = self._tools.resolver.lookup(
             target.dns_name, partial(guarded, self._on_error, self._answered)
         )
 
     def _answered(self, resolved: Resolved) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._judge(resolved, time.monotonic() - self._asked)
+        self._judge(resolved, time.monotonic() - self._asked_at)
 
     def _no_answer(self) -> None:
-        resolved = self._tools.resolver.so_far(self._target.dns_name, self._limit)
-        if self._forget is not None:
-            self._forget()
-        self._judge(resolved, time.monotonic() - self._asked)
+        resolved = self._tools.resolver.result_so_far(self._target.dns_name, self._limit)
+        if self._cancel is not None:
+            self._cancel()
+        self._judge(resolved, time.monotonic() - self._asked_at)
 
     def _judge(self, resolved: Resolved, dns: float | None) -> None:
         if resolved.cause is not None:
             self._done(Resolution(dns=dns, failure=Failure(resolved.cause, resolved.sentence)))
             return
-        opened: list[str] = []
+        allowed: list[str] = []
         refused: list[Refusal] = []
         for address in resolved.addresses:
             refusal = self._policy.refusal(address)
             if refusal is None:
-                opened.append(address)
+                allowed.append(address)
             else:
                 refused.append(refusal)
-        failure = None if opened else self._blocked(refused[0])
-        self._done(Resolution(resolved.addresses, tuple(opened), tuple(refused), dns, failure))
+        failure = None if allowed else self._blocked(refused[0])
+        self._done(Resolution(resolved.addresses, tuple(allowed), tuple(refused), dns, failure))
 
     def _blocked(self, refusal: Refusal) -> Failure:
         sentence = refusal.sentence

@@ -24,7 +24,7 @@ _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.
 # Evidence of good checks is there to compare a failure with. Storing it each time would double the
 # cost of a check, so it is stored when something about the answer changed, and at least this often.
 GOOD_EVIDENCE_SECONDS = 600.0
-_REMEMBERED = 50_000
+_MOST_CACHED = 50_000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -55,8 +55,8 @@ def verdict_of(
 
 
 def connect_failure(number: int, address: str, seconds: float, words: str) -> Failure:
-    """Why no TCP connection to ``address`` was made, by the system's error number; its ``words``
-    for a number that says nothing. ``seconds``: how long it was tried.
+    """Why no TCP connection to ``address`` was made, by the system's error ``number``. ``words``:
+    the text of any other error. ``seconds``: how long it was tried.
     """
     cause = Cause.HOST_UNREACHABLE
     if number == errno.ECONNREFUSED:
@@ -106,20 +106,20 @@ def addresses(resolved: Sequence[str], refusals: Sequence[Refusal]) -> dict[str,
 
 
 class GoodEvidence:
-    """Remembers when each monitor's last good evidence was made, and of which answer."""
+    """Caches for each monitor of which answer its last evidence of a good check is."""
 
     def __init__(self) -> None:
-        self._made: TTLCache[int, tuple[object, ...]] = TTLCache(
-            _REMEMBERED, GOOD_EVIDENCE_SECONDS, time.monotonic
+        self._answers: TTLCache[int, tuple[object, ...]] = TTLCache(
+            _MOST_CACHED, GOOD_EVIDENCE_SECONDS, time.monotonic
         )
 
-    def wanted(self, monitor_id: int | None, face: tuple[object, ...]) -> bool:
-        """Whether to make evidence of a good check. ``face``: what to compare of the answer."""
+    def is_due(self, monitor_id: int | None, answer: tuple[object, ...]) -> bool:
+        """Whether to make evidence of a good check. ``answer``: the parts of it to compare."""
         if monitor_id is None:
             return True
-        if self._made.get(monitor_id) == face:
+        if self._answers.get(monitor_id) == answer:
             return False
-        self._made[monitor_id] = face
+        self._answers[monitor_id] = answer
         return True
 
 
@@ -134,7 +134,9 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
 
 
 def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
-    """The found text with its surroundings, on one line; None if it is not there."""
+    """The text ``lookup`` with ``around`` characters on each side, on one line; None if it is not
+    there.
+    """
     index = text.find(lookup)
     if index < 0:
         return None

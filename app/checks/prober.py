@@ -176,14 +176,14 @@ class Prober:
 
     def _finish(self, ticket: int, done: Done, outcome: Outcome) -> None:
         with self._idle:
-            wanted = self._unfinished.pop(ticket, None) is not None
+            is_waited_for = self._unfinished.pop(ticket, None) is not None
             if not self._unfinished:
                 self._idle.notify_all()
         self._running -= 1
         if self._waiting and self._running < self._at_once:
             # Not called directly: a thousand checks that fail at once would overflow the stack.
             self._loop.call_soon(self._waiting.popleft())
-        if wanted:
+        if is_waited_for:
             try:
                 done(outcome)
             except Exception:

@@ -7,7 +7,7 @@ from typing import cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import HTTP, TCP, is_elsewhere, strange_fields
+from app.checks.kinds import HTTP, TCP, fields_of_other_kinds, sends_secrets_elsewhere
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
@@ -412,7 +412,7 @@ class MonitorForm(SchemaForm):
         }
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
-            for name, sentence in strange_fields(self.url.data, values):
+            for name, sentence in fields_of_other_kinds(self.url.data, values):
                 by_name[name].add_fault(sentence)
         self._keep_secrets_from_others()
         for names, rule in RULES:
@@ -436,7 +436,7 @@ class MonitorForm(SchemaForm):
         if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
             return False
         changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
-        return is_elsewhere(self.record, changes)
+        return sends_secrets_elsewhere(self.record, changes)
 
 
 class MonitorUpdateForm(MonitorForm):

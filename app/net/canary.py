@@ -23,7 +23,7 @@ from app.i18n import _
 from app.net.families import routed
 from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import HANG_UP_SECONDS, Loop
-from app.net.race import APART, Race, Raced, by_turns
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
 from app.rules.url import take_apart
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def network_works(
     or a canary that always refuses would be useless.
 
     The first answer ends the wait of at most ``timeout`` seconds. Without canaries the network
-    counts as working, and also where asking fails by a fault of ours, which is logged: it must not
-    hide outages. Never raises.
+    counts as working. It does so too if asking fails by a fault of ours, which is logged: the fault
+    must not hide outages. Never raises.
     """
     try:
         return not canaries or any(
@@ -115,14 +115,14 @@ def ask(
     *,
     dns_servers: Sequence[DnsServer] = (),
 ) -> dict[str, CanaryAnswer]:
-    """How each canary responds to a TCP connect, by its name. Raises only for faults of ours."""
+    """The response of each canary to a TCP connect, by its name. Raises only for our own faults."""
     answers = _answers(canaries, timeout, dns_servers)
     responses = {name_of(canary): answer for canary, answer in answers}
     return {name: responses.get(name, CanaryAnswer.NOTHING) for name in map(name_of, canaries)}
 
 
 def read_memory(text: str | None, place: str) -> dict[str, CanaryAnswer]:
-    """How the canaries of a place have responded so far, from the setting ``MEMORY``."""
+    """The stored responses of a place's canaries. ``text``: the setting ``MEMORY``."""
     try:
         answers = json.loads(text or "{}").get(place, {})
         return {str(name): CanaryAnswer(answer) for name, answer in answers.items()}
@@ -131,7 +131,7 @@ def read_memory(text: str | None, place: str) -> dict[str, CanaryAnswer]:
 
 
 def write_memory(text: str | None, place: str, responses: Mapping[str, CanaryAnswer]) -> str:
-    """The setting with new responses added; that a canary has accepted once is kept for ever."""
+    """The setting with new responses added. A canary that accepted once stays ``ACCEPTED``."""
     try:
         by_place = dict(json.loads(text or "{}"))
     except (TypeError, ValueError):
@@ -198,7 +198,7 @@ def _ask(
             closing(Resolver(loop, SystemNames(tuple(dns_servers)))) as names,
         ):
             for canary in canaries:
-                _Asked(canary, deadline, loop, answered).start(names)
+                _CanaryTest(canary, deadline, loop, answered).start(names)
             while unanswered and (left := deadline - time.monotonic()) > 0:
                 loop.run_once(left)
             loop.settle(HANG_UP_SECONDS)
@@ -206,8 +206,8 @@ def _ask(
         put(fault)
 
 
-class _Asked:
-    """One canary: its name is looked up, and its addresses are connected to."""
+class _CanaryTest:
+    """Looks up the name of one canary, and connects to its addresses."""
 
     def __init__(
         self, canary: Canary, deadline: float, loop: Loop, put: Callable[[_Answer], None]
@@ -229,11 +229,11 @@ class _Asked:
         if not resolved.addresses:  # a name that cannot be resolved counts as no answer
             self._put((self._canary, CanaryAnswer.NOTHING))
             return
-        addresses = by_turns(routed(resolved.addresses))
-        race = Race(self._loop, addresses, self._canary[1], self._deadline, apart=APART)
+        addresses = interleaved(routed(resolved.addresses))
+        race = Race(self._loop, addresses, self._canary[1], self._deadline, stagger=STAGGER_SECONDS)
         race.start(self._raced)
 
-    def _raced(self, raced: Raced) -> None:
+    def _raced(self, raced: RaceResult) -> None:
         if raced.tcp is not None:
             self._loop.hang_up(raced.tcp)
             self._put((self._canary, CanaryAnswer.ACCEPTED))

@@ -1,5 +1,5 @@
-"""Connections and HTTP of everything but checks: names are looked up at DNS_SERVERS, addresses are
-judged by policy and raced, CA_BUNDLE is trusted, and all of it is bounded in time.
+"""Connections and HTTP of everything but checks, within a time limit: names are resolved by
+DNS_SERVERS, policy judges the addresses, the first that accepts wins, and CA_BUNDLE is trusted.
 
 A name is resolved once, and the connection goes to an address that policy has judged. So a name
 that resolves differently the second time (DNS rebinding) reaches no other address.
@@ -35,7 +35,7 @@ from app.net.families import routed
 from app.net.hosts import SystemNames
 from app.net.loop import Loop
 from app.net.policy import Policy
-from app.net.race import APART, Race, Raced, by_turns
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
 from app.net.resolver import Cache, resolve
 from app.rules.url import Target, parse_url
 
@@ -53,7 +53,7 @@ class Blocked(Exception):
 
 
 class Unreachable(Exception):
-    """No answer arrived. The text says why, and names of the URL only the host."""
+    """No answer arrived. The text says why; of the URL, it has only the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Response:
     status: int
     headers: Mapping[str, str]
     text: str
-    cut: bool = False  # the body is longer
+    cut: bool = False  # whether the body is longer than ``text``
 
     @property
     def words(self) -> str:
@@ -80,8 +80,8 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Network access. ``ca_bundle`` is a file that is added to the trust store; ``total_seconds``
-    limit one request.
+    """Network access. ``ca_bundle``: a file whose authorities are trusted too. ``total_seconds``:
+    the time limit of one request.
     """
 
     policy: Policy
@@ -155,7 +155,7 @@ class Network:
                 if adapter.status is not None:
                     return Response(adapter.status, {}, "")
                 if isinstance(fault, requests.RequestException):
-                    raise Unreachable(_say(fault, target, expired.is_set())) from None
+                    raise Unreachable(_sentence(fault, target, expired.is_set())) from None
                 raise
             with answer:
                 text, cut = _read(answer, most)
@@ -191,15 +191,17 @@ class Network:
 
 
 def connect(addresses: Sequence[str], port: int, seconds: float) -> tuple[socket.socket, str]:
-    """Connect to the first of the addresses that accepts, as checks do (RFC 8305): each has a
-    quarter of a second before the next one is tried too. Raises OSError, which is what says most of
-    all the faults.
+    """Connect to the first address that accepts, as checks do (RFC 8305): each has a quarter of a
+    second before the next one is tried too. Returns the socket and the address. Raises OSError, of
+    all faults the most specific one.
     """
-    raced: list[Raced] = []
+    raced: list[RaceResult] = []
     failed: list[Exception] = []
     with closing(Loop(failed.append)) as loop:
         deadline = monotonic() + seconds
-        race = Race(loop, by_turns(routed(tuple(addresses))), port, deadline, apart=APART)
+        race = Race(
+            loop, interleaved(routed(tuple(addresses))), port, deadline, stagger=STAGGER_SECONDS
+        )
         race.start(raced.append)
         while not raced and not failed:
             loop.run_once(None)
@@ -217,8 +219,8 @@ def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
-    """The first ``most`` bytes of the body as text, or what arrived of it if it is broken or too
-    slow; and whether there is more.
+    """The first ``most`` bytes of the body as text, and whether there is more. Of a body that is
+    broken or too slow: what arrived.
 
     Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
     """
@@ -232,8 +234,8 @@ def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
     return decode(bytes(raw), answer.headers.get("Content-Type")), cut
 
 
-def _say(fault: requests.RequestException, target: Target, expired: bool) -> str:
-    """A sentence of our own: the library's message contains the whole URL."""
+def _sentence(fault: requests.RequestException, target: Target, expired: bool) -> str:
+    """Why a request failed. The library's own message contains the whole URL."""
     host = target.host
     if isinstance(fault, requests.ConnectTimeout):
         return _("%(host)s did not accept the connection in time.", host=host)
@@ -278,7 +280,7 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
             connection.close()
 
 
-class _Head(HTTPResponse):
+class _HeadReader(HTTPResponse):
     """Reads the status line and headers of an answer. ``on_status`` gets the status as soon as it
     is read: headers that are too many, too long or cut off raise after that.
     """
@@ -294,7 +296,7 @@ class _Head(HTTPResponse):
                 self.headers = None  # type: ignore[assignment]  # as before the first line
                 super().begin()
         finally:
-            # Both are text until they are parsed.
+            # Both are text until the status line is parsed.
             if isinstance(self.version, int) and isinstance(self.status, int) and self.status > 199:
                 self._on_status(self.status)
 
@@ -303,8 +305,8 @@ Connect = Callable[[str, int, float], socket.socket]  # host, port, seconds
 
 
 class Adapter(HTTPAdapter):
-    """Requests over connections that ``connect`` makes, also those to a proxy. CA_BUNDLE is trusted
-    besides the authorities of requests.
+    """Requests over connections that ``connect`` makes, also those to a proxy. The authorities of
+    ``ca_bundle`` are trusted besides those of requests.
     """
 
     def __init__(
@@ -352,7 +354,7 @@ class Adapter(HTTPAdapter):
 
 
 def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
-    """A connection for urllib3; faults in its own words, which requests and others tell apart."""
+    """A connection for urllib3. Faults become its own exceptions, which requests tells apart."""
     host, port = connection._dns_host, connection.port  # ``host`` has lost its final dot
     timeout = connection.timeout
     seconds = float(timeout) if isinstance(timeout, int | float) else CONNECT_SECONDS
@@ -380,7 +382,9 @@ class _PinnedAdapter(Adapter):
         self._addresses = addresses
         self.sockets: list[socket.socket] = []
         self.status: int | None = None
-        super().__init__(self._pinned, ca_bundle, partial(_Head, partial(setattr, self, "status")))
+        super().__init__(
+            self._pinned, ca_bundle, partial(_HeadReader, partial(setattr, self, "status"))
+        )
 
     def _pinned(self, _host: str, port: int, seconds: float) -> socket.socket:
         tcp, _address = connect(self._addresses, port, seconds)
@@ -391,7 +395,7 @@ class _PinnedAdapter(Adapter):
 
 
 # Elements whose content a browser does not show.
-_SILENT = frozenset({"script", "style", "template", "noscript"})
+_NOT_SHOWN = frozenset({"script", "style", "template", "noscript"})
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"/?[a-z][a-z0-9]*|[!?/]", re.IGNORECASE)
 
@@ -404,14 +408,14 @@ def page_text(markup: str) -> str:
     16 KiB that are read of an answer, and it raises on some marks.
     """
     begin, *rest = _COMMENT.sub("", markup).split("<")
-    texts, silent = [begin], ""
+    texts, hidden_by = [begin], ""
     for piece in rest:
         tag = _TAG.match(piece)
         name = tag[0].lower() if tag else ""
-        if silent and name != f"/{silent}":
+        if hidden_by and name != f"/{hidden_by}":
             continue
-        silent = name if name in _SILENT else ""
-        if not silent:
+        hidden_by = name if name in _NOT_SHOWN else ""
+        if not hidden_by:
             texts.append(piece.partition(">")[2] if tag else f"<{piece}")
     return " ".join(dict.fromkeys(filter(None, map(_line, texts))))
 

@@ -1,4 +1,4 @@
-"""Decode content codings as the bytes arrive, and never beyond the cap.
+"""Decode content codings (gzip, brotli, ...) as the bytes arrive, up to a cap.
 
 Done here and not by curl, because the wheel's libcurl lacks zstd, and because a compression bomb (a
 kilobyte that unpacks to a gigabyte) must stop at the cap in the middle of a piece.

@@ -1,5 +1,5 @@
-"""Send one question to the DNS servers, retry it, and validate and read the answer. The loop calls
-this module; nothing in it blocks.
+"""Send one question to the DNS servers, retry it, and validate and read the answer. Runs on the
+check loop; nothing here blocks.
 
 Each attempt has its own random id and its own socket, hence a random port. The socket is connected,
 so the kernel drops packets from other hosts. An answer must carry the id and the question. A
@@ -63,14 +63,14 @@ class Question:
         rdtype: dns.rdatatype.RdataType,
         servers: Sequence[DnsServer],
         done: Callable[[DnsAnswer], None],
-        silent: Callable[[DnsServer], None],
+        on_silence: Callable[[DnsServer], None],
     ) -> None:
         self._loop = loop
         self._name = name
         self._rdtype = rdtype
         self._servers = servers
         self._done: Callable[[DnsAnswer], None] | None = done
-        self._silent = silent
+        self._on_silence = on_silence
         self._attempt = -1
         self._hops = 0
         self._timer: Timer | None = None
@@ -109,25 +109,25 @@ class Question:
             self._attempt += 1
             round_, index = divmod(self._attempt, len(self._servers))
             if round_ >= ROUNDS or len(self._faults) == len(self._servers):
-                self._finish(self.so_far())
+                self._finish(self.answer_so_far())
                 return
             server = self._servers[index]
             if server in self._faults:
                 continue
             pause = FIRST_WAIT * 2**round_
             if self._send(server):
-                self._wait(pause, partial(self._gone_silent, server))
+                self._wait(pause, partial(self._note_silence, server))
                 return
             if index == len(self._servers) - 1:
                 # No server can be reached: wait, or this would loop a thousand times a second.
                 self._wait(pause, self._next)
                 return
 
-    def _gone_silent(self, server: DnsServer) -> None:
-        self._silent(server)
+    def _note_silence(self, server: DnsServer) -> None:
+        self._on_silence(server)
         self._next()
 
-    def so_far(self) -> DnsAnswer:
+    def answer_so_far(self) -> DnsAnswer:
         """The result if nothing more arrives: the error of a server, or a timeout."""
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
@@ -240,7 +240,7 @@ class Question:
             self._finish(DnsAnswer(addresses, ttl, server=server))
         elif code == dns.rcode.NXDOMAIN:
             self._finish(DnsAnswer(fault=Cause.DNS_NXDOMAIN, server=server))
-        elif target != self._name and not _says_no(answer):
+        elif target != self._name and not _has_no_record(answer):
             self._ask_for(target, server)
         else:
             self._finish(DnsAnswer(server=server))
@@ -322,5 +322,6 @@ def _follow(
     return None, 0, ()
 
 
-def _says_no(answer: dns.message.Message) -> bool:
+def _has_no_record(answer: dns.message.Message) -> bool:
+    """Whether the answer is that the name has no such record."""
     return any(rrset.rdtype == dns.rdatatype.SOA for rrset in answer.authority)

@@ -1,4 +1,4 @@
-"""Names and servers that this machine knows: /etc/hosts, /etc/resolv.conf, ``localhost`` and
+"""Names and DNS servers of this machine: /etc/hosts, /etc/resolv.conf, ``localhost`` and
 ``DNS_SERVERS``.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.i18n import _
 
-_LOOK_AGAIN_SECONDS = 5.0  # how often a file is looked at
+_LOOK_SECONDS = 5.0  # how often it is looked whether a file has changed
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -77,7 +77,7 @@ def _server(part: str) -> DnsServer:
 
 
 def read_resolv_conf(text: str) -> SystemConfig:
-    """Read /etc/resolv.conf. If it names no server, it is the one on this machine, as in the C
+    """Read /etc/resolv.conf. If it names no server, there is one on this machine, as in the C
     library.
     """
     servers: list[DnsServer] = []
@@ -121,16 +121,16 @@ class _File:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._looked = float("-inf")
+        self._looked_at = float("-inf")
         self._stamp: tuple[int, int] | None = None
 
     def changed(self) -> str | None:
         """The new text, or None if the file has not changed since it was last read."""
         now = time.monotonic()
-        if now - self._looked < _LOOK_AGAIN_SECONDS:
+        if now - self._looked_at < _LOOK_SECONDS:
             return None
-        first = self._looked == float("-inf")
-        self._looked = now
+        first = self._looked_at == float("-inf")
+        self._looked_at = now
         try:
             stat = os.stat(self.path)
             stamp: tuple[int, int] | None = (stat.st_mtime_ns, stat.st_size)
@@ -161,7 +161,7 @@ class SystemNames:
         self._config = SystemConfig((DnsServer("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """The addresses of the name by this machine's own files; None if DNS must be asked."""
+        """The addresses of a name by this machine's own files; None if DNS must be asked."""
         text = self._hosts_file.changed()
         if text is not None:
             self._hosts = read_hosts(text)

@@ -3,7 +3,7 @@
 curl's multi interface and the resolver share one, so that ten thousand checks a minute need one
 thread. asyncio on top of curl costs half as much CPU again for each check.
 
-It also ends connections for those who are done with them, without a reset (``hang_up``).
+It also ends TCP connections that are no longer needed, without a reset (``hang_up``).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Timer:
         self.call = None
 
 
-class _Ending:
-    """A connection on which we write no more, until the other side ends it."""
+class _EndingConnection:
+    """A connection on which nothing is written any more, until the other side ends it too."""
 
     __slots__ = ("_left", "tcp", "timer")
 
@@ -56,8 +56,8 @@ class _Ending:
         self.timer = timer
         self._left = HANG_UP_BYTES
 
-    def is_over(self) -> bool:
-        """Read what is there. Returns whether the other side has ended, or has sent too much."""
+    def has_ended(self) -> bool:
+        """Read what has arrived. Returns whether the other side has ended, or has sent too much."""
         try:
             while self._left > 0 and (data := self.tcp.recv(self._left)):
                 self._left -= len(data)
@@ -85,7 +85,7 @@ class Loop:
         self._epoll.register(self._wakeup, READ)
         self._woken = False
         self._stopping = False
-        self._ending: dict[int, _Ending] = {}
+        self._ending: dict[int, _EndingConnection] = {}
         # Called after every round of events; curl's finished transfers are collected there, once a
         # round.
         self.after_round: Callable[[], None] = _nothing
@@ -140,11 +140,11 @@ class Loop:
         while not self._stopping:
             self.run_once(None)
 
-    def run_once(self, at_most: float | None) -> None:
-        """One round: wait up to ``at_most`` seconds (None: until something happens), then handle
-        what is ready.
+    def run_once(self, most_seconds: float | None) -> None:
+        """One round: wait up to ``most_seconds`` (None: until something happens), then handle all
+        events.
         """
-        wait = self._pause(at_most)
+        wait = self._wait_seconds(most_seconds)
         for fd, events in self._epoll.poll(wait, 256):
             if fd == self._wakeup:
                 os.eventfd_read(fd)
@@ -172,10 +172,12 @@ class Loop:
             tcp.close()
             return
         if len(self._ending) >= MOST_ENDING:
-            self._ended(next(iter(self._ending)))
+            self._close_ending(next(iter(self._ending)))
         fd = tcp.fileno()
-        self._ending[fd] = _Ending(tcp, self.call_later(HANG_UP_SECONDS, partial(self._ended, fd)))
-        self.watch(fd, READ, self._read_away)
+        self._ending[fd] = _EndingConnection(
+            tcp, self.call_later(HANG_UP_SECONDS, partial(self._close_ending, fd))
+        )
+        self.watch(fd, READ, self._read_ending)
 
     def settle(self, seconds: float) -> None:
         """Run until all connections have ended, for at most ``seconds``."""
@@ -183,11 +185,11 @@ class Loop:
         while self._ending and (left := deadline - time.monotonic()) > 0:
             self.run_once(left)
 
-    def _read_away(self, fd: int, _events: int) -> None:
-        if self._ending[fd].is_over():
-            self._ended(fd)
+    def _read_ending(self, fd: int, _events: int) -> None:
+        if self._ending[fd].has_ended():
+            self._close_ending(fd)
 
-    def _ended(self, fd: int) -> None:
+    def _close_ending(self, fd: int) -> None:
         self.unwatch(fd)
         ending = self._ending.pop(fd)
         ending.timer.cancel()
@@ -195,23 +197,23 @@ class Loop:
 
     def close(self) -> None:
         for fd in list(self._ending):
-            self._read_away(fd, READ)
+            self._read_ending(fd, READ)
         for fd in list(self._ending):
-            self._ended(fd)
+            self._close_ending(fd)
         self._epoll.close()
         os.close(self._wakeup)
         self._handlers.clear()
         self._timers.clear()
 
-    def _pause(self, at_most: float | None) -> float:
+    def _wait_seconds(self, most: float | None) -> float:
         if self._calls:
             return 0.0
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
         if not self._timers:
-            return -1.0 if at_most is None else at_most
+            return -1.0 if most is None else most
         until = max(0.0, self._timers[0][0] - time.monotonic())
-        return until if at_most is None else min(until, at_most)
+        return until if most is None else min(until, most)
 
     def _run_timers(self) -> None:
         now = time.monotonic()

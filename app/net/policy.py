@@ -4,8 +4,8 @@ Policy judges the addresses that a name resolves to, never the name. By default 
 addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is
 refused if it, or an IPv4 address that it embeds, is closed.
 
-Ours, because one rule serves libcurl, sockets, requests and Apprise's child; libraries against
-SSRF each guard one HTTP client.
+No library does this: one rule serves libcurl, sockets, requests and Apprise's child, and libraries
+against SSRF each guard one HTTP client.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from app.net.networks import (
 )
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
-_REMEMBERED = (
-    20_000  # judged addresses kept: searching the table costs some 10 us, a kept answer 0.1 us
-)
+# Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
+_MOST_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Refusal:
 
 class Policy:
     """A set of open networks on top of the public internet. Immutable; safe to use from several
-    threads. ``where``: how a refusal names the setting that opens more.
+    threads. ``where``: in a refusal, where people can open more networks.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Policy:
             pass
         parsed = ip_address(address.partition("%")[0]) if isinstance(address, str) else address
         refused = self._judge(parsed)
-        if len(self._judged) >= _REMEMBERED:
+        if len(self._judged) >= _MOST_CACHED:
             self._judged.clear()
         self._judged[address] = refused
         return refused
@@ -128,7 +127,7 @@ def _within(inner: Network, outer: Network) -> bool:
 
 
 def _plain(network: Network) -> Network:
-    """An IPv4 network inside IPv6 (::ffff:10.0.0.0/104) as the IPv4 network that it means."""
+    """An IPv4 network that is written as IPv6 (::ffff:10.0.0.0/104), as IPv4."""
     if (
         isinstance(network, IPv6Network)
         and network.prefixlen >= 96
@@ -144,7 +143,7 @@ def _network(part: str) -> Network:
     except ValueError:
         pass
     try:
-        meant = ip_network(part, strict=False)
+        without_host_bits = ip_network(part, strict=False)
     except ValueError:
         raise ValueError(
             _(
@@ -159,7 +158,7 @@ def _network(part: str) -> Network:
         _(
             "%(part)s is not a network: it has host bits set. Did you mean %(meant)s?",
             part=repr(part),
-            meant=meant,
+            meant=without_host_bits,
         )
     )
 

@@ -12,22 +12,22 @@ from itertools import chain, zip_longest
 
 from app.net.loop import WRITE, Loop, Timer
 
-APART = 0.25  # seconds before the next address is tried in parallel (RFC 8305)
+STAGGER_SECONDS = 0.25  # before the next address is tried in parallel (RFC 8305)
 
 
-def is_six(address: str) -> bool:
+def is_ipv6(address: str) -> bool:
     return ":" in address
 
 
-def by_turns(addresses: Sequence[str]) -> tuple[str, ...]:
+def interleaved(addresses: Sequence[str]) -> tuple[str, ...]:
     """IPv6 and IPv4 in turn, so that a dead family does not use up the time of a check."""
-    six = [address for address in addresses if is_six(address)]
-    four = [address for address in addresses if not is_six(address)]
+    six = [address for address in addresses if is_ipv6(address)]
+    four = [address for address in addresses if not is_ipv6(address)]
     return tuple(address for address in chain(*zip_longest(six, four)) if address is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Raced:
+class RaceResult:
     """The result of a race. ``tcp`` is the connection to ``address``, which the caller closes.
     Without one, ``errors`` are the system's error numbers; addresses that stayed silent have none.
     """
@@ -39,12 +39,12 @@ class Raced:
 
     @property
     def ours(self) -> int | None:
-        """The error of this machine, such as having no file descriptor left, if there was one."""
+        """The error number of a fault of this machine, such as no file descriptor being left."""
         return next((number for number in self.errors if number in _OURS), None)
 
     @property
     def error(self) -> int:
-        """The error that says most of why there is no connection."""
+        """The most specific error number."""
         if self.ours is not None:
             return self.ours
         if self.silent or not self.errors:
@@ -52,15 +52,15 @@ class Raced:
         return next((number for number in _MOST_SPECIFIC if number in self.errors), self.errors[0])
 
 
-# If several addresses failed, the first of these says most.
+# If several addresses failed, the first of these is reported.
 _MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
-# Faults of this machine, which say nothing about the target.
+# Faults of this machine, not of the target.
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Race:
-    """Lives on the loop's thread. ``deadline`` is monotonic; with ``apart`` 0 all are tried at
-    once.
+    """Connects on the loop's thread. ``deadline`` is monotonic; ``stagger``: seconds before the
+    next address is tried too, 0 for all at once.
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class Race:
         port: int,
         deadline: float,
         *,
-        apart: float = 0.0,
+        stagger: float = 0.0,
     ) -> None:
         self._loop = loop
-        self._left = deque(addresses)
+        self._untried = deque(addresses)
         self._port = port
         self._deadline = deadline
-        self._apart = apart
+        self._stagger = stagger
         self._sockets: dict[int, tuple[socket.socket, str]] = {}
         self._errors: list[int] = []
         self._timers: list[Timer] = []
-        self._done: Callable[[Raced], None] | None = None
+        self._done: Callable[[RaceResult], None] | None = None
 
-    def start(self, done: Callable[[Raced], None]) -> None:
-        """``done`` is called once, perhaps before this returns."""
+    def start(self, done: Callable[[RaceResult], None]) -> None:
+        """Begin to connect. ``done`` is called once, perhaps before this returns."""
         self._done = done
-        self._timers.append(self._loop.call_at(self._deadline, self._too_late))
+        self._timers.append(self._loop.call_at(self._deadline, self._time_out))
         self._try_more()
 
     def cancel(self) -> None:
@@ -94,17 +94,17 @@ class Race:
         self._release()
 
     def _try_more(self) -> None:
-        while self._left and self._done is not None:
-            begun = self._try(self._left.popleft())
-            if begun and self._apart and self._left:
-                due = time.monotonic() + self._apart
+        while self._untried and self._done is not None:
+            is_pending = self._try(self._untried.popleft())
+            if is_pending and self._stagger and self._untried:
+                due = time.monotonic() + self._stagger
                 self._timers.append(self._loop.call_at(due, self._try_more))
                 return
-        self._end_if_lost()
+        self._end_if_none_left()
 
     def _try(self, address: str) -> bool:
         """Start to connect. Returns whether the connection is pending."""
-        family = socket.AF_INET6 if is_six(address) else socket.AF_INET
+        family = socket.AF_INET6 if is_ipv6(address) else socket.AF_INET
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         try:
             tcp = socket.socket(family, kind)
@@ -113,7 +113,7 @@ class Race:
             return False
         code = tcp.connect_ex((address, self._port))
         if code == 0:
-            self._finish(Raced(tcp, address))
+            self._finish(RaceResult(tcp, address))
             return False
         if code != errno.EINPROGRESS:
             tcp.close()
@@ -131,21 +131,21 @@ class Race:
         self._loop.unwatch(fd)
         del self._sockets[fd]
         if code == 0:
-            self._finish(Raced(tcp, address))
+            self._finish(RaceResult(tcp, address))
             return
         tcp.close()
         self._errors.append(code)
-        if self._left:
+        if self._untried:
             self._try_more()
         else:
-            self._end_if_lost()
+            self._end_if_none_left()
 
-    def _end_if_lost(self) -> None:
-        if not self._sockets and not self._left:
-            self._finish(Raced(errors=tuple(self._errors)))
+    def _end_if_none_left(self) -> None:
+        if not self._sockets and not self._untried:
+            self._finish(RaceResult(errors=tuple(self._errors)))
 
-    def _too_late(self) -> None:
-        self._finish(Raced(errors=tuple(self._errors), silent=True))
+    def _time_out(self) -> None:
+        self._finish(RaceResult(errors=tuple(self._errors), silent=True))
 
     def _release(self) -> None:
         for timer in self._timers:
@@ -154,9 +154,9 @@ class Race:
             self._loop.unwatch(fd)
             self._loop.hang_up(tcp)  # it may have been accepted a moment ago
         self._sockets.clear()
-        self._left.clear()
+        self._untried.clear()
 
-    def _finish(self, raced: Raced) -> None:
+    def _finish(self, raced: RaceResult) -> None:
         self._release()
         done, self._done = self._done, None
         if done is not None:

@@ -4,9 +4,9 @@ TTLs.
 /etc/hosts and ``localhost`` come first (hosts.py); then A and AAAA are asked at once, of several
 servers (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert senders.
 
-This resolver is our own, because a check must tell NXDOMAIN from silence and judge each address
-before it connects: dnspython's resolver blocks its thread, and libcurl says only that a name did
-not resolve.
+No library's resolver serves: a check must tell NXDOMAIN from silence and judge each address before
+it connects. dnspython's resolver blocks its thread, and libcurl reports only that a name did not
+resolve.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_TTL = 300  # seconds; a longer TTL is cut to this
 NEGATIVE_TTL = 2  # short, because a name that has just been created must not stay missing
 PARTIAL_TTL = 5  # one family answered, the other did not
 SECOND_FAMILY_WAIT = 0.25  # seconds to wait for the other family once one has answered
-SILENCE_SECONDS = 10.0  # how long a server that did not answer is asked last
+SILENCE_SECONDS = 10.0  # for how long a server that did not answer is asked after all others
 STALE_SECONDS = 120.0  # longer than any look-up takes
 MAX_ADDRESSES = 64  # of each family; curl tries one after another while there is time
 
@@ -82,12 +82,12 @@ class Resolver:
 
     def without_dns(self, host: str) -> Resolved | None:
         """The answer if it needs no DNS: an IP address, a name of this machine, or a cached name.
-        ``host`` is an IP address, or a name in lower-case ASCII; its final dot says that no search
-        domain is tried.
+        ``host`` is an IP address, or a name in lower-case ASCII; after a final dot no search domain
+        is tried.
         """
-        kept = self._cache.get(host)
-        if kept is not None:
-            return kept
+        cached = self._cache.get(host)
+        if cached is not None:
+            return cached
         local = self._names.local(host)
         if local is not None:
             return Resolved(host, _ordered(local))
@@ -96,12 +96,12 @@ class Resolver:
         return None
 
     def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
-        """Look ``host`` up; concurrent callers share one look-up. Returns a function that removes
-        ``done``.
+        """Look ``host`` up and call ``done``; concurrent callers share one look-up. Returns a
+        function after which ``done`` is not called any more.
         """
         running = self._running.get(host)
-        if running is not None and time.monotonic() - running.born > STALE_SECONDS:
-            # Only a fault of ours leaves one behind; it must not block this name for ever.
+        if running is not None and time.monotonic() - running.created_at > STALE_SECONDS:
+            # Only a fault of ours leaves a look-up behind; it must not block this name for ever.
             running.cancel()
             running = None
         if running is None:
@@ -117,19 +117,19 @@ class Resolver:
             running.waiting.append(done)
         waiting = running.waiting
 
-        def forget() -> None:
+        def remove() -> None:
             if done in waiting:
                 waiting.remove(done)
 
-        return forget
+        return remove
 
-    def so_far(self, host: str, seconds: float) -> Resolved:
+    def result_so_far(self, host: str, seconds: float) -> Resolved:
         """The result when a caller's ``seconds`` run out during the look-up of ``host``.
 
         If one server was silent and another one failed, the failure is reported.
         """
         running = self._running.get(host)
-        part = running.so_far() if running else None
+        part = running.answer_so_far() if running else None
         return _fault(host, part, seconds) if part else timed_out(host, seconds)
 
     def close(self) -> None:
@@ -147,13 +147,13 @@ class Resolver:
         return self._names.config().names(host)
 
     def servers(self) -> Sequence[DnsServer]:
-        """In order, but those that did not answer recently come last."""
+        """The servers in order; those that did not answer recently come last."""
         now = time.monotonic()
         return sorted(
             self._names.config().servers, key=lambda server: self._silent.get(server, 0.0) > now
         )
 
-    def gone_silent(self, server: DnsServer) -> None:
+    def note_silence(self, server: DnsServer) -> None:
         self._silent[server] = time.monotonic() + SILENCE_SECONDS
 
     def finished(self, lookup: _Lookup, resolved: Resolved, ttl: float) -> None:
@@ -168,7 +168,7 @@ class _Lookup:
 
     def __init__(self, resolver: Resolver, host: str) -> None:
         self.host = host
-        self.born = time.monotonic()
+        self.created_at = time.monotonic()
         self.waiting: list[Callable[[Resolved], None]] = []
         self._resolver = resolver
         self._names = list(resolver.candidates(host))
@@ -195,17 +195,18 @@ class _Lookup:
                 kind,
                 servers,
                 self._receiver(kind),
-                self._resolver.gone_silent,
+                self._resolver.note_silence,
             )
             for kind in (AAAA, A)
         }
         for question in list(self._questions.values()):
             question.start()
 
-    def so_far(self) -> DnsAnswer | None:
+    def answer_so_far(self) -> DnsAnswer | None:
         """The most serious error of a server until now; None while all are silent."""
         parts = [
-            self._parts.get(kind) or question.so_far() for kind, question in self._questions.items()
+            self._parts.get(kind) or question.answer_so_far()
+            for kind, question in self._questions.items()
         ]
         worst = min(parts, key=lambda part: _GRAVITY[part.fault], default=None)
         return None if worst is None or worst.fault in (None, Cause.DNS_TIMEOUT) else worst
@@ -258,7 +259,7 @@ class _Lookup:
 
 
 # Which fault is reported when A and AAAA (or two search names) fail differently. NXDOMAIN concerns
-# the name itself, so it wins; "no address" holds only if both families say so.
+# the name itself, so it wins; "no address" is reported only if both families have none.
 _GRAVITY: dict[Cause | None, int] = {
     Cause.DNS_NXDOMAIN: 0,
     Cause.DNS_SERVFAIL: 1,

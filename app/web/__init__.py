@@ -12,7 +12,7 @@ from flask import Flask, request
 from flask_bootstrap import Bootstrap5
 from flask_login import current_user
 
-from app.checks.kinds import KINDS, kind_of, kinds_that_know
+from app.checks.kinds import KINDS, kind_of, kinds_with
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.forms.schema import why_unclear
@@ -70,7 +70,7 @@ def init_app(app: Flask) -> None:
         CONDITION_LABELS=CONDITION_LABELS,
         KINDS=KINDS,
         kind_of=kind_of,
-        kinds_that_know=kinds_that_know,
+        kinds_with=kinds_with,
         tell_places_apart=places.tell_apart,
         RETENTION_DAYS=settings.retention_days,
     )

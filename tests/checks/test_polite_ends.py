@@ -17,7 +17,7 @@ from app.checks.prober import Prober
 from app.net.canary import ask, network_works
 from app.net.loop import Loop
 from app.net.policy import Policy
-from app.net.race import Race, Raced
+from app.net.race import Race, RaceResult
 from app.records import CheckSpec
 from tests.checks.servers import NameServer, Web, host, http
 from tests.lab.net import Connection, Listener
@@ -121,7 +121,7 @@ def test_those_who_lose_a_race_see_an_end() -> None:
         greeters = [first, *(stack.enter_context(closing(Greeter(address=a, port=first.port)))
                              for a in addresses[1:])]  # fmt: skip
         loop = stack.enter_context(closing(Loop()))
-        raced: list[Raced] = []
+        raced: list[RaceResult] = []
         Race(loop, addresses, first.port, time.monotonic() + 60).start(raced.append)
         while not raced:
             loop.run_once(60)

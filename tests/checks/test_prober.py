@@ -676,10 +676,10 @@ def test_a_family_without_a_route_is_left_out(
 ) -> None:
     """Its "no route" would hide the other family's error, such as a refusal."""
     monkeypatch.setattr(families, "has_route", lambda one: ("6" if ":" in one else "4") in roads)
-    families._known_route.cache_clear()
+    families._cached_route.cache_clear()
     assert families.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
     assert families.routed(("2001:db8::1",)) == ("2001:db8::1",)
-    families._known_route.cache_clear()
+    families._cached_route.cache_clear()
 
 
 # --- The thread -----------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
     assert resolve("linked.test", 1, names=names).addresses == ("fe80::1",)
     hosts.write_text("192.0.2.99 one.test\n")
     os.utime(hosts, ns=(1, 1))
-    names._hosts_file._looked = time.monotonic() - 60  # older than the interval between looks
+    names._hosts_file._looked_at = time.monotonic() - 60  # older than the interval between looks
     assert resolve("one.test", 1, names=names).addresses == ("192.0.2.99",)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.checks.prober import Prober
 from app.net.policy import Policy
-from app.net.race import by_turns
+from app.net.race import interleaved
 from app.records import Cause, CheckSpec, Outcome, Timings, Verdict
 from tests.checks.servers import NameServer, host
 from tests.lab import tcp
@@ -223,5 +223,5 @@ def test_a_url_of_no_kind_is_check_error(prober: Prober) -> None:
 
 
 def test_addresses_of_both_families_alternate() -> None:
-    assert by_turns(("::1", "::2", "::3", "10.0.0.1")) == ("::1", "10.0.0.1", "::2", "::3")
-    assert by_turns(("10.0.0.1", "10.0.0.2")) == ("10.0.0.1", "10.0.0.2")
+    assert interleaved(("::1", "::2", "::3", "10.0.0.1")) == ("::1", "10.0.0.1", "::2", "::3")
+    assert interleaved(("10.0.0.1", "10.0.0.2")) == ("10.0.0.1", "10.0.0.2")

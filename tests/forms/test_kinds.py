@@ -16,7 +16,7 @@ LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
 
 # Every field that tcp does not know, with a value other than its default.
-STRANGE = {
+NOT_OF_KIND = {
     "request_method": {"request_method": "POST"},
     "request_headers": {"request_headers[0][key]": "X", "request_headers[0][value]": "1"},
     "request_auth_username": {"request_auth_username": "ada"},
@@ -39,7 +39,7 @@ def faults(form, sent):
 def test_the_table_here_has_every_field_that_tcp_does_not_know():
     tcp = kind_of("tcp://mail.test:25")
     assert tcp is not None
-    assert set(STRANGE) == set(FIELDS) - tcp.fields
+    assert set(NOT_OF_KIND) == set(FIELDS) - tcp.fields
 
 
 def test_every_field_of_a_kind_is_a_column_and_a_field_of_the_form():
@@ -55,17 +55,17 @@ def test_no_two_kinds_have_a_name_or_a_scheme_in_common():
     assert [kind_of(kind.address) for kind in KINDS] == list(KINDS)
 
 
-@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize("name", NOT_OF_KIND)
 def test_section_3_a_field_that_tcp_does_not_know_is_refused_by_name(name):
     for form in (MonitorForm, CheckForm):
-        assert list(faults(form, LEAST | STRANGE[name])) == [name]
+        assert list(faults(form, LEAST | NOT_OF_KIND[name])) == [name]
     with pytest.raises(Invalid) as caught:
-        overlay(MonitorUpdateForm, MAIL, list(STRANGE[name].items()))
+        overlay(MonitorUpdateForm, MAIL, list(NOT_OF_KIND[name].items()))
     assert list(caught.value.errors) == [name]
     assert "kind tcp" in caught.value.errors[name][0]
 
 
-@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize("name", NOT_OF_KIND)
 def test_section_3_empty_and_default_values_of_other_kinds_are_accepted(name):
     default = getattr(Monitor(1, "", "", 60), name, None)
     sent = [{name: ""}]

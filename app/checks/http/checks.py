@@ -116,7 +116,7 @@ class HttpCheck:
         if exchange.redirect and exchange.fault is None and not is_untrusted(exchange):
             self._follow(exchange)
         elif exchange.ip and exchange.connect > 0:
-            # Not earlier: a dead family may take all the time that a redirect needs.
+            # Not before the last hop: a dead family may take all the time that a redirect needs.
             hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.trace.hops}
             self._other_families(list(hops.values()))
         else:
@@ -136,7 +136,7 @@ class HttpCheck:
         if hop.exchange is None or not hop.exchange.ip or len(hop.addresses) < 2:
             warned(None)
             return
-        self._tools.families.judge(
+        self._tools.families.test(
             hop.addresses,
             hop.exchange.ip,
             hop.target.port,

@@ -16,8 +16,8 @@ Judge = Callable[[str], Refusal | None]
 
 @dataclass(slots=True)
 class Request:
-    """What to send. ``headers`` are curl's header lines; ``addresses`` are open, in the order to
-    try.
+    """What to send. ``headers`` are curl's header lines; ``addresses`` are allowed by policy, in
+    the order to try.
     """
 
     target: Target
@@ -35,8 +35,8 @@ class Request:
 
     @property
     def plain(self) -> bool:
-        """Whether a handle's standing options are enough. Others are set for this request and reset
-        afterwards.
+        """Whether the standing options of a handle are enough for this request. All other options
+        are reset after it.
         """
         return self.method == "GET" and self.body is None and self.verify_tls
 
@@ -60,7 +60,7 @@ class Exchange:
     undecodable: str | None
     coding_whole: bool
     redirect: bool
-    stream: bool  # it has begun to send what does not end
+    stream: bool  # the body has no end, and its first bytes have arrived
     ip: str | None
     http_version: str | None
     connect: float
@@ -69,12 +69,12 @@ class Exchange:
     total: float
     certificates: tuple[str, ...]  # PEM, the leaf first
     verify_result: int
-    vetoed: Refusal | None
+    refused: Refusal | None  # by policy, when curl opened the socket
     fault: Exception | None  # raised by our own code
 
     @property
     def stopped(self) -> bool:
-        """Whether we ended the transfer because we had all that we wanted."""
+        """Whether we ended the transfer because all that is needed had arrived."""
         return self.redirect or self.cut or self.stream
 
     @property
@@ -136,9 +136,9 @@ class Hop:
 
 @dataclass(slots=True)
 class Trace:
-    """A whole check. ``failure`` is set if the check ended before a verdict: DNS, policy, a
-    redirect, a fault of our own. ``withheld``: the first host that a redirect led to without
-    something that the monitor has, and what that is.
+    """The course of a whole check. ``failure`` is set if the check ended before a verdict: DNS,
+    policy, a redirect, a fault of our own. ``withheld``: the first host after a redirect that did
+    not get all that the monitor sends, and what it did not get.
     """
 
     spec: CheckSpec

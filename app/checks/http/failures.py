@@ -1,4 +1,4 @@
-"""What went wrong in one request, by what happened on the wire (decision 10)."""
+"""The failure of one request, by what happened on the wire (decision 10)."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _OUR_CODES = frozenset(
 
 
 def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
-    """What went wrong in one request; None if a whole answer arrived, whatever its status."""
-    early = _our_own(exchange)
-    if early is not None:
-        return early
+    """The failure of one request; None if a whole answer arrived, whatever its status."""
+    own_fault = _our_own(exchange)
+    if own_fault is not None:
+        return own_fault
     if exchange.overflow or exchange.code == _TOO_LARGE:
         sentence = N_("The response headers are larger than %(most)s KiB in all.")
         return failure(exchange, Cause.HEADERS_TOO_LARGE, sentence, most=HEADERS_CAP_BYTES // 1024)
     if exchange.undecodable is not None:
         sentence = N_("The body cannot be decoded: %(why)s.")
         return failure(exchange, Cause.INVALID_HTTP, sentence, why=exchange.undecodable)
-    named = wrong_common_name(exchange)
-    if named is not None:
-        return named
+    wrong_name = wrong_common_name(exchange)
+    if wrong_name is not None:
+        return wrong_name
     if exchange.complete and not exchange.status:
         sentence = N_("The answer is not valid HTTP: it has no status (it begins with %(begin)s).")
         begin = f"“{exchange.status_line}”" if exchange.status_line else _("an empty line")
@@ -66,12 +66,12 @@ def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Fai
         return certificate_failure(exchange, trust, now)
     if exchange.code == pycurl.E_SSL_CONNECT_ERROR or is_late_alert(exchange):
         return handshake_failure(exchange)
-    return _exchange(exchange)
+    return _after_connecting(exchange)
 
 
 def _our_own(exchange: Exchange) -> Failure | None:
-    if exchange.vetoed is not None and exchange.connect == 0 and exchange.fault is None:
-        return Failure(Cause.BLOCKED_BY_POLICY, exchange.vetoed.sentence)
+    if exchange.refused is not None and exchange.connect == 0 and exchange.fault is None:
+        return Failure(Cause.BLOCKED_BY_POLICY, exchange.refused.sentence)
     if exchange.fault is None and exchange.code not in _OUR_CODES:
         return None
     fault = (
@@ -151,7 +151,7 @@ def _connect(exchange: Exchange) -> Failure:
     return connect_failure(exchange.os_errno, address, exchange.total, exchange.words)
 
 
-def _exchange(exchange: Exchange) -> Failure | None:
+def _after_connecting(exchange: Exchange) -> Failure | None:
     """Faults from the request to the end of the body."""
     reset = exchange.os_errno in RESET or "reset by peer" in exchange.words
     closed = openssl_reason(exchange.words) == UNEXPECTED_EOF
@@ -185,7 +185,7 @@ def _exchange(exchange: Exchange) -> Failure | None:
     return failure(exchange, cause, sentence)
 
 
-# --- Sentences, and what curl and OpenSSL say
+# --- Sentences, and the messages of curl and OpenSSL
 
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
@@ -268,8 +268,8 @@ CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_I
 
 
 def wrong_common_name(exchange: Exchange) -> Failure | None:
-    """curl accepts a common name if there is no alternative name; browsers do not (decision
-    10).
+    """The failure of a certificate without a fitting alternative name. curl then accepts the common
+    name; browsers do not (decision 10).
     """
     if (
         not exchange.request.verify_tls
@@ -296,8 +296,8 @@ def certificate_failure(exchange: Exchange, trust: TrustStore, now: datetime) ->
 
 
 def is_late_alert(exchange: Exchange) -> bool:
-    """In TLS 1.3 a server that wants a client certificate says so after our side of the handshake
-    is done.
+    """Whether a TLS alert came after our side of the handshake, as from a TLS 1.3 server that wants
+    a client certificate.
     """
     return (
         not exchange.complete

@@ -25,19 +25,19 @@ class Outcomes:
 
     def make(self, trace: Trace) -> Outcome:
         timings, response_ms = figures(trace)
-        judged = judge(trace, self._trust, response_ms)
+        judgement = judge(trace, self._trust, response_ms)
         exchange = trace.last.exchange if trace.last else None
         hide: Callable[[str], str] = str
-        if judged.failure or len(trace.hops) > 1:
+        if judgement.failure or len(trace.hops) > 1:
             # A redirect may echo secrets, and sentences about causes quote it.
             hide = Redactor(trace.spec).text
         result = Result(
             checked_at=trace.checked_at,
-            verdict=judged.verdict,
+            verdict=judgement.verdict,
             monitor_id=trace.spec.monitor_id,
-            cause_code=judged.failure.code if judged.failure else None,
-            cause=shortened(hide(judged.failure.sentence), MAX_RESULT_CAUSE)
-            if judged.failure
+            cause_code=judgement.failure.code if judgement.failure else None,
+            cause=shortened(hide(judgement.failure.sentence), MAX_RESULT_CAUSE)
+            if judgement.failure
             else None,
             status_code=exchange.status or None
             if exchange is not None and exchange.complete
@@ -47,29 +47,29 @@ class Outcomes:
             ip=exchange.ip if exchange else None,
             http_version=exchange.http_version if exchange else None,
             redirects=tuple(hide(url)[:MAX_URL] for url in trace.redirects),
-            warnings=judged.warnings,
+            warnings=judgement.warnings,
             location=self._location,
         )
-        wanted = judged.verdict != Verdict.UP or self._wants_good(trace, exchange, judged)
+        wanted = judgement.verdict != Verdict.UP or self._wants_good(trace, exchange, judgement)
         return Outcome(
             result=result,
             evidence=make_evidence(trace, timings) if wanted else None,
-            ssl_issued_at=judged.leaf.not_before if judged.leaf else None,
-            ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
-            ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
-            ssl_host=judged.leaf_host,
+            ssl_issued_at=judgement.leaf.not_before if judgement.leaf else None,
+            ssl_expires_at=judgement.leaf.not_after if judgement.leaf else None,
+            ssl_fingerprint=judgement.leaf.fingerprint if judgement.leaf else None,
+            ssl_host=judgement.leaf_host,
             answered=answered(trace),
-            matched=judged.matched,
+            matched=judgement.matched,
         )
 
-    def _wants_good(self, trace: Trace, exchange: Exchange | None, judged: HttpVerdict) -> bool:
-        leaf = judged.leaf.fingerprint if judged.leaf else None
-        face = (
+    def _wants_good(self, trace: Trace, exchange: Exchange | None, judgement: HttpVerdict) -> bool:
+        leaf = judgement.leaf.fingerprint if judgement.leaf else None
+        answer = (
             (trace.spec.url, exchange.status, exchange.ip, leaf, len(trace.hops))
             if exchange
             else ()
         )
-        return self._good.wanted(trace.spec.monitor_id, face)
+        return self._good.is_due(trace.spec.monitor_id, answer)
 
 
 def answered(trace: Trace) -> bool:

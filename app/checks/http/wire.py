@@ -1,4 +1,4 @@
-"""One request on the wire, and what was seen: a curl handle that is set up once and reused.
+"""One request on the wire, by a curl handle that is set up once and reused.
 
 Each request has a fresh connection (a kept one would hide that new clients cannot connect) with a
 full TLS handshake (a resumed session shows no certificate) to pinned addresses (curl never
@@ -36,9 +36,9 @@ _HTTP_VERSIONS = {
 }
 
 
-class _Lent(_socket.socket):
-    """A socket for pycurl, which copies it and drops this object unclosed: without this class,
-    each check would give a ResourceWarning.
+class _CurlSocket(_socket.socket):
+    """A socket for pycurl, which copies it and drops this object unclosed: a plain socket would
+    give a ResourceWarning in each check.
     """
 
     __slots__ = ()
@@ -46,8 +46,8 @@ class _Lent(_socket.socket):
 
 
 class Wire:
-    """One curl handle. ``send`` prepares it for the multi; ``exchange`` reads the result, after
-    which it is free again.
+    """One curl handle. ``send`` prepares it for curl's multi interface; ``exchange`` reads the
+    result, after which the handle is free again.
     """
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
@@ -77,7 +77,7 @@ class Wire:
         self._cut = False
         self._decoder: Decoder | None = None
         self._undecodable: str | None = None
-        self._vetoed: Refusal | None = None
+        self._refused: Refusal | None = None
         self._fault: Exception | None = None
 
     def _standing_options(self) -> None:
@@ -112,9 +112,9 @@ class Wire:
         self._request = None
         self._clear()
 
-    def send(self, request: Request, forgotten: Sequence[str] = ()) -> None:
-        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl
-        drops.
+    def send(self, request: Request, dropped_pins: Sequence[str] = ()) -> None:
+        """Set the handle up for this request. ``dropped_pins`` (``-host:port``): those that curl is
+        to drop.
         """
         self._clear()
         self._request = request
@@ -128,7 +128,7 @@ class Wire:
         set_(c.TIMEOUT_MS, request.timeout_ms)
         set_(c.CONNECTTIMEOUT_MS, request.timeout_ms)
         if target.address is None:
-            set_(c.RESOLVE, [*forgotten, _pin(target, request.addresses)])
+            set_(c.RESOLVE, [*dropped_pins, _pin(target, request.addresses)])
         else:
             # Or curl would pin the handle's last host again, to outdated addresses.
             set_(c.RESOLVE, [])
@@ -151,7 +151,7 @@ class Wire:
             set_(c.CUSTOMREQUEST, request.method)
 
     @property
-    def _asked(self) -> Request:
+    def _current(self) -> Request:
         if self._request is None:
             raise RuntimeError("The handle is not in use.")
         return self._request
@@ -162,10 +162,10 @@ class Wire:
         """A second check of policy: no socket is made for an address that is closed."""
         family, kind, protocol, socket_address = address
         try:
-            self._vetoed = self._asked.refusal(socket_address[0])
-            if self._vetoed is not None:
+            self._refused = self._current.refusal(socket_address[0])
+            if self._refused is not None:
                 return pycurl.SOCKET_BAD
-            return _Lent(family, kind, protocol)
+            return _CurlSocket(family, kind, protocol)
         except OSError as error:
             if error.errno not in (
                 errno.EAFNOSUPPORT,
@@ -196,12 +196,12 @@ class Wire:
                 return None
             self._complete = True
             block = b"".join(self._lines[self._block :]).lower()
-            if status in REDIRECTS and self._asked.follow_redirects and b"\nlocation:" in block:
+            if status in REDIRECTS and self._current.follow_redirects and b"\nlocation:" in block:
                 self._redirect = True  # the Location is known; the body may never arrive
                 return _ABORT
-            if b"\ncontent-length:" not in block and not self._asked.asks_body:
+            if b"\ncontent-length:" not in block and not self._current.asks_body:
                 self._endless = _STREAM.search(block) is not None
-            if b"\ncontent-encoding:" in block and self._asked.method != "HEAD":
+            if b"\ncontent-encoding:" in block and self._current.method != "HEAD":
                 names = codings(
                     [
                         value
@@ -243,14 +243,14 @@ class Wire:
     # --- reading
 
     def exchange(self, code: int, words: str) -> Exchange:
-        """What happened. ``code`` and ``words`` are curl's (0 and empty on success)."""
+        """The result of the request. ``code`` and ``words`` are curl's (0 and empty on success)."""
         get, c = self.curl.getinfo, pycurl
         first = self._lines[self._block] if self._block < len(self._lines) else b""
-        secure = self._asked.target.scheme == "https"
+        secure = self._current.target.scheme == "https"
         version = _HTTP_VERSIONS.get(get(c.INFO_HTTP_VERSION)) if first else None
         decoder = self._decoder
         return Exchange(
-            request=self._asked,
+            request=self._current,
             code=code,
             words=words,
             os_errno=get(c.OS_ERRNO) if code else 0,
@@ -272,7 +272,7 @@ class Wire:
             total=get(c.TOTAL_TIME),
             certificates=_certificates(get(c.INFO_CERTINFO)) if secure else (),
             verify_result=get(c.SSL_VERIFYRESULT) if secure else 0,
-            vetoed=self._vetoed,
+            refused=self._refused,
             fault=self._fault,
         )
 

@@ -17,7 +17,7 @@ from app.checks.tools import CheckTools, Done, OnError, guarded
 from app.net.families import routed
 from app.net.loop import READ, Timer
 from app.net.policy import Policy
-from app.net.race import APART, Race, Raced, by_turns
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
 from app.records import CheckSpec, Warn
 from app.rules.url import Target
 
@@ -71,22 +71,26 @@ class TcpCheck:
         if resolution.failure is not None:
             self._done(self.trace)
             return
-        self.trace.tried = by_turns(routed(resolution.addresses))
+        self.trace.tried = interleaved(routed(resolution.addresses))
         self._began = time.monotonic()
         self._race = Race(
-            self._tools.loop, self.trace.tried, self.trace.target.port, self._deadline, apart=APART
+            self._tools.loop,
+            self.trace.tried,
+            self.trace.target.port,
+            self._deadline,
+            stagger=STAGGER_SECONDS,
         )
-        self._race.start(self._step(self._raced))
+        self._race.start(self._step(self._connected))
 
-    def _raced(self, raced: Raced) -> None:
-        self._tcp = raced.tcp
+    def _connected(self, race: RaceResult) -> None:
+        self._tcp = race.tcp
         now = time.monotonic()
         self.trace.connect, self._began = now - self._began, now
-        self.trace.ip = raced.address
-        self.trace.raced = raced
+        self.trace.ip = race.address
+        self.trace.race = race
         if self._tcp is None:
             self._done(self.trace)
-        elif self.trace.listens:
+        elif self.trace.reads_banner:
             self._timer = self._tools.loop.call_at(self._deadline, self._step(self._end))
             self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
         else:
@@ -118,16 +122,16 @@ class TcpCheck:
     def _end(self) -> None:
         self._hang_up()
         trace = self.trace
-        # Not earlier: a dead family may take all the time that the banner needs.
-        self._tools.families.judge(
+        # Not before the banner: a dead family may take all the time that the banner needs.
+        self._tools.families.test(
             trace.resolution.addresses,
             trace.ip or "",
             trace.target.port,
             self._deadline,
-            self._step(self._warned),
+            self._step(self._finish),
         )
 
-    def _warned(self, warning: Warn | None) -> None:
+    def _finish(self, warning: Warn | None) -> None:
         if warning is not None:
             self.trace.warnings.append(warning)
         self._done(self.trace)

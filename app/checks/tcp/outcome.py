@@ -1,8 +1,8 @@
-"""Turn what a check of a TCP port saw into its outcome.
+"""Turn the trace of a check of a TCP port into its outcome.
 
 The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``. The
 banner is what the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is
-there only if a text condition waited for it.
+there only if the monitor has a text condition.
 
 A connection that is accepted is ``up``. A text condition reads until the text is found, 1 KiB has
 arrived, the server closes the connection or the time limit is over, and judges what has arrived.
@@ -30,7 +30,7 @@ from app.checks.outcome import (
 )
 from app.checks.redact import Redactor
 from app.i18n import N_, _, _n
-from app.net.race import Raced
+from app.net.race import RaceResult
 from app.records import TEXT_CONDITIONS, Cause, CheckSpec, Outcome, Result, Timings, Verdict
 from app.rules.text import shortened
 from app.rules.url import Target
@@ -38,8 +38,8 @@ from app.rules.url import Target
 
 @dataclass(slots=True)
 class TcpTrace:
-    """What a check saw. Times are in seconds, each from the end of the phase before it; None for a
-    phase that was not reached. ``ip`` is the address that accepted the connection.
+    """The course of a check. Times are in seconds, each from the end of the phase before it; None
+    for a phase that was not reached. ``ip`` is the address that accepted the connection.
     """
 
     spec: CheckSpec
@@ -47,7 +47,7 @@ class TcpTrace:
     checked_at: datetime
     resolution: Resolution = field(default_factory=Resolution)
     tried: tuple[str, ...] = ()
-    raced: Raced = field(default_factory=Raced)
+    race: RaceResult = field(default_factory=RaceResult)
     ip: str | None = None
     connect: float | None = None
     banner: bytes = b""
@@ -58,7 +58,7 @@ class TcpTrace:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def listens(self) -> bool:
+    def reads_banner(self) -> bool:
         return self.spec.alert_condition in TEXT_CONDITIONS
 
     @property
@@ -81,10 +81,10 @@ def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
         warnings=tuple(str(warning) for warning in trace.warnings),
         location=location,
     )
-    wanted = verdict != Verdict.UP or good.wanted(
+    wanted = verdict != Verdict.UP or good.is_due(
         trace.spec.monitor_id, (trace.spec.url, trace.ip, trace.banner)
     )
-    lookup = trace.spec.alert_text_lookup if trace.listens else None
+    lookup = trace.spec.alert_text_lookup if trace.reads_banner else None
     return Outcome(
         result=result,
         evidence=evidence(trace, timings) if wanted else None,
@@ -113,7 +113,7 @@ def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
         "ip": trace.ip,
         "timings": timings.by_phase(),
     }
-    if trace.ip is not None and trace.listens:
+    if trace.ip is not None and trace.reads_banner:
         figures["banner"] = clean(trace.banner.decode("utf-8", "backslashreplace"))
         figures["banner_bytes"] = len(trace.banner)
     return figures
@@ -124,15 +124,15 @@ def judge(trace: TcpTrace) -> Failure | None:
         return trace.resolution.failure
     if trace.ip is None:
         return _not_connected(trace)
-    return _text(trace) if trace.listens else None
+    return _text(trace) if trace.reads_banner else None
 
 
 def _not_connected(trace: TcpTrace) -> Failure:
     address = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
-    number, error = trace.raced.error, os.strerror(trace.raced.error)
-    if trace.raced.ours is not None:
+    number, error = trace.race.error, os.strerror(trace.race.error)
+    if trace.race.ours is not None:
         return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
-    if trace.raced.silent:
+    if trace.race.silent:
         sentence = N_("No TCP connection to %(address)s within the limit of %(limit)s s.")
         limit = f"{trace.spec.timeout:g}"
         return Failure(Cause.TIMEOUT_CONNECT, _(sentence, address=address, limit=limit))

@@ -14,7 +14,7 @@ from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
-from app.checks.kinds import is_elsewhere
+from app.checks.kinds import sends_secrets_elsewhere
 from app.db import DbSession, assignments, db, latest, rollups, writing
 from app.db.cached import Cached, reading, stored
 from app.db.tables import (
@@ -102,7 +102,7 @@ class LocalMonitors(LocalPart, base.Monitors):
     def __init__(self, store: base.Store, confirm_seconds: float) -> None:
         super().__init__(store)
         self._confirm_seconds = confirm_seconds
-        self._figures = rollups.Figured()
+        self._figures = rollups.ListFigures()
         # Cached until the stored values change, also by a restored backup. Short secrets, as in
         # headers and alerts, are cached in clear with them: this process caches them anyway
         # (``_Cipher`` in app/db/types.py).
@@ -459,7 +459,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
         return
     monitor = get_monitor(session, source)
     password = monitor.request_auth_password
-    if is_elsewhere(monitor, columns):
+    if sends_secrets_elsewhere(monitor, columns):
         return
     if isinstance(password, Unreadable):
         raise Invalid({"request_auth_password": [_(ENTER_AGAIN)]})
@@ -484,7 +484,11 @@ def _dropping_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
     """``fields``; where they change the server, every secret that was not sent is set to None, so
     that whoever may change a URL does not learn the stored ones (decision 15).
     """
-    return {**dict.fromkeys(SENT_SECRETS), **fields} if is_elsewhere(row, fields) else fields
+    return (
+        {**dict.fromkeys(SENT_SECRETS), **fields}
+        if sends_secrets_elsewhere(row, fields)
+        else fields
+    )
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
