@@ -31,7 +31,7 @@ SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
 _EARLIEST = timedelta(days=max(ALERT_DAYS) + 1)
 
-NONE = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
+NO_DOMAIN = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
 
 
 def name_domains(*, private: bool) -> int:
@@ -53,7 +53,7 @@ def name_domains(*, private: bool) -> int:
             .where(MonitorStateRow.monitor_id.in_(ids))
         ).all()
         for state, url in rows:
-            state.domain = domain_of(url, private=private) or NONE
+            state.domain = domain_of(url, private=private) or NO_DOMAIN
     return len(rows)
 
 
@@ -69,7 +69,7 @@ def claim_domain(now: datetime) -> str | None:
             .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
             .where(
                 MonitorStateRow.domain.is_not(None),
-                MonitorStateRow.domain != NONE,
+                MonitorStateRow.domain != NO_DOMAIN,
                 MonitorRow.paused.is_(False),
                 due,
             )

@@ -46,14 +46,14 @@ MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_KEPT = timedelta(hours=2)
 MARKERS_KEPT = timedelta(days=MARKERS_KEPT_DAYS)
-CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read of it long before
+CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read it long before
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
 
 
 @dataclass(slots=True)
 class Chore:
-    """``do`` is called every ``every`` seconds, with an application context."""
+    """A periodic task: ``do`` is called every ``every`` seconds, with an application context."""
 
     do: Callable[[], object]
     every: float
@@ -87,15 +87,15 @@ class Housekeeper:
             "housekeeping": [
                 Chore(self.ask_canaries, HOUR),
                 Chore(self.roll, MINUTE),
-                Chore(self.watch_the_unwatched, MINUTE),
+                Chore(self.repair_unassigned, MINUTE),
                 Chore(self.remind, MINUTE),
                 Chore(self.tend_posts, POSTS_SECONDS),
                 Chore(self.tend_places, EVERY_SECONDS),
                 Chore(self.mail_reports, MINUTE),
                 Chore(security_log.log_left_out, MINUTE),
-                Chore(self.forget_old, HOUR),
+                Chore(self.delete_old, HOUR),
             ],
-            "domains": [Chore(self.look_after_domains, MINUTE)],
+            "domains": [Chore(self.check_domains, MINUTE)],
         }
         threads = [
             threading.Thread(target=self._run, args=(chores, stop), name=name, daemon=True)
@@ -132,20 +132,20 @@ class Housekeeper:
         """Sum the results of the running hour, and of hours that have ended since the last time."""
         rollups.roll(self.clock())
 
-    def watch_the_unwatched(self) -> None:
+    def repair_unassigned(self) -> None:
         """Give a state and a place to monitors that have none: they would never be checked."""
         states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
-        lost = (
+        unassigned = (
             select(MonitorRow.id)
             .outerjoin(MonitorStateRow, states == MonitorRow.id)
             .outerjoin(AssignmentRow, places == MonitorRow.id)
             .where(or_(states.is_(None), places.is_(None)))
             .distinct()
         )
-        if db.session.scalar(lost.limit(1)) is None:
+        if db.session.scalar(unassigned.limit(1)) is None:
             return
         with writing() as session:
-            for id in session.scalars(lost).all():
+            for id in session.scalars(unassigned).all():
                 log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
                 if session.get(MonitorStateRow, id) is None:
                     session.add(MonitorStateRow(monitor_id=id, failures=0))
@@ -158,18 +158,18 @@ class Housekeeper:
         recorder.remind(self.clock())
 
     def tend_posts(self) -> None:
-        """Write what status pages write by themselves."""
+        """Write the automatic posts of status pages."""
         posts.tend(self.clock())
 
     def tend_places(self) -> None:
-        """Show the monitors as unknown that nobody sees, and notify people of silent places."""
+        """Show the monitors as unknown that no place checks, and notify people of silent places."""
         self._silence_watch.look()
 
     def mail_reports(self) -> None:
         """Send the reports of the month that is over."""
         report_mails.send(self.clock())
 
-    def forget_old(self) -> None:
+    def delete_old(self) -> None:
         """Delete old results, deliveries, markers and changes, expired counters,
         sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
         the audit log, and the heartbeats of dead processes.
@@ -200,8 +200,9 @@ class Housekeeper:
         Access().forget_old()
         dashboard_hosts.forget_old(now)
 
-    def look_after_domains(self) -> None:
-        # An RDAP bootstrap of one's own may also list private top-level domains.
+    def check_domains(self) -> None:
+        """Ask for the expiry of domains, and alert to those that expire soon."""
+        # A configured RDAP bootstrap may also list private top-level domains.
         private = self.settings.rdap_bootstrap is not None
         while domains.name_domains(private=private):
             pass

@@ -146,7 +146,7 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
         keeper = Housekeeper(
             box.app, box.settings, Policies(box.settings), clock=lambda: box.clock.now
         )
-        keeper.forget_old()
+        keeper.delete_old()
     pending = old[list(DeliveryStatus).index(DeliveryStatus.PENDING)]
     assert [row.id for row in box.rows()] == [pending, young]
 

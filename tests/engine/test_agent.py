@@ -27,7 +27,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
-from app.engine.agent.agent import Agent, Closed
+from app.engine.agent.agent import Agent, RefusedChecks
 from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.trouble import Later
@@ -537,7 +537,7 @@ def test_the_log_names_the_setting_only_if_it_refuses_every_monitor(caplog):
         return len(caplog.messages)
 
     refused, made = (Verdict.UNKNOWN, Cause.BLOCKED_BY_POLICY), (Verdict.UP, None)
-    closed = Closed()
+    closed = RefusedChecks()
     assert note(first=refused) == 0, "the second has not been checked yet"
     assert note(first=refused, second=made) == 0
     assert note(first=refused, second=refused) == note(first=refused) == 1, "it is said once"

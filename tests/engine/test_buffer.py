@@ -47,7 +47,7 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
         hours = [now - timedelta(hours=25 - number) for number in range(25)]
         buffer.add([MadeResult(7, 1, at, number) for number, at in enumerate(hours)])
     with closing(Buffer(tmp_path)) as buffer:
-        assert buffer.forget_old(now) == 1
+        assert buffer.delete_old(now) == 1
         assert buffer.done() == {7: (1, hours[-1])}
         assert newest(buffer, 3) == [24, 23, 22]
         assert buffer.newest(3, 1000).more
@@ -101,7 +101,7 @@ def test_a_damaged_buffer_that_cannot_be_set_aside_is_replaced_as_soon_as_it_can
     for number in range(300, 303):
         buffer.add(made(number))
         assert newest(buffer) == list(reversed(range(300, number + 1)))
-        buffer.forget_old(NOW)
+        buffer.delete_old(NOW)
     assert len(caplog.messages) == 1
     (tmp_path / "agent.db.damaged").rmdir()
     buffer.remove(buffer.newest(1, 100))
@@ -155,7 +155,7 @@ def test_a_result_that_comes_while_old_ones_are_forgotten_is_not_removed_for_ano
     with closing(Buffer(tmp_path)) as buffer:
         buffer.add([MadeResult(0, 1, NOW - timedelta(hours=25), 0)])
         sent = buffer.newest(10, 100)
-        assert buffer.forget_old(NOW) == 1
+        assert buffer.delete_old(NOW) == 1
         buffer.add(made(1))
         buffer.remove(sent)
         assert newest(buffer) == [1]
@@ -194,7 +194,7 @@ def test_results_in_memory_are_forgotten_after_a_day_too(tmp_path):
         buffer.add(made(0))
         write_protect(buffer, on=True)
         buffer.add(made(1))
-        assert buffer.forget_old(NOW + timedelta(hours=25)) == 1
+        assert buffer.delete_old(NOW + timedelta(hours=25)) == 1
         assert newest(buffer) == [0]
 
 
@@ -293,7 +293,7 @@ def life(folder):
         buffer.add(made(3))
         send(2)
         buffer.add(made(4, 5))
-        buffer.forget_old(NOW)
+        buffer.delete_old(NOW)
         on_way = buffer.newest(1, 100)
         sent += read(on_way)
         buffer.add(made(6))

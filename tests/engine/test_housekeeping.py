@@ -75,9 +75,9 @@ class House:
             monitor.url = url
             apply_changes(session, monitor, {"url"}, self.now)
 
-    def look_after_domains(self, days=0):
+    def check_domains(self, days=0):
         self.now = NOW + days * DAY
-        self.keeper.look_after_domains()
+        self.keeper.check_domains()
         db.session.expire_all()
 
     def told(self):
@@ -91,10 +91,10 @@ def test_a_registry_is_asked_once_a_day_for_each_domain(house):
     house.monitor("http://127.0.0.1/")
     house.monitor("http://nas.local/")
     house.monitor("http://paused.example.net/", paused=True)
-    house.look_after_domains()
-    house.look_after_domains(0.9)
+    house.check_domains()
+    house.check_domains(0.9)
     assert sorted(house.registry.asked) == ["example.com", "example.org"]
-    house.look_after_domains(1.01)
+    house.check_domains(1.01)
     assert sorted(house.registry.asked) == 2 * ["example.com"] + 2 * ["example.org"]
 
 
@@ -129,9 +129,9 @@ def test_two_checkers_ask_a_registry_once(house):
 def test_a_failed_answer_does_not_delete_an_expiry_date(house):
     house.monitor("https://example.com/")
     house.registry.expiries["example.com"] = NOW + 100 * DAY
-    house.look_after_domains()
+    house.check_domains()
     house.registry.expiries.clear()
-    house.look_after_domains(2)
+    house.check_domains(2)
     row = db.session.get(DomainRow, "example.com")
     assert row.expires_at == NOW + 100 * DAY
     assert row.note == "The registry does not say."
@@ -142,15 +142,15 @@ def test_a_domain_is_alerted_once_and_again_after_a_renewal(house):
     house.monitor("https://example.com/", domain_alert_days=1)
     house.monitor("https://example.com/", domain_alert_days=None)
     house.registry.expiries["example.com"] = NOW + 8 * DAY
-    house.look_after_domains()
+    house.check_domains()
     assert house.told() == []
-    house.look_after_domains(1)
-    house.look_after_domains(2)
+    house.check_domains(1)
+    house.check_domains(2)
     assert house.told() == [(near, "domain.expiring", 7)]
     house.registry.expiries["example.com"] = NOW + 370 * DAY
-    house.look_after_domains(4)
+    house.check_domains(4)
     assert len(house.told()) == 1
-    house.look_after_domains(364)
+    house.check_domains(364)
     assert house.told()[1:] == [(near, "domain.expiring", 6)]
 
 
@@ -158,7 +158,7 @@ def test_dates_that_registries_give_in_turn_are_alerted_once_each(house):
     house.monitor("https://example.com/", domain_alert_days=60)
     for day in range(12):
         house.registry.expiries["example.com"] = NOW + (20 + 10 * (day % 3)) * DAY
-        house.look_after_domains(day)
+        house.check_domains(day)
     assert [days for _id, _event, days in house.told()] == [20, 29, 38]
 
 
@@ -166,7 +166,7 @@ def test_a_name_below_a_private_suffix_is_asked_for_itself(house):
     for host in ("shop.co.ua", "www.a.uk.com", "someone.github.io"):
         house.monitor(f"https://{host}/", domain_alert_days=60)
     house.registry.expiries |= dict.fromkeys(("co.ua", "uk.com", "github.io"), NOW + DAY)
-    house.look_after_domains()
+    house.check_domains()
     assert sorted(house.registry.asked) == ["a.uk.com", "shop.co.ua", "someone.github.io"]
     assert house.told() == []
 
@@ -175,13 +175,13 @@ def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     id = house.monitor("https://example.com/", domain_alert_days=7)
     for domain in ("example.com", "example.org"):
         house.registry.expiries[domain] = NOW + 5 * DAY
-    house.look_after_domains()
+    house.check_domains()
     assert len(house.told()) == 1
     house.move(id, "https://www.example.com/other")
-    house.look_after_domains(0.1)
+    house.check_domains(0.1)
     assert len(house.told()) == 1, "the same domain, behind another URL"
     house.move(id, "https://example.org/")
-    house.look_after_domains(0.2)
+    house.check_domains(0.2)
     assert len(house.told()) == 2
 
 
@@ -195,7 +195,7 @@ def test_a_date_with_and_without_a_time_is_alerted_once(house, first):
         answers[:2] = [midnight, hour]
     for day, answer in enumerate(answers):
         house.registry.expiries["example.com"] = answer
-        house.look_after_domains(1.01 * day)
+        house.check_domains(1.01 * day)
         assert len(house.told()) == 1
 
 
@@ -203,19 +203,19 @@ def test_maintenance_keeps_a_domain_alert_for_later(house):
     quiet = {"maintenance_start_at": NOW, "maintenance_end_at": NOW + DAY}
     house.monitor("https://example.com/", domain_alert_days=60, **quiet)
     house.registry.expiries["example.com"] = NOW + 8 * DAY
-    house.look_after_domains()
+    house.check_domains()
     assert house.told() == []
-    house.look_after_domains(1)
+    house.check_domains(1)
     assert len(house.told()) == 1
 
 
 def test_a_new_url_is_another_domain(house):
     id = house.monitor("https://example.com/")
-    house.look_after_domains()
+    house.check_domains()
     with writing() as session:
         session.get(MonitorStateRow, id).domain = None
         session.get(MonitorRow, id).url = "https://example.org/"
-    house.look_after_domains()
+    house.check_domains()
     assert house.registry.asked == ["example.com", "example.org"]
     assert db.session.get(MonitorStateRow, id).domain == "example.org"
 
@@ -243,7 +243,7 @@ def test_old_rows_are_deleted(house):
             session.add(
                 MarkerRow(name=str(days), time=NOW - days * DAY, created_at=NOW, updated_at=NOW)
             )
-    house.keeper.forget_old()
+    house.keeper.delete_old()
     assert list(db.session.scalars(select(MarkerRow.name))) == ["399"]
     assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
@@ -257,7 +257,7 @@ def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     with writing() as session:
         session.execute(delete(MonitorStateRow))
         session.execute(delete(AssignmentRow))
-    house.keeper.watch_the_unwatched()
+    house.keeper.repair_unassigned()
     assert db.session.get(MonitorStateRow, id) is not None
     assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
@@ -266,7 +266,7 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     done = threading.Event()
     monkeypatch.setattr("app.engine.housekeeping.LEAST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr("app.engine.housekeeping.rollups.roll", lambda _now: 1 / 0)
-    monkeypatch.setattr(Housekeeper, "watch_the_unwatched", lambda _self: done.set())
+    monkeypatch.setattr(Housekeeper, "repair_unassigned", lambda _self: done.set())
     stop = threading.Event()
     threads = house.keeper.start(stop)
     assert done.wait(60)
@@ -295,5 +295,5 @@ def test_cancelled_calendar_entries_are_kept_for_90_days_after_their_end(house):
                     cancelled_at=end - DAY,
                 )
             )
-    house.keeper.forget_old()
+    house.keeper.delete_old()
     assert db.session.scalars(select(CancelledEventRow.uid)).all() == ["ended-89"]

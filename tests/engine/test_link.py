@@ -133,7 +133,7 @@ def test_changes_are_heard_between_the_requests_that_send_a_backlog(player, tmp_
 
 def test_a_backlog_of_large_results_is_sent_without_a_pause(player, tmp_path, monkeypatch):
     """A request had as many as fit into it, and the next came a second later."""
-    monkeypatch.setattr(links, "LARGEST", 3)
+    monkeypatch.setattr(links, "LARGEST_REQUEST", 3)
     with linked(player, tmp_path, 9) as (link, _buffer):
         link.start()
         eventually(lambda: len(player.taken) >= 9, "all results")

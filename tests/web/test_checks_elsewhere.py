@@ -187,7 +187,7 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
             assert first == second
             assert (first.location, first.verdict) == ("hq", Verdict.UP)
             assert len(results(app, monitor.id)) == 2
-            monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
+            monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
             assert click(0).id != first.id
             assert len(results(app, monitor.id)) == 3
 
@@ -351,7 +351,7 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
 
 def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(app, monkeypatch):
     """The places that have answered the first request are asked again, and so is this server."""
-    monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
+    monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
     near, _token = place(app, "near", seen=now())
     dead, _token = place(app, "dead", seen=now())
     with closing(Listener(serve)) as site:

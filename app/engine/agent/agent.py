@@ -1,8 +1,8 @@
-"""The agent's loop: starts due checks, keeps their results, and follows what the server says.
+"""The agent's loop: starts due checks, buffers their results, and follows the server's answers.
 
-The same schedule and prober as a checker's. The server judges: it says which results are to be
-repeated. Networks that checks may reach are this machine's own setting, and nothing that a server
-says adds one.
+It has the same schedule and prober as a checker. The server judges the results, and answers which
+are to be repeated. Networks that checks may reach are this machine's own setting, to which no
+server can add one.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class Agent:
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(own_canaries(settings), self._plan, self._clock.now)
         self._jobs: dict[int, Job] = {}
-        self._started: dict[int, datetime] = {}  # when the last check of each monitor began
+        self._started_at: dict[int, datetime] = {}  # the start of the last check, by monitor
         self._done = self._buffer.done()  # the last check of each monitor, with its version
         self._offset = self._clock.offset
         self.checks.per_minute(time.monotonic())  # counts from now on
         self._clean_at = 0.0
-        self._closed = Closed()
+        self._refused_checks = RefusedChecks()
         self._log = Lasting(log)
         self._link = ServerLink(
             settings.server or "",
@@ -111,10 +111,10 @@ class Agent:
     # --- one turn
 
     def _turn(self) -> None:
-        self._listen()
+        self._take_news()
         self._notice_step()
         now = self._clock.now()
-        self._started |= {job.monitor_id: now for job in self.checks.start_due()}
+        self._started_at |= {job.monitor_id: now for job in self.checks.start_due()}
         left = self.checks.until_due()
         pause = LONGEST_PAUSE_SECONDS if left is None else min(LONGEST_PAUSE_SECONDS, left)
         self._keep(self.checks.collect(max(LEAST_PAUSE_SECONDS, pause)))
@@ -122,7 +122,7 @@ class Agent:
             self.checks.follow_network()
         if time.monotonic() - self._clean_at > CLEAN_SECONDS:
             self._clean_at = time.monotonic()
-            if lost := self._buffer.forget_old(self._clock.now()):
+            if lost := self._buffer.delete_old(self._clock.now()):
                 log.warning("%d results were older than a day and are dropped.", lost)
 
     def _notice_step(self) -> None:
@@ -138,28 +138,28 @@ class Agent:
     # --- results
 
     def _keep(self, finished: list[Finished]) -> None:
-        """Write results down, and schedule the next checks of their monitors."""
-        kept, now = [], self._clock.now()
+        """Put results into the buffer, and schedule the next checks of their monitors."""
+        made_results, now = [], self._clock.now()
         for claim, outcome in finished:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.turn != claim.turn:
                 continue  # the monitor was changed meanwhile
-            # Not before it was started: if the difference of the clocks was measured anew
-            # meanwhile, the check would seem to belong to the slot before.
-            started = self._started.get(claim.monitor_id, EARLIEST)
+            # Not before its start: if the difference of the clocks was measured again meanwhile,
+            # the check would seem to belong to the slot before.
+            started = self._started_at.get(claim.monitor_id, EARLIEST)
             at = max(started, self._clock.corrected(outcome.result.checked_at))
             if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
                 at = now
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
-            kept.append(MadeResult(claim.monitor_id, claim.turn, at, body))
+            made_results.append(MadeResult(claim.monitor_id, claim.turn, at, body))
             self._plan.end(claim, self._standing_after(job, placed), now)
-        if kept:
-            back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
-            self._closed.note(back, self._jobs.keys())
-            self._buffer.add(kept)
-            self._done |= {made.monitor_id: (made.version, made.at) for made in kept}
-            self._link.hurry()
+        if made_results:
+            results = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
+            self._refused_checks.note(results, self._jobs.keys())
+            self._buffer.add(made_results)
+            self._done |= {made.monitor_id: (made.version, made.at) for made in made_results}
+            self._link.send_soon()
 
     def _standing_after(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result
@@ -174,9 +174,9 @@ class Agent:
         """What each request reports of this agent. Called on the link's thread."""
         return {"checks_per_minute": self.checks.per_minute(time.monotonic())}
 
-    # --- what the server says
+    # --- answers of the server
 
-    def _listen(self) -> None:
+    def _take_news(self) -> None:
         while True:
             try:
                 news = self._link.news.get_nowait()
@@ -191,7 +191,7 @@ class Agent:
         elif isinstance(news, AssignedNews):
             self._assign(news)
         else:
-            self._stand(news)
+            self._update_standings(news)
 
     def _assign(self, news: AssignedNews) -> None:
         now = self._clock.now()
@@ -212,7 +212,7 @@ class Agent:
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
             self._done.pop(monitor_id, None)
-            self._started.pop(monitor_id, None)
+            self._started_at.pop(monitor_id, None)
 
     def _note_malformed(self, malformed: list[str], *, whole: bool) -> None:
         """Log once that monitors cannot be read: a server may send the same each second."""
@@ -228,8 +228,8 @@ class Agent:
             self._log.ended()
 
     def _job(self, item: Json) -> Job:
-        """Read strictly: what cannot be computed with would end the agent, at each start again.
-        Raises MalformedData.
+        """Read a monitor strictly: a value that the schedule cannot compute with would end the
+        agent, and again at each start. Raises MalformedData.
         """
         spec = spec_of(item.get("spec"))
         monitor_id = must(own_id(spec.monitor_id), "monitor_id")
@@ -240,13 +240,13 @@ class Agent:
         standing = _standing(object_(item.get("standing"), "standing"), version)
         done_version, at = self._done.get(monitor_id, (version, None))
         if at is not None and done_version == version and _is_news(at, standing):
-            # What we have done since is on its way to the server.
+            # The result of a later check is on its way to the server.
             standing = replace(
                 standing, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at
             )
         return Job(monitor_id, spec, interval, 0, 0, standing)
 
-    def _stand(self, news: StandingsNews) -> None:
+    def _update_standings(self, news: StandingsNews) -> None:
         now = self._clock.now()
         for number, standing in news.standings.items():
             job = self._jobs.get(number)
@@ -259,8 +259,8 @@ class Agent:
 
 
 def _is_news(at: datetime, standing: Standing) -> bool:
-    """Whether a check of ours is later than what the server knows. Without a slot, but with an
-    earlier check, the server wants one now: the monitor was resumed.
+    """Whether our check at ``at`` is later than the server's ``standing`` of the monitor. A
+    standing with a check but no slot wants a check now: the monitor was resumed.
     """
     if standing.slot is None:
         return standing.checked_at is None
@@ -292,9 +292,9 @@ def _unusable(folder: Path, fault: OSError) -> SettingError:
     )
 
 
-class Closed:
-    """The monitors whose last check was refused. Without a line in the log, an agent that may reach
-    none of its targets looks like one that works.
+class RefusedChecks:
+    """The monitors whose last check policy refused. Without a line in the log, an agent that may
+    reach none of its targets looks like one that works.
     """
 
     def __init__(self) -> None:
@@ -302,8 +302,8 @@ class Closed:
         self._log = Lasting(log)
 
     def note(self, results: Sequence[tuple[int, Result]], monitors: Collection[int]) -> None:
-        """Take in results, each with the id of its monitor, and log once when the last check of
-        each of ``monitors``, all that the agent checks, was refused.
+        """Note results, each with the id of its monitor, and log once if the last checks of all
+        ``monitors`` of the agent were refused.
         """
         for id, result in results:
             if result.was_made:
@@ -311,8 +311,8 @@ class Closed:
             else:
                 self._refused.add(id)
         self._refused = {id for id in self._refused if id in monitors}
-        closed = bool(self._refused) and len(self._refused) == len(monitors)
-        if closed and results:
+        all_refused = bool(self._refused) and len(self._refused) == len(monitors)
+        if all_refused and results:
             self._log.warning(
                 "WAKEFUL_ALLOW_NETWORKS of this agent allows no check of its monitors (%d). The"
                 " last one: %s",
@@ -320,5 +320,5 @@ class Closed:
                 results[-1][1].cause,
                 cause=True,
             )
-        elif not closed:
+        elif not all_refused:
             self._log.ended()

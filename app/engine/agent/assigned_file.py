@@ -1,4 +1,4 @@
-"""What to check, on disk as the server sealed it: for a start while the server is away."""
+"""The list of what to check, on disk as the server sealed it: for a start while it is away."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from app.lasting import Lasting
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Readable by its owner alone, and on disk when this returns. One agent at a time works in a
-    folder. Raises OSError.
+    """Replace a file, which only its owner can read; it is on disk when this returns. One agent at
+    a time works in a folder. Raises OSError.
     """
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -27,7 +27,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """Without this, a loss of power may undo the replacement."""
+    """Write the folder to disk: otherwise a loss of power may undo the replacement."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)
@@ -37,12 +37,12 @@ def _flush(folder: Path) -> None:
 
 log = logging.getLogger(__name__)
 
-MOST_KEPT = 50  # answers, before everything is to be asked for again
-RETRY_SECONDS = 10.0  # after a write that failed: it may be of 90 MB
+MOST_ANSWERS = 50  # before the whole list is asked for again
+RETRY_SECONDS = 10.0  # after a write that failed: the file may have 90 MB
 
 
 class AssignedFile:
-    """The last answer of the server that had everything, and all since."""
+    """The last answer of the server that had the whole list, and all answers since."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "assigned"
@@ -53,7 +53,7 @@ class AssignedFile:
 
     @property
     def is_full(self) -> bool:
-        return len(self._answers) > MOST_KEPT
+        return len(self._answers) > MOST_ANSWERS
 
     def add(self, location: str, sealed: str, *, whole: bool) -> None:
         """Keep an answer in memory, until ``write``."""
@@ -62,7 +62,9 @@ class AssignedFile:
         self._write_at = time.monotonic()
 
     def write(self) -> None:
-        """Write what is new. Tries again later if that fails: a disk may be full for hours."""
+        """Write new answers to disk; after a failure, try again later: a disk may be full for
+        hours.
+        """
         if self._write_at is None or time.monotonic() < self._write_at:
             return
         try:

@@ -152,11 +152,11 @@ class Buffer:
             self._sent = _united([*self._sent, (sent.first, min(sent.last, self._written))])
             self._write()
 
-    def forget_old(self, now: datetime) -> int:
+    def delete_old(self, now: datetime) -> int:
         """Remove results that are older than KEPT; returns how many."""
         old = now - KEPT
 
-        def forget(file: sqlite3.Connection) -> int:
+        def delete(file: sqlite3.Connection) -> int:
             file.execute("DELETE FROM done WHERE at < ?", (old.timestamp(),))
             gone = file.execute("DELETE FROM results WHERE at < ?", (old.timestamp(),))
             return gone.rowcount
@@ -167,7 +167,7 @@ class Buffer:
             gone, self._unwritten = len(self._unwritten) - len(kept), kept
             if self._sent:
                 return gone  # results that the server has would count as lost
-            return gone + self._try(forget, WRITE, 0)
+            return gone + self._try(delete, WRITE, 0)
 
     def close(self) -> None:
         with self._lock:
@@ -194,24 +194,24 @@ class Buffer:
         return rows
 
     def _write(self) -> None:
-        """Write down what is in memory: what was sent, and what was not. It stays in memory while
-        that fails; of the results, up to MOST_UNWRITTEN.
+        """Write to the file what is in memory: the unsent results, and which were sent. While that
+        fails, it stays in memory; of the results, up to MOST_UNWRITTEN.
         """
         if not self._unwritten and not self._sent:
             return
-        if self._try(self._put_down, WRITE, False):
+        if self._try(self._write_all, WRITE, False):
             self._unwritten.clear()
             self._sent.clear()
             self._written = self._newest
         else:
             del self._unwritten[:-MOST_UNWRITTEN]
 
-    def _put_down(self, file: sqlite3.Connection) -> bool:
+    def _write_all(self, file: sqlite3.Connection) -> bool:
         before = self._before or 0
         sent = [(before + first, before + last) for first, last in self._sent]
         file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent)
         waiting = [(result.made, before + result.id, result.body) for result in self._unwritten]
-        # "Or replace": an earlier transaction may have seemed to fail, and has not.
+        # "Or replace": an earlier transaction may have reported a failure after its commit.
         results = [(id, made.at.timestamp(), body) for made, id, body in waiting]
         file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", results)
         done = [(made.monitor_id, made.version, made.at.timestamp()) for made, *_rest in waiting]
@@ -272,12 +272,12 @@ class Buffer:
         self._file = None
 
     def _set_aside(self) -> None:
-        """A new file is set aside too, if the disk damages it too; but it does not replace the one
-        that was set aside, which has results.
+        """Rename the damaged file. If the disk damages the new one too, it is deleted: the first
+        one has the results.
         """
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
-        # The file itself last: if the others stayed, they would be read into a new one.
+        # The file itself last: if the others stayed, SQLite would read them into the new one.
         for more in ("-shm", "-wal", ""):
             part, kept = Path(f"{self._path}{more}"), Path(f"{aside}{more}")
             if self._aside is None:
@@ -328,7 +328,7 @@ def _all_done(file: sqlite3.Connection) -> list[Any]:
 
 
 def _text(data: bytes) -> str:
-    """The rows that can be read: one damaged row would hide all others."""
+    """The text of a column, also if it is damaged: an exception would lose all other rows."""
     return data.decode(errors="replace")
 
 
@@ -348,7 +348,7 @@ def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_json(body: object) -> bool:
-    """Whether the server could read it: one that is damaged would spoil the request of all."""
+    """Whether the server could read the result: a damaged one would spoil the whole request."""
     try:
         json.loads(body)  # type: ignore[arg-type] # a damaged file has any
     except (TypeError, ValueError, RecursionError):

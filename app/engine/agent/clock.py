@@ -14,7 +14,7 @@ from app.rules.clocks import LEAST, Offset
 
 
 class Clock:
-    """Safe from any thread. Until a request was answered, this machine's own time."""
+    """The server's time; this machine's until a request was answered. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Clock:
         return timedelta() if self._base is None else timedelta(seconds=self._base - _started())
 
     def corrected(self, moment: datetime) -> datetime:
-        """A time of this machine as the server would say it."""
+        """A time of this machine's clock by the server's clock."""
         return moment + self.offset
 
     def measure(self, sent: float, took: float, received: datetime, answered: datetime) -> None:
@@ -61,5 +61,5 @@ def uptime() -> float:
 
 
 def _started() -> float:
-    """By this machine's clock."""
+    """When this machine started, by its clock (Unix seconds)."""
     return time.time() - uptime()

@@ -41,28 +41,28 @@ log = logging.getLogger(__name__)
 POST_SECONDS = 1.0  # how often results are sent, if there are some
 IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # after a request that failed
-LONGEST_ASKED = 60.0  # seconds to wait because the server says so
+LONGEST_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
-WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
+WHOLE_SECONDS = 300.0  # for the whole of an answer that comes in parts
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
 LARGEST_LIST = 64 * 1024 * 1024
 MOST_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
-LARGEST_ANSWER = 1024 * 1024  # any other; that to 200 results takes 50 KB
-MOST_IN_ANSWER = 10_000  # values, outside of what is sealed
+LARGEST_ANSWER = 1024 * 1024  # bytes of any other answer; the one to 200 results takes 50 KB
+MOST_IN_ANSWER = 10_000  # values, without those of the sealed part
 CHUNK = 64 * 1024
 TOO_LARGE = 413
 LATER = "later"
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
-LARGEST = 600_000  # characters of results in one request: the server reads a MiB
-LEAST = 20_000  # the same, if a proxy takes no more
+LARGEST_REQUEST = 600_000  # characters of results in one request: the server reads a MiB
+LEAST_REQUEST = 20_000  # the same, behind a proxy that takes no more
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedNews:
-    """News of what to check. ``whole``: it is all, and everything else has gone."""
+    """The monitors to check. ``whole``: these are all; otherwise, changes and those ``gone``."""
 
     whole: bool
     assigned: list[Json]
@@ -78,6 +78,8 @@ class StandingsNews:
 
 @dataclass(frozen=True, slots=True)
 class Greeted:
+    """The server's answer to the agent's hello."""
+
     location: str
     confirm: timedelta
 
@@ -130,14 +132,15 @@ class ServerLink:
         )
         self._location = ""
         self._change = 0  # the number of the newest change that was read
-        # Two objects: a wish that comes while an answer is on its way is another one.
-        self._wish, self._granted = object(), object()  # to get the whole list
-        self._wanted = threading.Event()  # there are results to send at once
+        # The last request for the whole list, and the one that was answered. Objects, because a
+        # request during a running answer is another one.
+        self._list_request, self._answered_request = object(), object()
+        self._send_now = threading.Event()  # results are to be sent at once
         self._ended = threading.Event()
-        self._until = 0.0  # after the end: no request begins later (monotonic)
-        self._largest = LARGEST
+        self._until = 0.0  # after ``close``, no request begins later (monotonic)
+        self._largest = LARGEST_REQUEST
         self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
-        self._ask_at = 0.0  # not before (monotonic)
+        self._ask_at = 0.0  # when to ask for changes again, at the earliest (monotonic)
         self._log = Lasting(log)
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
@@ -145,22 +148,22 @@ class ServerLink:
         self._recall()
         self._thread.start()
 
-    def hurry(self) -> None:
+    def send_soon(self) -> None:
         """Send results soon. Safe from any thread."""
-        self._wanted.set()
+        self._send_now.set()
 
     def reload(self) -> None:
         """Ask for everything again. Safe from any thread."""
-        self._wish = object()
-        self._wanted.set()
+        self._list_request = object()
+        self._send_now.set()
 
     def close(self, timeout: float) -> None:
-        """Send what waits, for at most ``timeout`` seconds; the rest stays on disk. A request that
-        takes longer goes on without the caller: its answer still counts if the process lives.
+        """Send waiting results, for at most ``timeout`` seconds; the rest stays on disk. A request
+        that takes longer goes on without the caller: its answer counts if the process still runs.
         """
         self._until = time.monotonic() + timeout
         self._ended.set()
-        self._wanted.set()
+        self._send_now.set()
         self._thread.join(timeout)
 
     # --- the thread
@@ -183,7 +186,7 @@ class ServerLink:
                 self._trouble(fault)
                 if last:
                     return
-                # However many results wait: each would be another request.
+                # Also if many results wait: each attempt would be another request.
                 self._rest(fault)
                 continue
             if last and not more:
@@ -192,7 +195,7 @@ class ServerLink:
                 self._wait()
 
     def _rest(self, fault: Exception) -> None:
-        """After a request that failed."""
+        """Pause after a request that failed."""
         if isinstance(fault, Later) and fault.seconds:
             self._pauses.reset()
             self._ended.wait(fault.seconds)
@@ -200,28 +203,28 @@ class ServerLink:
         self._ended.wait(self._pauses.take())
 
     def _wait(self) -> None:
-        """Until there are results to send, or it is time to ask for changes."""
-        if not self._wanted.wait(IDLE_SECONDS):
+        """Wait until there are results to send, or it is time to ask for changes."""
+        if not self._send_now.wait(IDLE_SECONDS):
             return
-        self._wanted.clear()
+        self._send_now.clear()
         self._ended.wait(POST_SECONDS)  # others come with them
 
     def _turn(self) -> bool:
-        """Exchange what is newest, however much waits. Returns whether more results do."""
+        """Send the newest results, and ask for changes. Returns whether more results wait."""
         if not self._location:
             self._hello()
-        # Before what to check is asked: after a restart, the server must know what has been done.
+        # Before asking what to check: after a restart, the server must first have the results.
         change, more = self._post()
-        if self._heard(change, more):
-            self._works(more)
+        if self._is_up_to_date(change, more):
+            self._log_recovery(more)
         self._file.write()
         return more
 
-    def _heard(self, change: int, more: bool) -> bool:
-        """Ask for what has changed, if anything has. Returns whether all is known. If the server
-        cannot say it, results that wait are sent meanwhile.
+    def _is_up_to_date(self, change: int, more: bool) -> bool:
+        """Ask for changes, if there are any. Returns whether all have come. If the server cannot
+        answer, waiting results are sent meanwhile.
         """
-        if self._change == change and self._wish is self._granted:
+        if self._change == change and self._list_request is self._answered_request:
             return True
         if self._ended.is_set() or time.monotonic() < self._ask_at:
             return False
@@ -248,8 +251,8 @@ class ServerLink:
             exc_info=None if isinstance(fault, trouble.DESCRIBED) else fault,
         )
 
-    def _works(self, more: bool) -> None:
-        """Log the end of a fault. Not if only the limit of requests was reached and more waits: a
+    def _log_recovery(self, more: bool) -> None:
+        """Log the end of a fault; not of a reached limit of requests while more results wait: a
         backlog reaches it every few seconds.
         """
         self._pauses.reset()
@@ -281,7 +284,7 @@ class ServerLink:
         )
         refused, change = must(whole(data.get("refused")), "refused"), _change(data)
         standings = _standings(data.get("standings"))
-        self._buffer.remove(batch)  # only what was understood is answered
+        self._buffer.remove(batch)  # an answer means that the server has read the results
         if refused:
             log.warning("The server refused %s results.", refused)
         if standings:
@@ -289,12 +292,12 @@ class ServerLink:
         return change, batch.more
 
     def _ask(self) -> None:
-        wish = self._wish
-        every = wish is not self._granted
-        data = self._send("assigned", {} if every else {"since": self._change})
+        list_request = self._list_request
+        wants_all = list_request is not self._answered_request
+        data = self._send("assigned", {} if wants_all else {"since": self._change})
         sealed = must(text(data.get("sealed")), "sealed")
         news = self._opened(self._location, sealed)
-        self._change, self._granted = _change(data), wish
+        self._change, self._answered_request = _change(data), list_request
         self._pass_on(news)
         if news.whole or news.assigned or news.gone:
             self._file.add(self._location, sealed, whole=news.whole)
@@ -317,7 +320,7 @@ class ServerLink:
                 raise Later(_pause(answer), _message(raw))
         took = uptime() - sent
         if status == TOO_LARGE:  # for a proxy before the server
-            self._largest = max(LEAST, min(self._largest, len(body) // 2))
+            self._largest = max(LEAST_REQUEST, min(self._largest, len(body) // 2))
         decoded = _read(status, raw)
         if status != 200:
             raise (ServerFault if status >= 500 else AgentRefused)(
@@ -330,7 +333,7 @@ class ServerLink:
         return reply
 
     def _opened(self, location: str, sealed: str) -> AssignedNews:
-        """Raises MalformedData and Forged."""
+        """The monitors of a sealed answer. Raises MalformedData and Forged."""
         about = ABOUT_ASSIGNED.format(location)
         plain = unseal_text(self._private, _from_base64(sealed), about)
         data = object_(parsed(plain, MOST_VALUES), "sealed")
@@ -343,18 +346,18 @@ class ServerLink:
         self._wake()
 
     def _recall(self) -> None:
-        """What the agent knew before a restart."""
+        """Read from disk what to check, after a restart."""
         try:
-            location, kept = self._file.read()
-            for sealed in kept:
+            location, answers = self._file.read()
+            for sealed in answers:
                 self._pass_on(self._opened(location, sealed))
         except (OSError, ValueError):
-            return  # the server says it again
+            return  # the server sends it again
 
 
 def _pause(answer: requests.Response) -> float:
-    """How long the server says to wait; 0 if it does not say."""
-    asked = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_ASKED)
+    """How many seconds the server asks to wait; 0 if it does not."""
+    asked = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_RETRY_AFTER)
     return asked or 0.0
 
 
@@ -378,13 +381,13 @@ def _body(answer: requests.Response, most: int) -> bytes:
 
 
 def _read(status: int, body: bytes) -> dict[str, Any]:
-    """What the server's API says; raises Foreign if something else answers."""
+    """The JSON of an answer; raises Foreign if it is not of Wakeful's API."""
     try:
         decoded = parsed(body, MOST_IN_ANSWER)
     except MalformedData:
         decoded = None
-    wanted = "data" if status == 200 else "message"
-    if not isinstance(decoded, dict) or wanted not in decoded:
+    key = "data" if status == 200 else "message"
+    if not isinstance(decoded, dict) or key not in decoded:
         raise Foreign(trouble.no_api(status))
     return decoded
 

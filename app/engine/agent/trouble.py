@@ -1,4 +1,4 @@
-"""Why an agent and its server exchange nothing, for the log that the agent's operator reads."""
+"""Why an exchange of an agent with its server failed, in sentences for the agent's log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.codec.sealing import Forged
 
 # What OpenSSL calls an answer that is no TLS; which of them depends on its version.
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
-AWAY = (502, 503, 504)  # what a proxy answers if the server behind it is stopped, or too slow
+AWAY = (502, 503, 504)  # of a proxy, if the server behind it is stopped, or too slow
 TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")  # a text of http.client
 
 
@@ -29,8 +29,8 @@ class ServerFault(Exception):
 
 
 class Later(Exception):
-    """The server, or a proxy before it, takes no more now. ``seconds``: how long it says to wait;
-    0 if it does not say. The text is the server's sentence; empty if it is not Wakeful's.
+    """The server, or a proxy before it, takes no more now. ``seconds``: how long it asks to wait; 0
+    if it does not. The text is the server's sentence; empty if it is not Wakeful's.
     """
 
     def __init__(self, seconds: float, sentence: str) -> None:
@@ -39,7 +39,7 @@ class Later(Exception):
 
 
 class Foreign(Exception):
-    """What answers is not Wakeful's API. The text is the end of a sentence."""
+    """The answer is not of Wakeful's API. The text is the end of a sentence."""
 
 
 # The faults that ``sentence_of`` has words for: all others are faults of the agent, or of its
@@ -56,7 +56,7 @@ DESCRIBED = (
 
 
 def sentence_of(server: str, fault: Exception) -> str:
-    """What the log has of an exchange with ``server`` that failed."""
+    """The sentence for the log about a failed exchange with ``server``."""
     if isinstance(fault, AgentRefused):
         return f"The server {server} refuses the agent: {fault}"
     if isinstance(fault, ServerFault):
@@ -85,9 +85,7 @@ def sentence_of(server: str, fault: Exception) -> str:
 
 
 def _own(fault: Exception) -> str:
-    """The sentence for a fault on this machine, as of its disk, or for an answer that nobody
-    expected.
-    """
+    """The words for a fault on this machine, as of its disk, or for any other exception."""
     return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
 
 
@@ -143,7 +141,7 @@ def _of_system(fault: OSError) -> str:
     return f"it answers {refused[1]}" if refused else (fault.strerror or "").lower()
 
 
-# The first that fits: those that say most come first.
+# The first that fits counts: the most specific come first.
 _WORDS: tuple[tuple[type[BaseException], Callable[[Any], str]], ...] = (
     (socket.gaierror, lambda _fault: "its name is not found"),
     (

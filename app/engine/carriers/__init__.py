@@ -1,7 +1,7 @@
 """Carriers bring checks to a prober and their outcomes back.
 
-The schedule and the recorder do not know how it does that. A carrier may lose a check: the schedule
-notices that and repeats it.
+Schedule and recorder are the same for all of them. A carrier may lose a check: the schedule notices
+that and repeats it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ class CheckCarrier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProberReport:
-    """What a process that makes checks elsewhere reported of itself. ``clock_offset``: how far its
-    clock is ahead of ours. ``checks``: how many came back since the last report that somebody
-    waited for.
+    """The report of a process that makes checks elsewhere. ``clock_offset``: how far its clock is
+    ahead of ours. ``checks``: how many outcomes that were waited for came since the last report.
     """
 
     process: str
@@ -46,10 +45,10 @@ class ProberReport:
 
 
 class RemoteNetwork:
-    """In place of ``app.engine.network.OwnNetwork`` when checks are made elsewhere. Who makes them
-    has sorted out failures of its own network, and ``down`` is what it says.
+    """In place of ``app.engine.network.OwnNetwork`` when checks are made elsewhere: the probers
+    sort out failures of their own networks, and ``down`` is set from their messages.
 
-    ``reports`` returns what these processes reported since the last call.
+    ``reports`` returns the reports of the probers since the last call.
     """
 
     waits = True  # what ``down`` says follows from no check, but from reports of probers

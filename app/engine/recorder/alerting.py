@@ -74,19 +74,19 @@ def notify_again(
 
 # The servers behind one name may each have a certificate of their own, and answer in turn; two
 # registries may give two dates for one domain. If only the last were stored, each would be alerted
-# again and again. So a column has a list of what was alerted, the newest first.
+# again and again. So a column has a list of those that were alerted, the newest first.
 _MOST_ALERTED = 1_000
-_BEGINNING = 16  # of a fingerprint; the whole would be four times as long
+_STORED_LENGTH = 16  # of a fingerprint; the whole would be four times as long
 
 
 def alerted(column: str | None, fingerprint: str) -> bool:
     """Whether this certificate was alerted. ``column`` is ``alerted_certificates``."""
-    return column is not None and fingerprint[:_BEGINNING] in column.split()
+    return column is not None and fingerprint[:_STORED_LENGTH] in column.split()
 
 
 def with_alerted(column: str | None, mark: str) -> str:
     """The column with one more mark, of a certificate or a date."""
-    return " ".join([mark[:_BEGINNING], *(column or "").split()][:_MOST_ALERTED])
+    return " ".join([mark[:_STORED_LENGTH], *(column or "").split()][:_MOST_ALERTED])
 
 
 def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:

@@ -16,8 +16,8 @@ from app.engine.recorder.rows import lock
 from app.engine.schedule import REQUEST_LASTS
 from app.rules.clocks import believable
 
-# Who asks again so soon gets the check that was made: a double click is one request.
-SAME = timedelta(seconds=1)
+# A request so soon after another gets the same check: a double click is one request.
+SAME_REQUEST = timedelta(seconds=1)
 _NEXT = timedelta(milliseconds=1)  # as exact as times are stored
 
 
@@ -28,11 +28,11 @@ def ask(
     now: datetime,
     patience: timedelta,
 ) -> dict[int, datetime]:
-    """Ask these places for a check. Returns when each was asked: ``now``, or before, by somebody
-    who has asked within ``patience`` and waits for that place. Raises NotFound.
+    """Ask these places for a check. Returns when each was asked: ``now``, or earlier, by a request
+    of within ``patience`` that this one joins. Raises NotFound.
 
-    If the clock of a place is ahead, it is just after the last result there. That result is no
-    answer, and the place would take it for one and make no check.
+    If the clock of a place is ahead, the time is just after the last result there: otherwise the
+    place would take that result for the answer, and make no check.
     """
     lock(session, monitor_id)  # the change feed names the monitor, and each place reads its row
     rows = session.execute(
@@ -74,12 +74,12 @@ def _newest_ahead(
 
 
 def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:
-    """Whether the check that the place of this row was last asked for answers this request too. If
-    it is yet to come, the place must carry it out for as long as the one who joins it waits.
+    """Whether the check that this place was last asked for answers this request too. If it is still
+    to come, the place must carry it out for as long as the new request waits.
     """
     asked_at: datetime | None = row.asked_at
     if asked_at is None or asked_at > believable(now):
         return False
     if row.checked_at is not None and row.checked_at >= asked_at:
-        return abs(now - asked_at) <= SAME
+        return abs(now - asked_at) <= SAME_REQUEST
     return now - asked_at <= min(patience, REQUEST_LASTS - patience)

@@ -25,7 +25,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(
-        _ASSIGNMENTS.c.monitor_id == bindparam("of"),
+        _ASSIGNMENTS.c.monitor_id == bindparam("monitor"),
         _ASSIGNMENTS.c.location_id == bindparam("place"),
     )
     .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
@@ -34,8 +34,8 @@ _WRITE = (
 
 @dataclass(slots=True)
 class MonitorAssignments:
-    """A monitor's assignments within a batch. ``here`` is the one of the place of the results, None
-    if the monitor is not assigned to it (a check on request).
+    """A monitor's assignments within a batch. ``here``: of the place of the results, None if the
+    monitor is not assigned to it (a check on request). ``elsewhere``: of all other places.
     """
 
     here: dict[str, Any] | None
@@ -60,8 +60,8 @@ class MonitorAssignments:
         return self.by_hand or bool(self.elsewhere)
 
     def places(self) -> dict[int, datetime]:
-        """Since when each place is to vote. A row that was never checked has the time (ms) of its
-        assignment as its turn (``assignments.assign``).
+        """Since when each place checks the monitor (``Rules.places_since``). A row that was never
+        checked has the time (ms) of its assignment as its turn (``assignments.assign``).
         """
         return {
             row["location_id"]: from_ms(row["turn"]) if row["checked_at"] is None else _LONG_AGO
@@ -69,7 +69,7 @@ class MonitorAssignments:
         }
 
     def votes(self, rules: Rules) -> dict[int, Vote]:
-        """What each place saw last."""
+        """The vote of each place: its newest result."""
         return {
             (place := row["location_id"]): rules.vote(
                 place, row["checked_at"], row["verdict"] or Verdict.UNKNOWN, row["failures"]
@@ -84,14 +84,14 @@ class MonitorAssignments:
         for row in self.elsewhere:
             yield row._mapping
 
-    def keep(self, vote: Vote) -> None:
-        """Store what this place saw last."""
+    def set_vote(self, vote: Vote) -> None:
+        """Set the newest result of this place."""
         if self.here is not None:
             self.here |= {"checked_at": vote.at, "verdict": vote.verdict, "failures": vote.failures}
             self.changed = True
 
-    def done(self, monitor_id: int, interval: int, result: Result) -> None:
-        """Mark the slot in which the check began as done."""
+    def mark_done(self, monitor_id: int, interval: int, result: Result) -> None:
+        """Mark the slot in which the check started as done."""
         if self.here is None:
             return
         self.here |= {
@@ -121,7 +121,7 @@ def load(
     newer than the row: good checks of a monitor with one place do not write it (``steady``).
     """
     rows = assignments.of_each(session, newest)
-    return {id: _assignments_of(some, place, newest[id]) for id, some in rows.items()}
+    return {id: _assignments_of(own, place, newest[id]) for id, own in rows.items()}
 
 
 def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> MonitorAssignments:
@@ -137,7 +137,7 @@ def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> 
 def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
     """Write the assignments that have changed. The lock on the monitor's state protects them."""
     rows = [
-        {"of": monitor.here["monitor_id"], "place": monitor.here["location_id"]}
+        {"monitor": monitor.here["monitor_id"], "place": monitor.here["location_id"]}
         | {f"new_{name}": monitor.here[name] for name in _WRITTEN}
         for monitor in assigned
         if monitor.changed and monitor.here is not None

@@ -1,13 +1,13 @@
-"""The evidence that is kept of checks, to show why an incident opened.
+"""The stored evidence of checks, which shows why an incident opened.
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
 "usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good one
-before them that is stored in full (null when there was none), what was usual
-(``usual_before``), and what each place saw (app/engine/recorder/by_place.py).
+before them that is stored in full (null when there was none), the usual figures before that
+(``usual_before``), and the newest check of each place (app/engine/recorder/by_place.py).
 
-A failing check of a place that does not change the state (the others do not see it, or have just
-been counted for the same repeat) is kept aside, the newest of each place, until an incident opens.
-A check is the result's fields and, beside them, what the prober saw (app/checks/http/evidence.py).
+A failing check of a place that does not change the state (other places are good, or have just been
+counted for the same repeat) is kept aside, the newest of each place, until an incident opens. A
+check has the result's fields and the evidence of the prober (app/checks/http/evidence.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from app.rules.who_saw import named_places, title_of
 # Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is kept aside
-ELSEWHERE = "elsewhere"  # in the last good check: those of other places, by name
+ELSEWHERE = "elsewhere"  # in the last good check: the last good checks of other places, by name
 MOST_ELSEWHERE = 9
 
 _EVIDENCE: Any = MonitorEvidenceRow.__table__
@@ -86,8 +86,8 @@ def wants_good(outcome: Outcome) -> bool:
 
 
 def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any]:
-    """The good checks of monitors with several places, each with the last ones of the others: what
-    is compared with a failure must be of its place.
+    """The good checks of monitors with several places, each with the last good ones of the other
+    places: a failure is compared with a check of its own place.
     """
     kept = _last_good(session, list(good))
     return {id: check | {ELSEWHERE: _others(check, kept.get(id))} for id, check in good.items()}
@@ -118,9 +118,9 @@ class Failing:
         self._changed: set[int] = set()
 
     def keep(self, outcome: Outcome, *, first: bool) -> None:
-        """Keep a failing check. ``first``: of those before it, only what was kept aside counts."""
+        """Keep a failing check. ``first``: of the stored ones, keep only those aside."""
         id = outcome.result.monitor_id or 0
-        self._set(id, [*(self.aside(id) if first else self._of(id)), check_of(outcome)])
+        self._set(id, [*(self.aside(id) if first else self._checks_of(id)), check_of(outcome)])
 
     def keep_aside(self, outcome: Outcome) -> None:
         """Keep a failing check of a place that does not change the monitor's state."""
@@ -128,7 +128,7 @@ class Failing:
         self._set(id, [*self._but_aside(id, location), check_of(outcome) | {ASIDE: True}])
 
     def drop_aside(self, monitor_id: int, location: str) -> None:
-        """Drop what was kept aside of a place, because its check is good again."""
+        """Drop the failing check that is kept aside of a place, because its check is good again."""
         if self._all.get(monitor_id) is not None:
             self._set(monitor_id, self._but_aside(monitor_id, location) or None)
 
@@ -137,17 +137,15 @@ class Failing:
             self._set(monitor_id, None)
 
     def aside(self, monitor_id: int) -> list[Any]:
-        return [check for check in self._of(monitor_id) if ASIDE in check]
+        return [check for check in self._checks_of(monitor_id) if ASIDE in check]
 
     def has_aside(self, monitor_id: int, location: str | None) -> bool:
         """Whether a failing check of this place is kept aside."""
         return any(check.get("location") == location for check in self.aside(monitor_id))
 
     def take(self, monitor_id: int) -> list[Any]:
-        """The failing checks that were not stored yet, for the incident that opens: nothing is
-        stored from now on.
-        """
-        checks = [check for check in self._of(monitor_id) if ASIDE not in check]
+        """Take out the failing checks of the monitor, for the incident that opens."""
+        checks = [check for check in self._checks_of(monitor_id) if ASIDE not in check]
         self._set(monitor_id, None)
         return checks
 
@@ -163,14 +161,14 @@ class Failing:
             self._stored = {row.monitor_id: row.failing for row in rows}
         return self._stored
 
-    def _of(self, monitor_id: int) -> list[Any]:
+    def _checks_of(self, monitor_id: int) -> list[Any]:
         return readable(self._all.get(monitor_id)) or []
 
     def _but_aside(self, monitor_id: int, location: str) -> list[Any]:
-        """The failing checks without that which was kept aside of this place."""
+        """The failing checks without the one that is kept aside of this place."""
         return [
             check
-            for check in self._of(monitor_id)
+            for check in self._checks_of(monitor_id)
             if ASIDE not in check or check.get("location") != location
         ]
 
@@ -180,7 +178,7 @@ class Failing:
 
 
 def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
-    """Note in the open incident that one more place sees it."""
+    """Add a failing check of one more place to the evidence of the open incident."""
     incident = open_incident(session, monitor_id)
     kept = None if incident is None else readable(incident.evidence)
     if incident is None or not isinstance(kept, dict):
@@ -200,7 +198,7 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
 
 
 def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
-    """Store the evidence of an incident, and beside it what lists show of it."""
+    """Store the evidence of an incident, and the places that saw it, which lists show."""
     incident.evidence = kept
     saw = [title_of(place) for place in named_places(kept) if place.get("verdict") == Verdict.DOWN]
     incident.seen_by = saw or None
@@ -208,7 +206,7 @@ def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewIncident:
-    """An incident that opens now and began at ``since``. ``places``: what they saw last."""
+    """An incident that opens now and began at ``since``. ``places``: the newest check of each."""
 
     monitor: Any  # has ``id``, ``interval`` and ``updated_at``
     since: datetime
@@ -250,9 +248,9 @@ def of_incidents(
 
 def _last_good(session: AnySession, ids: Sequence[int]) -> dict[int, Any]:
     rows = session.execute(_LAST_GOOD, {"ids": ids}).all()
-    if lost := [row.monitor_id for row in rows if isinstance(row.last_good, Unreadable)]:
+    if unreadable := [row.monitor_id for row in rows if isinstance(row.last_good, Unreadable)]:
         session.execute(
-            update(_EVIDENCE).where(_EVIDENCE.c.monitor_id.in_(lost)).values(last_good=None)
+            update(_EVIDENCE).where(_EVIDENCE.c.monitor_id.in_(unreadable)).values(last_good=None)
         )
     return {row.monitor_id: readable(row.last_good) for row in rows}
 
@@ -267,7 +265,7 @@ def _good_before(checks: Sequence[Any], kept: Any) -> Any:
 
 
 def _first_place(places: Sequence[NewestCheck], checks: Sequence[Any]) -> int | None:
-    """Another place may reach another address, or take ten times as long."""
+    """The place of the first failing check: others may reach another address, or take longer."""
     name = checks[0].get("location") if checks else None
     return next((place.place_id for place in places if checks and place.name == name), None)
 
@@ -288,14 +286,14 @@ def _places(
     )
 
 
-# --- What was usual before an incident
+# --- The usual figures before an incident
 
-LOOKED_AT = timedelta(days=1)
+USUAL_WITHIN = timedelta(days=1)  # before the failure
 MOST_CHECKS = 50
 FEWEST_CHECKS = 5  # of fewer, no figure is usual
 _RESULTS: Any = ResultRow.__table__
-# Built once, of columns of the table: asked for each incident that opens.
-_OF_ALL = (
+# Built once, of columns of the table: run for each incident that opens.
+_GOOD_IN_ALL = (
     select(
         _RESULTS.c.at,
         _RESULTS.c.response_time,
@@ -312,12 +310,12 @@ _OF_ALL = (
     .order_by(_RESULTS.c.at.desc())
     .limit(MOST_CHECKS)
 )
-_OF_PLACE = _OF_ALL.where(_RESULTS.c.location_id == bindparam("place"))
+_GOOD_IN_PLACE = _GOOD_IN_ALL.where(_RESULTS.c.location_id == bindparam("place"))
 
 
 @dataclass(frozen=True, slots=True)
 class FailureStart:
-    """What began at ``since``. ``place``: where it was seen first; None if that is not stored.
+    """A failure that began at ``since``. ``place``: of its first check; None if that is not stored.
     ``changed``: when the monitor was changed last.
     """
 
@@ -344,15 +342,15 @@ def usual_before(
 
 
 def _good(session: AnySession, failure: FailureStart) -> Sequence[Any]:
-    """Rows of ``_OF_ALL``, the newest first."""
-    asked = {
+    """Rows of ``_GOOD_IN_ALL``, the newest first."""
+    parameters = {
         "id": failure.monitor_id,
-        "first": to_ms(max(failure.since - LOOKED_AT, failure.changed)),
+        "first": to_ms(max(failure.since - USUAL_WITHIN, failure.changed)),
         "since": to_ms(failure.since),
     }
     if failure.place is None:
-        return session.execute(_OF_ALL, asked).all()
-    return session.execute(_OF_PLACE, asked | {"place": failure.place}).all()
+        return session.execute(_GOOD_IN_ALL, parameters).all()
+    return session.execute(_GOOD_IN_PLACE, parameters | {"place": failure.place}).all()
 
 
 def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] | None:

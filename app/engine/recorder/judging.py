@@ -121,7 +121,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         return
     decision = _decision(batch, monitor, check)
     monitor.situation = decision.after
-    monitor.assigned.keep(decision.after.votes[check.place])
+    monitor.assigned.set_vote(decision.after.votes[check.place])
     if decision.counted or decision.shown:
         monitor.set_state(decision.after.state)
     if decision.shown:

@@ -35,7 +35,7 @@ _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An incident that began at ``since`` and is confirmed by ``result``. ``summed_until``: the
+    """An incident that began at ``since`` and that ``result`` confirmed. ``summed_until``: the
     monitor's ``rolled_until``.
     """
 
@@ -117,13 +117,13 @@ def _open(
     places = by_place.of_monitors(
         session, [monitors[opening.monitor_id] for opening in openings], now
     )
-    begun = [
+    new_incidents = [
         evidence.NewIncident(
             monitors[opening.monitor_id], opening.since, places[opening.monitor_id]
         )
         for opening in openings
     ]
-    kept = evidence.of_incidents(session, failing, begun)
+    kept = evidence.of_incidents(session, failing, new_incidents)
     incidents = {
         opening.monitor_id: _incident(opening, kept[opening.monitor_id], now)
         for opening in openings
@@ -137,8 +137,8 @@ def _open(
 
 
 def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> IncidentRow:
-    """Its cause is the first failing check's: a repeat may fail for another reason, as when a
-    server first hangs and then refuses.
+    """The row of a new incident. Its cause is that of the first failing check: a repeat may fail
+    for another reason, as when a server first hangs and then refuses.
     """
     first, result = kept["failing"] or {}, opening.result
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
@@ -177,7 +177,9 @@ def _end(
 
 
 def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: bool) -> datetime:
-    """``changed``: the incident ends because the monitor was, not because anybody saw it end."""
+    """End an incident; returns when. ``changed``: it ends because the monitor was changed, not
+    because a place saw it end.
+    """
     silent = closing.silent
     names = {place.name for place in silent}
     if closing.by_silence or (silent and not seen_by(readable(incident.evidence)) - names):

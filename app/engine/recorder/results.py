@@ -253,7 +253,7 @@ def _record_outcome(
     batch.rows.append(journal.row_of(result, batch.place_id, _covers_s(monitor)))
     if not row.paused:
         if fenced:
-            monitor.assigned.done(row.id, row.interval, result)
+            monitor.assigned.mark_done(row.id, row.interval, result)
         if monitor.assigned.has_vote:
             judge(batch, monitor, outcome)
     return journal.as_recorded(result, batch.place_id)

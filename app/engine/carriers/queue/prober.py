@@ -58,17 +58,17 @@ from app.version import __version__
 
 log = logging.getLogger(__name__)
 
-SEND_SECONDS = 0.2  # how long an outcome waits for others to be sent with
-ALIVE_SECONDS = 1.0  # how often a checker hears that its batches are here
-SIGN_SECONDS = 2.0  # how often all checkers of the place hear that this prober lives
+SEND_SECONDS = 0.2  # how long an outcome waits for others, to be sent in one message
+ALIVE_SECONDS = 1.0  # how often each checker is sent the names of its running batches
+SIGN_SECONDS = 2.0  # how often all checkers of the place are sent a sign of life
 MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 LARGEST_REPLY = 500
 MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
 @dataclass(slots=True)
-class _Running:
-    """A batch, and its checks that have not come back. ``to``: the checker that sent it."""
+class _RunningBatch:
+    """A batch, and its unfinished checks. ``to``: the checker that sent it."""
 
     to: str
     tickets: set[int]
@@ -76,7 +76,7 @@ class _Running:
 
 @dataclass(slots=True)
 class _ProberState:
-    batches: dict[str, _Running] = field(default_factory=dict)
+    batches: dict[str, _RunningBatch] = field(default_factory=dict)
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
@@ -128,14 +128,16 @@ class Desk:
         checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
         if not self._claim(batch["id"]):
             raise MessageRefused("A batch came too late: its checks are made by another prober.")
-        with self._lock:  # from now on, the checker hears that it is here
+        with self._lock:  # from now on, messages to the checker name the batch
             tickets = {ticket for ticket, _spec in checks}
-            self._state.batches[batch["id"]] = _Running(batch["to"], tickets)
+            self._state.batches[batch["id"]] = _RunningBatch(batch["to"], tickets)
         self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - age)
         self._begin(batch["id"], checks)
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
-        """Raises MessageRefused if there is none in time; the checker sends the checks again."""
+        """Wait until there is room. Raises MessageRefused after ``until`` (monotonic); the checker
+        then sends the checks again.
+        """
         while not (self.has_room() or self._closing):
             if time.monotonic() >= until:
                 with self._lock:
@@ -147,15 +149,15 @@ class Desk:
             time.sleep(SEND_SECONDS)
 
     def _begin(self, batch_id: str, checks: list[tuple[int, CheckSpec]]) -> None:
-        begun: list[tuple[CheckSpec, Claim]] = []
+        claimed: list[tuple[CheckSpec, Claim]] = []
         with self._lock:
             state = self._state
             for ticket, spec in checks:
                 state.last_claim += 1
                 state.claims[state.last_claim] = batch_id, ticket
-                begun.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
+                claimed.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
         try:
-            for spec, claim in begun:
+            for spec, claim in claimed:
                 self._checks.start(spec, claim)
         except RuntimeError:
             raise MessageRefused("A batch came while this prober was ending.") from None
@@ -168,7 +170,7 @@ class Desk:
         self._closing = True
 
     def close(self, timeout: float) -> None:
-        """Wait for running checks, and send what has come back."""
+        """Wait for running checks, and send their outcomes."""
         self.stop_waiting()
         self._prober.close(timeout)
         self._ended.set()
@@ -179,14 +181,14 @@ class Desk:
 
     def _run(self) -> None:
         self._checks.run(self._turn, self._keep, self._ended)
-        self._send(all_of_them=False)
+        self._send(to_all=False)
 
     def _turn(self) -> None:
         try:
             self._keep(self._checks.collect(ALIVE_SECONDS))
             now = time.monotonic()
             is_due = now - self._alive_at >= ALIVE_SECONDS
-            self._send(all_of_them=is_due)
+            self._send(to_all=is_due)
             if is_due:
                 self._alive_at = now
             if now - self._sign_at >= SIGN_SECONDS:
@@ -208,8 +210,8 @@ class Desk:
                     del state.batches[batch_id]
 
     def _packed(self, outcome: Outcome) -> Any:
-        """Returns None if it cannot be packed. The checker logs that, and does not send the check
-        again.
+        """The outcome in bytes; None if it cannot be packed. The checker logs that, and does not
+        send the check again.
         """
         try:
             return pack(outcome)
@@ -217,9 +219,9 @@ class Desk:
             self._trouble.tell(fault)
             return None
 
-    def _send(self, *, all_of_them: bool) -> None:
-        """Send outcomes to each checker; ``all_of_them``: also to those that only need to hear that
-        their batches are here.
+    def _send(self, *, to_all: bool) -> None:
+        """Send outcomes to the checkers; with ``to_all``, also the names of running batches to
+        checkers that no outcome goes to.
         """
         with self._lock:
             state = self._state
@@ -227,11 +229,11 @@ class Desk:
             for batch_id, batch in state.batches.items():
                 running[batch.to].append(batch_id)
             unsent, state.unsent = state.unsent, defaultdict(list)
-        for to in unsent.keys() | (running.keys() if all_of_them else set()):
+        for to in unsent.keys() | (running.keys() if to_all else set()):
             self._send_to(to, unsent.get(to, []), running.get(to, []))
 
     def _sign(self) -> None:
-        """Tell all checkers of the place that this prober lives. It may have nothing to do for an
+        """Send a sign of life to all checkers of the place: a prober may have nothing to do for an
         hour, and a dead one would look the same.
         """
         names = self._listeners()
@@ -274,8 +276,8 @@ def make_desk(settings: Settings) -> Desk:
             pipe.execute()
 
     prober = make_prober(settings, own_policy(settings, "this prober"))
-    heard_by = partial(listeners, client, settings.location)
-    return Desk(settings, prober, reply, partial(claim, client), own_canaries(settings), heard_by)
+    names = partial(listeners, client, settings.location)
+    return Desk(settings, prober, reply, partial(claim, client), own_canaries(settings), names)
 
 
 def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) -> None:
@@ -292,8 +294,8 @@ def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) 
 
 
 def _spec(packed: Any) -> CheckSpec:
-    """The check. One that no monitor has only says so as its outcome: the others of its batch are
-    made, and people see on the monitor's page why it is not.
+    """The check spec. One that cannot be read has a ``fault``, which becomes its outcome: the other
+    checks of the batch are made, and the monitor's page shows why this one is not.
     """
     try:
         return spec_of(packed)
