@@ -1,4 +1,4 @@
-"""The database: tables, migrations and the journal (what the engine asks and writes).
+"""The database: tables, migrations, and the statements that the engine and the stores share.
 
 ``db`` is the Flask-SQLAlchemy extension. Reads use ``db.session``; every write goes through
 ``writing()``, which commits or rolls back as a whole. SQLite runs in WAL mode with foreign keys on.
@@ -22,7 +22,7 @@ from sqlalchemy.orm import DeclarativeBase, scoped_session
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db import faults
-from app.db.connections import CACHE_KB, patience, prepare_sqlite, throw_away
+from app.db.connections import CACHE_KB, drop_unusable, patience, prepare_sqlite
 from app.db.turns import Pauses
 
 __all__ = [
@@ -81,7 +81,7 @@ def prepare_engine(engine: Engine, cache_kb: int = CACHE_KB) -> None:
         from app.db import postgres  # psycopg takes 9 MB, which users of SQLite need not have
 
         postgres.prepare(engine)
-    event.listen(engine, "handle_error", throw_away)
+    event.listen(engine, "handle_error", drop_unusable)
 
 
 def is_writing() -> bool:
@@ -95,8 +95,9 @@ def writing() -> Iterator[DbSession]:
 
     It takes SQLite's write lock at its start, so what is read inside cannot change before it is
     written. Anything read before belongs to an older transaction, which ends here. Within another
-    ``writing()`` it joins that one: what the inner writes stands or falls with the outer. A process
-    that has held the lock for long waits first, so that others get it (``app/db/turns.py``).
+    ``writing()`` it joins that one: its writes are committed or rolled back with the outer ones. A
+    process that has held the lock for long waits first, so that others get it
+    (``app/db/turns.py``).
     """
     session = db.session
     if is_writing():
@@ -137,8 +138,8 @@ def _pausing(take: Callable[[], object]) -> AbstractContextManager[None]:
 
 
 def best_effort(what: str, write: Callable[[], T]) -> T | None:
-    """Do a write that a reader causes, such as the last use of a key; None where it
-    fails. ``what`` is written, as the subject of a sentence.
+    """Do a write that a reader causes, such as the last use of a key; returns None if it fails.
+    ``what`` is written, as the subject of a sentence.
 
     Reading must work while the disk is full or somebody else holds the lock, and without a wait.
     """

@@ -1,4 +1,4 @@
-"""What each place of a monitor saw last. Needs an application context."""
+"""The newest check of each place of a monitor. Needs an application context."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.records import GOOD_VERDICTS, Verdict
 
-# Built once: an outage of thousands asks for each monitor, and building takes longer than running.
+# Built once: an outage of thousands runs it for each monitor, and building takes longer than that.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _LAST = (
     select(ResultRow.monitor_id, ResultRow.location_id, func.max(ResultRow.at).label("at"))
@@ -35,7 +35,7 @@ _NEWEST = (
         and_(
             _LAST.c.monitor_id == AssignmentRow.monitor_id,
             _LAST.c.location_id == LocationRow.id,
-            # It was checked since it was resumed, or since what is checked changed.
+            # It was checked since it was resumed, or since its target or check changed.
             AssignmentRow.checked_at.is_not(None),
         ),
     )
@@ -79,7 +79,7 @@ class NewestCheck:
 
 def newest(session: AnySession, monitor_id: int, since: datetime) -> list[NewestCheck]:
     """The places of a monitor, in the order of their creation, each with its newest result from
-    ``since`` on, unless the monitor has started over since.
+    ``since`` on; without one if the place's vote was reset after it.
     """
     return newest_of(session, [monitor_id], since)[monitor_id]
 
@@ -96,9 +96,21 @@ def newest_of(
 
 
 def _newest_check(row: Any) -> NewestCheck:
-    place, name, label, at, verdict, status_code, response_time, code, cause, quiet, last_at = row
+    (
+        place,
+        name,
+        label,
+        at,
+        verdict,
+        status_code,
+        response_time,
+        code,
+        cause,
+        maintenance,
+        last_at,
+    ) = row
     seen_at = None if at is None else from_ms(at)
-    check = (seen_at, verdict, status_code, response_time, code, cause, bool(quiet))
+    check = (seen_at, verdict, status_code, response_time, code, cause, bool(maintenance))
     return NewestCheck(place, name, label, *check, seen_at or last_at)
 
 

@@ -61,9 +61,9 @@ class Cached(Generic[T]):
 def stored(columns: Sequence[Column[Any]]) -> tuple[ColumnElement[Any], ...]:
     """The columns, to be selected as the driver gives them, under names of their own.
 
-    A list reads the same thirty columns of a hundred monitors again and again. What their types
-    make of them follows from the stored values alone, so it may be cached as long as these are the
-    same.
+    A list reads the same thirty columns of a hundred monitors again and again. The values that
+    their types make of them depend on the stored values alone, and may be cached with these as the
+    key.
     """
     return tuple(
         type_coerce(column, NullType()).label(f"stored_{column.name}") for column in columns
@@ -72,7 +72,7 @@ def stored(columns: Sequence[Column[Any]]) -> tuple[ColumnElement[Any], ...]:
 
 @lru_cache(maxsize=8)
 def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Values], Values]:
-    """A function that makes of stored values what a statement gives for the columns."""
+    """A function from stored values to those that a statement of the columns returns."""
     types = [column.type.dialect_impl(dialect) for column in columns]
     readers = [type_.result_processor(dialect, None) for type_ in types]
 
@@ -86,17 +86,17 @@ def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Val
 
 
 def of_transaction() -> dict[str, Any]:
-    """Where to keep what a transaction has read, by a name; empty again in the next one, so that
-    the next request sees what others have written. A page asks several parts of the store, and each
-    of them needs the maintenance windows and the row of the monitor. A writer keeps nothing: what
-    it has read may change before its transaction ends.
+    """A cache of what the present transaction has read, by name; empty in the next one, so that the
+    next request sees what others have written. Several parts of the store serve one page, and each
+    needs the maintenance windows and the row of the monitor. A writer gets a cache that nobody
+    shares: what it has read may change before its transaction ends.
     """
     if is_writing():
         return {}
     session = db.session()
     transaction = session.get_transaction() or session.begin()
-    of, cache = session.info.get(_ONCE, (None, {}))
-    if of is not transaction:
+    cached_for, cache = session.info.get(_ONCE, (None, {}))
+    if cached_for is not transaction:
         cache = {}
         session.info[_ONCE] = transaction, cache
     return cache  # type: ignore[no-any-return]

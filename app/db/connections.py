@@ -1,8 +1,8 @@
-"""How connections are made, for how long they may be silent, and which are thrown away.
+"""The connections of the database: how they are opened, their time limits, and which are dropped.
 
 A database that is away, stuck or full ends a wait with an error. No wait is endless: the kernel
-gives up on a peer that answers nothing, but one that acknowledges each packet and then says nothing
-(a stopped pooler) looks alive to it, so each statement has a limit on our side too.
+gives up on a peer that answers nothing, but a peer that acknowledges each packet without answering
+(a stopped pooler) looks alive to it, so each statement has a time limit here too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # for a statement on PostgreSQL, unless it sets its own limit
-# How much of an SQLite file a connection keeps in memory: of the parts that write a row here and
-# there, and of all others. A checker has three connections, and its memory grew with the file.
+# How much of an SQLite file a connection caches: small for processes that write a row here and
+# there, large for all others. A checker has three connections, and its memory grew with the file.
 SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
 POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
 
@@ -69,7 +69,7 @@ class NotCurrent(Exception):
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """Within it, an SQLite database that is missing is made. Elsewhere it never is: a file that was
+    """In this block, a missing SQLite database is created. Elsewhere it never is: a file that was
     moved away would be replaced by an empty one, and the installation split in two.
     """
     before = _creating.set(True)
@@ -81,8 +81,8 @@ def creating() -> Iterator[None]:
 
 @contextmanager
 def patience(seconds: float | None) -> Iterator[None]:
-    """Within it, a statement may take that long (None: for ever), and so may SQLite's lock, up to
-    the busy timeout. It holds for this thread.
+    """In this block, a statement may take so many seconds (None: any time), and so may waiting for
+    SQLite's lock, up to the busy timeout. For this thread only.
     """
     before = _patience.set(seconds)
     try:
@@ -91,8 +91,8 @@ def patience(seconds: float | None) -> Iterator[None]:
         _patience.reset(before)
 
 
-def patient_for() -> float | None:
-    """How many seconds a statement may take now; None: for ever."""
+def statement_seconds() -> float | None:
+    """How many seconds a statement may take now; None: any time."""
     return _patience.get()
 
 
@@ -109,14 +109,14 @@ logging.getLogger("sqlalchemy.engine.Engine").addFilter(_is_no_row)
 
 
 def pool_options(url: str) -> dict[str, Any]:
-    """What the engine of this database is made with."""
+    """The options with which the engine of this database is made."""
     if url.startswith("postgresql"):
         return _PRIVATE | _OPTIONS
     memory = url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:")
     return _PRIVATE | ({} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15})
 
 
-def throw_away(context: ExceptionContext) -> None:
+def drop_unusable(context: ExceptionContext) -> None:
     """Drop a connection that cannot recover, when a statement on it fails."""
     fault = context.original_exception
     if _is_unusable(fault) or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
@@ -139,7 +139,7 @@ def primary_code(fault: BaseException | None) -> int | None:
 
 
 def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
-    """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
+    """Turn on WAL, foreign keys, a busy timeout, and transactions that begin explicitly."""
     engine.dialect.colspecs = {**engine.dialect.colspecs, **SQLITE_TYPES}
     path = file_of(engine)
     if path is not None:
@@ -184,8 +184,8 @@ def file_of(engine: Engine) -> str | None:
 
 
 def _keep_to_file(engine: Engine, path: str) -> None:
-    """Open the file without making it, and leave one that was moved, deleted or replaced: what is
-    written to it would be lost, and nothing would say so.
+    """Open the file without creating it, and drop connections to a file that was moved, deleted or
+    replaced: writes to it would be lost unnoticed.
     """
 
     @event.listens_for(engine, "do_connect")
@@ -233,7 +233,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether nothing is there. A folder that we may not look into says nothing of its files."""
+    """Whether there is no file. In a folder that we may not read, it counts as there."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Translate database errors into ``Unavailable``: what to say, when to retry, was it written."""
+"""Translate database errors into ``Unavailable``: a sentence, when to retry, was it written."""
 
 from __future__ import annotations
 

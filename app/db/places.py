@@ -297,12 +297,12 @@ def states_of(
     """The state of each place. ``watching_since``: since when results could have been recorded at
     all: a server that was off until just now has no signs of any place.
     """
-    quiet = [
+    without_results = [
         id
         for id, of_place in signs.items()
         if not _is_fresh(of_place.result_at, now, LEAST_SILENCE)
     ]
-    work = work_of(quiet) if quiet else {}
+    work = work_of(without_results) if without_results else {}
     return {
         id: _state(of_place, work.get(id), now, watching_since) for id, of_place in signs.items()
     }

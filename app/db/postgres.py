@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, event
 
-from app.db.connections import patience, patient_for
+from app.db.connections import patience, statement_seconds
 
 CONNECT_SECONDS = 5.0
 CANCEL_SECONDS = 2.0
@@ -34,7 +34,7 @@ class _Bounded(psycopg.Connection[Any]):
     """A connection that is closed when the server does not answer a statement in time."""
 
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        return super().wait(self._in_time(gen, patient_for()), *arguments, **options)
+        return super().wait(self._in_time(gen, statement_seconds()), *arguments, **options)
 
     def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
         """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
@@ -112,7 +112,7 @@ def prepare(engine: Engine) -> None:
 
 
 def _connect_seconds() -> float:
-    patient = patient_for()
+    patient = statement_seconds()
     return CONNECT_SECONDS if patient is None else min(CONNECT_SECONDS, patient)
 
 

@@ -43,7 +43,7 @@ UNSCANNED = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 
-# How pages call the rows of a table and, where it is not its name, what a column holds. Those of
+# The nouns for the rows of a table and, if it is not the column's name, for a column. Those of
 # monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
 _NOUNS = {
     **{table: resource.singular for table, resource in BY_TABLE.items()},
@@ -106,12 +106,12 @@ def scan(only: Iterable[str] = ()) -> Iterator[UnreadableValue]:
     """
     for table in db.metadata.sorted_tables:
         if table.name not in UNSCANNED and (not only or table.name in only):
-            yield from _broken(table)
+            yield from _unreadable_values(table)
 
 
 def key_is_wrong() -> bool:
     """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
-    with it and at least one with another. A single broken row says nothing about the key.
+    with it and at least one with another. A single damaged row is no proof of that.
     """
     sampled = [value for table, columns in encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in sampled]
@@ -158,7 +158,7 @@ def _parsed(column: Column[Any]) -> ColumnElement[Any] | None:
     return None
 
 
-def _broken(table: Table) -> Iterator[UnreadableValue]:
+def _unreadable_values(table: Table) -> Iterator[UnreadableValue]:
     columns = {column: parsed for column in table.c if (parsed := _parsed(column)) is not None}
     if not columns:
         return
@@ -173,7 +173,7 @@ def _broken(table: Table) -> Iterator[UnreadableValue]:
 
 
 def _named(table: Table, query: Select[Any]) -> Select[Any]:
-    """The query with one more column: by which people know the row."""
+    """The query with one more column: the name by which people know the row."""
     if table.name in ("monitor_states", "monitor_evidence"):
         query = query.outerjoin(MonitorRow, MonitorRow.id == table.c.monitor_id)
         return query.add_columns(MonitorRow.name)

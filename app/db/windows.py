@@ -19,8 +19,8 @@ _FIELDS = ("start_at", "end_at", "repeat_until", "repeat", "zone")
 _MONITOR: Any = MonitorRow.__table__.c
 _WINDOW: Any = MaintenanceWindowRow.__table__.c
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
-# Statements of tables, not of classes, and built once: each list of monitors asks them. Windows
-# that do not repeat and are over, which are most, are not loaded.
+# Statements of tables, not of classes, and built once: each list of monitors runs them. Windows
+# that do not repeat and have ended, which are most, are not loaded.
 _BETWEEN = select(MaintenanceWindowRow.__table__).where(
     _WINDOW.start_at <= bindparam("end"),
     or_(_WINDOW.repeat != ONCE, _WINDOW.end_at > bindparam("start")),
@@ -28,24 +28,24 @@ _BETWEEN = select(MaintenanceWindowRow.__table__).where(
 _MEMBERS = select(_MEMBER.window_id, _MEMBER.monitor_id).where(
     _MEMBER.window_id.in_(bindparam("windows", expanding=True))
 )
-# A page asks for the windows of now, of the last hours and of a day. They are read once, for more
-# time than the first one asks for.
+# A page needs the windows of now, of the last hours and of a day. They are read once, for more time
+# than the first reader needs.
 _BEFORE, _AFTER = timedelta(days=3), timedelta(minutes=1)
 
 
 def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
-    """The windows that may be on between two times, and some others: the caller asks for their
-    occurrences.
+    """The windows that may have an occurrence between two times, and some others: the caller
+    computes the occurrences.
     """
-    kept = cached.of_transaction()
-    if "windows" in kept:
-        first, last, windows = kept["windows"]
+    cache = cached.of_transaction()
+    if "windows" in cache:
+        first, last, windows = cache["windows"]
         if first <= start and end <= last:
             return windows  # type: ignore[no-any-return]
     first, last = start - _BEFORE, end + _AFTER
     rows = db.session.execute(_BETWEEN, {"start": first, "end": last}).all()
     windows = with_monitors(db.session, rows)
-    kept["windows"] = first, last, windows
+    cache["windows"] = first, last, windows
     return windows
 
 
@@ -89,13 +89,13 @@ def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
     )
 
 
-# A check may have begun this long before it is recorded.
+# A check may have started this long before it is recorded.
 RECORDED_WITHIN = timedelta(minutes=5)
 
 
-class Quiet:
-    """Which monitors are in maintenance, for a batch of results: the windows as they are in this
-    transaction. They are few, so all are read.
+class MaintenanceTimes:
+    """The maintenance windows, read once for a batch of results. Those that have ended are left
+    out; the others are few.
     """
 
     def __init__(self, session: AnySession, now: datetime) -> None:
@@ -110,7 +110,9 @@ class Quiet:
         self._windows = with_monitors(session, rows)
 
     def covers(self, monitor: Any, at: datetime) -> bool:
-        """``monitor`` has ``id``, ``tags``, ``maintenance_start_at`` and ``maintenance_end_at``."""
+        """Whether a monitor is in maintenance at a time. ``monitor`` has ``id``, ``tags``,
+        ``maintenance_start_at`` and ``maintenance_end_at``.
+        """
         tags = tags_of(monitor.tags) if self._windows else ()
         windows = [window for window in self._windows if applies_to(window, monitor.id, tags)]
         return in_maintenance(at, own_window(monitor), windows)

@@ -19,7 +19,7 @@ from app.db.latest import lock_states
 from app.db.statements import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder.alerting import with_alerted
 from app.records import ALERT_DAYS, Event
 from app.rules.clocks import believable
@@ -147,7 +147,7 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
         .order_by(MonitorRow.id)
         .execution_options(populate_existing=True)
     ).all()
-    quiet, due = Quiet(session, now), []
+    windows, due = MaintenanceTimes(session, now), []
     for monitor, domain, alerted, expires in rows:
         if domain is None or expires is None:
             continue
@@ -156,7 +156,7 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
             continue
         if _is_alerted(alerted, expires):
             continue
-        if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
+        if windows.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
             continue  # alerted later, when neither applies any more
         alerted = with_alerted(alerted, f"{expires:%Y-%m-%d}")
         due.append(_Expiring(monitor, domain, expires, left, alerted))

@@ -25,7 +25,7 @@ from app.db.tables import (
     StatusPageMonitorRow,
     StatusPageRow,
 )
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.i18n import N_, _
 from app.records import Ending, PostState
 from app.rules.public_causes import draft
@@ -117,13 +117,13 @@ def _unposted(
         .order_by(IncidentRow.started_at, IncidentRow.id)
     )
     rows = [(row[0], row[1]) for row in session.execute(query)]
-    quiet = Quiet(session, now) if rows else None
+    windows = MaintenanceTimes(session, now) if rows else None
     return [
         (incident, monitor)
         for incident, monitor in rows
-        if quiet is not None
-        and not quiet.covers(monitor, now)
-        and not quiet.covers(monitor, incident.started_at)
+        if windows is not None
+        and not windows.covers(monitor, now)
+        and not windows.covers(monitor, incident.started_at)
     ]
 
 

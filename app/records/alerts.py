@@ -27,7 +27,7 @@ class Channel(StrEnum):
 
 
 class Event(StrEnum):
-    """What people are notified of (decision 5)."""
+    """The events that people are notified of (decision 5)."""
 
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_ACKNOWLEDGED = "incident.acknowledged"
@@ -51,8 +51,9 @@ class DeliveryStatus(StrEnum):
     HELD = "held"
 
 
-# How the reason of a delivery begins that was given up without an attempt: the message is lost, and
-# the channel may work. It is stored in English and compared, like the two below: it never changes.
+# The beginning of the reason of a delivery that was given up without an attempt: the message is
+# lost, and the channel may work. It is stored in English and compared, like the two below: never
+# change it.
 NOT_SENT = N_("Not sent") + ": "
 # Reasons of deliveries on hold:
 QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
@@ -90,19 +91,19 @@ class Delivery:
 
     @property
     def is_lost(self) -> bool:
-        """Not sent unless a person retries it, which says nothing about the channel."""
+        """Whether it is not sent unless a person retries it. The channel itself may work."""
         if self.awaits_release:
             return True
         return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
 
     @property
     def awaits_release(self) -> bool:
-        """On hold since the restore of a backup, until a person retries it or gives it up."""
+        """Whether it is on hold since the restore of a backup, until a person decides."""
         return self.status == DeliveryStatus.HELD and self.reason == RESTORED
 
     @property
     def in_digest(self) -> bool:
-        """On hold in quiet hours, and part of the digest at their end."""
+        """Whether it was on hold in quiet hours, and is part of their digest."""
         on_hold = self.status == DeliveryStatus.HELD and self.reason == QUIET_HOURS
         return on_hold and self.next_attempt_at is None
 

@@ -43,7 +43,7 @@ class Ending(StrEnum):
 
     RECOVERED = "recovered"  # checks were good again
     SILENCE = "silence"  # places that saw it fell silent: nobody saw whether it recovered there
-    CHANGED = "changed"  # the monitor was: as it is judged since, it is not down
+    CHANGED = "changed"  # the monitor was changed: by its present rule and places, it is not down
     PERSON = "person"
     PAUSE = "pause"
 
@@ -108,11 +108,11 @@ class Incident:
     found_late: bool = False  # only results that came late show it; nobody was alerted
     classification: Annotated[str | None, Classification] = None
     ending: Annotated[str | None, Ending] = None
-    # What people call the places that saw the failure; empty where the monitor has one place.
+    # The titles of the places that saw the failure; empty if the monitor has one place.
     seen_by: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
     changes: tuple[Change, ...] = ()  # since the last good check that is known in full
-    # From when to when nothing was watched: of an incident that has some, the duration is a limit.
+    # Gaps without checks, from and to: if there are any, the duration is an upper limit.
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
@@ -129,8 +129,8 @@ class Incident:
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
     """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
-    ``bound_tag``: that of a key, besides all filters. ``counted``: False where nobody shows how
-    many there are, because counting looks at each: then ``total`` need not be right.
+    ``bound_tag``: the tag that a key is bound to, besides all filters. ``counted``: whether ``total``
+    must be right; counting reads each incident, and not every list shows the number.
     """
 
     search: str | None = None

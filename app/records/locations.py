@@ -55,7 +55,7 @@ MAX_LOCATION_LABEL = 80
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place as people know it. ``token`` is there once: when it is made."""
+    """A place that checks run from. ``token`` is there once: in the answer that creates it."""
 
     id: Id
     name: TextOrNone
@@ -80,8 +80,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSeen:
-    """A place of a monitor: when it was checked last, what that check saw as long as it counts,
-    and the response times of 24 hours, in ms.
+    """A place of a monitor: its last check and, as long as that counts, its result; and the
+    response times of 24 hours, in ms.
     """
 
     id: Id

@@ -1,4 +1,4 @@
-"""What a field's annotation says beyond its type."""
+"""Marks in the annotations of a record's fields, beyond their types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
 
 
 class Mark(Enum):
-    """How a field becomes JSON and comes back from it, where its type alone does not say so.
+    """How a field is written as JSON and read from it, if its type alone does not decide that.
 
     ``app/codec`` reads the records' annotations: types, these marks, ``FixedKeys``, and the
     ``StrEnum`` whose words a text is one of.
@@ -27,9 +27,9 @@ class Mark(Enum):
     ALERT_DAYS = auto()  # a whole number, or ``auto``
     ALERTS = auto()  # pairs of channel and value, or of ``contact`` and its name
     # of a field
-    PROMISED = auto()  # None only where another server did not say it: ours always has it
+    PROMISED = auto()  # None only if another server did not send it: this one always does
     SECRET = auto()  # masked for a key that may only read
-    WHERE_ASKED_FOR = auto()  # left out of the JSON where it is empty
+    WHERE_ASKED_FOR = auto()  # left out of the JSON if it is empty
     INTERNAL = auto()  # not in the JSON
 
 

@@ -76,7 +76,7 @@ DEFAULT_QUIET_ZONE = "UTC"
 
 
 class MonitorStatus(StrEnum):
-    """What a monitor shows, in the order in which they are tried (decision 3)."""
+    """What a monitor shows: the first of these that applies (decision 3)."""
 
     PAUSED = "paused"
     MAINTENANCE = "maintenance"
@@ -101,9 +101,9 @@ WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """What is watched, as stored, plus what is known of it now.
+    """A monitor as stored, and its present state.
 
-    Those that ``app/forms/monitor.py`` has too are accepted on write. Header values, alert values
+    The fields that ``app/forms/monitor.py`` has are accepted on write. Header values, alert values
     and ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The
     password never is. ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None
     without data. ``response_time`` in ms. Fields that a bare remote server may lack have defaults.
@@ -162,8 +162,8 @@ class Monitor:
     ssl_issued_at: datetime | None = None  # when the life of the certificate began
     # see ``app.stats.series``
     hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
-    # Fields that another server did not send, and those that it sent in a form that is not
-    # understood: what stands in them here is a default, or a part of it.
+    # The fields that another server did not send, and those that it sent in a form that cannot be
+    # read: their values here are defaults, or incomplete.
     missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
     misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
 
@@ -191,13 +191,13 @@ class MonitorRef:
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state``, ``tag`` and ``location`` (a place's name) are filters of our own. The rest says how
-    much of each monitor is looked at, because figures cost most: which ranges of ``uptime`` (a
-    remote server sends them all), and whether ``hours`` are added, where the store offers them.
-    ``counts``: what ``overview`` has just said for the same filters, so that a list by state need
-    not count again. ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``:
-    leave out ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, what the last
-    minute's checks say of ``last_checked_at`` and ``response_time``.
+    ``state``, ``tag`` and ``location`` (a place's name) are filters of our own. The others choose
+    what is read of each monitor, because figures cost most: the ranges of ``uptime`` (a remote
+    server sends them all), and whether ``hours`` are added, if the store has them. ``counts``: what
+    ``overview`` has just returned for the same filters, so that a list by state need not count
+    again. ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``: leave out
+    ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, the last minute's changes of
+    ``last_checked_at`` and ``response_time``.
     """
 
     search: str | None = None

@@ -23,7 +23,7 @@ DEFAULT_PAGE_SIZE = 10
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """One page of a list. ``total`` counts all that match; ``number`` starts at 1. ``more``: there
-    may be others, of which a server that knows no pages says nothing.
+    may be further records, of a server that does not send their number.
     """
 
     items: Sequence[T]

@@ -1,8 +1,8 @@
-"""What Wakeful has records of, each described once.
+"""The resources of Wakeful, each described once.
 
-The audit log, the API and its document, remote stores, ``wakeful doctor`` and error sentences take
-from here what they say of a resource, and the API also what it does: it has those of the five usual
-operations that ``about`` describes.
+The audit log, the API and its document, remote stores, ``wakeful doctor`` and error sentences read
+the words for a resource from here. The API also reads which of the five usual operations a resource
+has: those that ``about`` describes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.records.windows import MaintenanceWindow
 
 
 class ObjectKind(StrEnum):
-    """What something was done to, in the audit log."""
+    """The kinds of objects in the audit log."""
 
     MONITOR = "monitor"
     INCIDENT = "incident"
@@ -52,14 +52,15 @@ class ObjectKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """``title``: its heading in the audit log; ``singular``, ``plural``: its records in sentences.
-    ``table``: the database's. ``named_by``: the attribute of its rows that people know them by.
-    ``mend``: how a damaged value is replaced. ``by_row``: each change of a row has a line in the
-    audit log; of others a line is noted where they are written.
+    ``table``: its table in the database. ``named_by``: the attribute that people know its rows by.
+    ``mend``: how a person replaces a damaged value. ``by_row``: whether each change of a row has a
+    line in the audit log by itself; if not, the code that writes the rows notes a line.
 
-    ``path``: in the API; ``record``: what it answers, which the document calls ``answer``; ``tag``:
-    the document's sentence about all of its operations; ``about``: the description of each that it
-    has, by its name: ``list``, ``create``, ``show``, ``update`` (PUT and PATCH), ``delete``.
-    ``name``: its collection in a store, and its dashboard's blueprint.
+    ``path``: in the API; ``record``: the class that it returns, whose schema is called ``answer``
+    (default: the class's name); ``tag``: the sentence of the API's document about all of its
+    operations; ``about``: the description of each that it has, by its name: ``list``, ``create``,
+    ``show``, ``update`` (PUT and PATCH), ``delete``. ``name``: of its collection in a store, and of
+    its blueprint in the dashboard.
     """
 
     kind: ObjectKind

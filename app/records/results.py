@@ -126,8 +126,7 @@ PHASES = tuple(phase.name for phase in fields(Timings))  # in the order of a req
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
-    """All that one check needs to know, and nothing of the database. Text is as typed; ``timeout``
-    in seconds.
+    """All that one check needs, without the database. Text is as typed; ``timeout`` in seconds.
 
     ``monitor_id`` is None for a check of unsaved fields. ``auth`` is (username, password).
     """
@@ -188,7 +187,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PlaceChecked:
-    """What a check on request has brought from one place: its result, or why there is none."""
+    """The answer of one place to a check on request: its result, or why there is none."""
 
     name: str
     label: str | None = None
@@ -198,10 +197,10 @@ class PlaceChecked:
 
 @dataclass(frozen=True, slots=True)
 class CheckedNow(Result):
-    """The answer to a check on request: the worst result, and what each place has brought.
+    """The answer to a check on request: the worst result, and the answer of each place.
 
-    The worst is a failing one, else a degraded one; one that is ``unknown`` only if no place can
-    tell. Of equals it is the first. ``places`` is empty if another server does not say it.
+    The worst is ``down``, else ``degraded``, else ``up``; ``unknown`` only if all are. Of equals it
+    is the first. ``places`` is empty if another server does not send it.
     """
 
     places: Sequence[PlaceChecked] = ()
@@ -209,7 +208,7 @@ class CheckedNow(Result):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the prober hands back: the result, and what only a recorder or a curious person needs.
+    """The outcome of a check as the prober returns it: the result, and what goes with it.
 
     ``evidence`` is JSON-ready and redacted (each kind in app/checks says what is in it). There
     is some for every check that is not up, and for the last good one. ``ssl_issued_at``,
@@ -248,7 +247,7 @@ class ResultQuery:
 
 
 class Certificate(TypedDict):
-    """What a result says of a certificate."""
+    """The facts of a certificate."""
 
     subject: str | None
     issuer: str | None
@@ -263,7 +262,7 @@ class CertificateChain:
     """The certificates that a target sent last, its own first, as ``app.checks.http.evidence`` has
     them, with None for what could not be read.
 
-    ``seen_at`` is None, and there are no certificates, where none is known.
+    ``seen_at`` is None, and there are no certificates, if none is stored.
     """
 
     seen_at: datetime | None = None

@@ -15,7 +15,8 @@ SECRET_FIELDS = {
     "request_body": N_("request body"),
     "alerts": N_("alerts"),
 }
-# What a check sends to the monitored server and to no other. The user name goes with its password.
+# The fields that a check sends to the monitored server and to no other, and the user name, which
+# belongs to the password.
 SENT_SECRETS = (
     "request_headers",
     "request_auth_username",
@@ -43,10 +44,7 @@ def words_of(fields: Sequence[str]) -> str:
 
 
 def mask(secret: str) -> str:
-    """What may be shown of a secret:
-
-    the mask, and its last four characters when it is longer than twelve.
-    """
+    """The mask of a secret, with the last four characters if it is longer than twelve."""
     return MASK + (secret[-4:] if len(secret) > 12 else "")
 
 

@@ -13,7 +13,7 @@ DEFAULT_WINDOW_ZONE = "UTC"
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
-    """A planned quiet time for some monitors: those listed, and those that have one of ``tags``
+    """A planned maintenance of some monitors: those listed, and those that have one of ``tags``
     when it is asked; neither listed nor tagged: all.
 
     ``repeat`` is a word or a cron line, in the time zone ``zone`` (an IANA name).

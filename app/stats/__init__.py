@@ -3,13 +3,12 @@
 What counts (one definition, also for what is shown on pages):
 
 - A result covers the time from its check until the next one in its place, at most
-  ``cover_limit_ms`` by the interval of its monitor at the time. Longer silence is a gap, about
-  which nothing is known. A pause ends the cover, as does removing the place from the monitor. A
-  manual check of a paused monitor does not count; one in a place that does not watch the monitor
-  covers a second.
+  ``cover_limit_ms`` by the interval of its monitor at the time. Time without cover is a gap. A
+  pause ends the cover, as does removing the place from the monitor. A check on request of a paused
+  monitor does not count; one in a place that does not check the monitor covers a second.
 - Covered time in a maintenance window, to the second, is neither up nor down; the time of an
   ``unknown`` result is neither, too, unless the result of another place covers it. For a window
-  that was changed or deleted since, its results say what was maintenance.
+  that was changed or deleted since, the mark on the results tells what was maintenance.
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
   ``ended_at``, also one that only late results show (``found_late``). It is up otherwise: a single
   failure that a recheck cancelled is not downtime, nor is one that too few places see. Up is

@@ -30,8 +30,8 @@ PERCENTILES = (50, 95, 99)
 
 
 def start_of(range_: str, now_ms: int) -> int:
-    """The start of a range: on the hour (of the three hours: on a bucket), never earlier than its
-    length says.
+    """The start of a range in ms: rounded up to the hour (for ``3h``: to a bucket), so it is never
+    longer than its name.
     """
     step = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
     begin = now_ms - RANGES[range_] // timedelta(milliseconds=1)
@@ -117,7 +117,9 @@ def mttr(incidents: Iterable[Incident], end: int) -> int | None:
 
 
 def day_state(bucket: Mapping[str, Any]) -> str:
-    """The state of one bucket of a bar: ``down`` if any of it was, else the first that occurs."""
+    """The state of one bucket of a bar: ``down`` if any of it was, else the first of the list that
+    occurs.
+    """
     for name in ("down", "up", "maintenance", "unknown"):
         if bucket[name]:
             return name
@@ -213,7 +215,7 @@ class LastHours(NamedTuple):
 
 
 def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> dict[int, LastHours]:
-    """The strip since ``start`` (ms) by the key of ``hours``, which are by their start (ms).
+    """The strip of each monitor since ``start`` (ms). ``hours``: by monitor, then by start (ms).
 
     In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
     are seconds, ``response_time`` a mean in ms or None.

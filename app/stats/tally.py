@@ -67,7 +67,7 @@ class Sums:
         self.phases = [
             mine + theirs for mine, theirs in zip(self.phases, other.phases, strict=True)
         ]
-        if not self.histogram:  # as of a bucket that is one row: copied without a loop of Python
+        if not self.histogram:  # as for a bucket of one row: copied without a loop in Python
             self.histogram = dict(other.histogram)
             return
         histogram = self.histogram  # named once: 90 days add 5,000 of these counts
@@ -114,7 +114,7 @@ def percent(up: int, down: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The incidents and windows of one monitor that count: merged spans in order."""
+    """The incidents and maintenance windows of one monitor: merged spans (ms) in order."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
@@ -160,8 +160,9 @@ def tally(
     """Sums by the start of each period of ``period`` ms from ``start`` to ``end``.
 
     ``checks`` are in order of time and begin early enough: one before ``start`` may cover time
-    after it. Where several places check, the ``confirmations`` of a failure that lasts then may be
-    still earlier. Periods are aligned to 1970; periods without data are left out.
+    after it, and in several places, the ``confirmations`` of a failure may be still earlier.
+    ``limit``: how long a check counts at most, in ms. Periods are aligned to 1970; those without
+    data are left out.
     """
     by_start: dict[int, Sums] = {}
     answers: list[tuple[Sums, list[int], list[tuple[int | None, ...]]]] = []

@@ -161,7 +161,7 @@ class Figures(Places):
         figures.append(self._sum(listed.hours))
         midnight = to_ms(now) // DAY_MS * DAY_MS
         day = [midnight, midnight + DAY_MS]
-        (days,) = rollups.KeptDays().read([self.id], [now.date()], day, now).values()
+        (days,) = rollups.CachedDays().read([self.id], [now.date()], day, now).values()
         since = days.since.get(0, (0, 0, 0, 0))
         figures.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
         whole = figures[0]

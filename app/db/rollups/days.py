@@ -1,4 +1,4 @@
-"""The days of many monitors, for status pages: read from the rollups once, and kept."""
+"""The days of many monitors, for status pages: read from the rollups once, and cached."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOTHING: Seconds = (0, 0, 0, 0)
 
 @dataclass(slots=True, eq=False)
 class Days:
-    """The days of a monitor: ``shown`` is made of what is summed, ``seconds`` are that, and
-    ``since``, by the index of the day, came after what is summed.
+    """The days of a monitor. ``shown`` and ``seconds`` are from the rollups; ``since``: the seconds
+    of results that are not summed yet, by the index of the day.
     """
 
     shown: Sequence[PublicDay]
@@ -36,15 +36,15 @@ class Days:
     since: Mapping[int, Seconds]
 
 
-# What is kept of a monitor, and shared by those whose days are equal, as most are.
+# The cached days of a monitor; equal days of monitors, as most are, share one object.
 Summed = tuple[list[PublicDay], list[Seconds]]
 
 
-class KeptDays:
+class CachedDays:
     """The days of at most ``most`` monitors (``Cached``)."""
 
     def __init__(self, most: int = 20_000) -> None:
-        self._kept: Cached[Summed] = Cached(most)
+        self._cache: Cached[Summed] = Cached(most)
 
     def read(
         self, ids: Sequence[int], days: Sequence[date], midnights: Sequence[int], now: datetime
@@ -58,7 +58,9 @@ class KeptDays:
         versions = {row.monitor_id: row.sums_version for row in states}
         # Two zones may have the same midnights between other days.
         what = days[0], between
-        summed = self._kept.read(versions, what, lambda missing: _read(missing, days, between, now))
+        summed = self._cache.read(
+            versions, what, lambda missing: _read(missing, days, between, now)
+        )
         last = min(between[-1], to_ms(now))
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:

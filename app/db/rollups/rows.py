@@ -1,4 +1,4 @@
-"""Read what is summed, and convert sums to rows of ``rollups``. Times are ms since 1970."""
+"""Read results and incidents to sum them, and convert sums to rows and back. Times are ms."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ def checks(
 def checks_and_before(
     limits: Mapping[int, int], start: int, end: int, *, phases: bool = True
 ) -> dict[int, list[Check]]:
-    """The results of each monitor between two times (ms), oldest first, and earlier ones that bear
-    on this time. ``limits``: how long a result of each counts that does not say so itself (ms).
+    """The results of each monitor between two times (ms), oldest first, and earlier ones that count
+    for this time. ``limits``: how long a result counts without ``covers_ms`` of its own (ms).
 
-    Mostly that is the one just before. Where there is none, an older one may count for longer, by
-    the interval of its time; and in several places, failures may last through their confirmations.
+    Mostly that is the one just before. If there is none, an older one may count for longer, by the
+    interval of its time; and in several places, failures may last through their confirmations.
     """
     longest = max(limits.values())
     by_monitor = checks(list(limits), start - longest, end, phases=phases)
@@ -129,8 +129,8 @@ def checks_and_before(
 
 
 def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
-    """The rows, with None for each text: a damaged database has texts in columns of numbers. Few
-    have, so they are looked for by column.
+    """The rows, with None for each text: a damaged database may have texts in columns of numbers.
+    It is rare, so whole columns are tested first.
     """
     if all({str, bytes}.isdisjoint(map(type, column)) for column in zip(*rows, strict=True)):
         return rows
@@ -149,11 +149,11 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 def monitor_of(id: int) -> Any:
     """The row of ``MONITORS``; None if there is no such monitor."""
-    kept = cached.of_transaction()
+    cache = cached.of_transaction()
     name = f"monitor {id}"
-    if name not in kept:
-        kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
-    return kept[name]
+    if name not in cache:
+        cache[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
+    return cache[name]
 
 
 def troubles(
@@ -163,7 +163,7 @@ def troubles(
     incidents: Mapping[int, Sequence[Incident]] | None = None,
 ) -> dict[int, Trouble]:
     """All that makes watched time down, or excuses it. ``monitors`` have the columns of
-    ``MONITORS``. ``incidents``: those of this time, and earlier ones, where they are known.
+    ``MONITORS``. ``incidents``: those of this time, and earlier ones, if the caller has read them.
     """
     ids = [monitor.monitor_id for monitor in monitors]
     by_monitor = incidents_between(ids, start, end) if incidents is None else incidents

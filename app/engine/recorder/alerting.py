@@ -18,7 +18,7 @@ from app.db import AnySession, db, writing
 from app.db.statements import updating
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder.rows import lock, open_incident, remark
 from app.errors import NotFound
 from app.i18n import _
@@ -130,7 +130,7 @@ def remind(now: datetime) -> int:
     None while paused, in maintenance or in quiet hours, whose digest includes the incident. Each
     reminder is a transaction of its own, and only one of several checkers writes it.
     """
-    quiet = Quiet(db.session, now)
+    windows = MaintenanceTimes(db.session, now)
     due = [
         (incident_id, monitor.id)
         for incident_id, notified_at, monitor in db.session.execute(
@@ -143,7 +143,7 @@ def remind(now: datetime) -> int:
             notified_at <= now - timedelta(minutes=monitor.remind_after or 0)
             or notified_at > believable(now)
         )
-        and not quiet.covers(monitor, now)
+        and not windows.covers(monitor, now)
         and quiet_until(hours_of(monitor), [None], now) is None
     ]
     return sum(_remind(incident_id, monitor_id, now) for incident_id, monitor_id in due)

@@ -18,7 +18,7 @@ from app.db import AnySession, changes, journal, rollups
 from app.db.by_place import NewestCheck
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, outages
 from app.engine.recorder.assigned import MonitorAssignments
 from app.engine.recorder.rows import columns_of, covers_s, last_end, whole
@@ -100,7 +100,7 @@ class ResultBatch:
     now: datetime
     place_name: str
     place_id: int
-    quiet: Quiet
+    windows: MaintenanceTimes
     monitors: dict[int, MonitorInBatch]
     tokens: dict[int, int]
     failing: evidence.Failing

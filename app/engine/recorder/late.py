@@ -16,7 +16,7 @@ from app.db import AnySession, assignments, db, journal, rollups, writing
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
@@ -113,12 +113,12 @@ def _store(
     """Store the results that are new, and return them."""
     if not results:
         return []
-    quiet = Quiet(session, min(result.checked_at for result in results))
+    windows = MaintenanceTimes(session, min(result.checked_at for result in results))
     stored = journal.stored({_key(result) for result in results}, place)
     fresh = [
         result for result in results if result.monitor_id in monitors and _key(result) not in stored
     ]
-    journal.keep([_row(result, monitors, quiet, place) for result in fresh])
+    journal.keep([_row(result, monitors, windows, place) for result in fresh])
     session.flush()
     return fresh
 
@@ -127,10 +127,12 @@ def _key(result: Result) -> tuple[int, int]:
     return result.monitor_id or 0, to_ms(result.checked_at)
 
 
-def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) -> dict[str, Any]:
+def _row(
+    result: Result, monitors: Mapping[int, Any], windows: MaintenanceTimes, place: int
+) -> dict[str, Any]:
     monitor = monitors[result.monitor_id or 0]
     covers = _covers_s(monitor, result.checked_at)
-    maintenance = quiet.covers(monitor, result.checked_at)
+    maintenance = windows.covers(monitor, result.checked_at)
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
 
 

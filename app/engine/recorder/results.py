@@ -15,7 +15,7 @@ from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder import assigned, evidence, gaps, outages
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.judging import (
@@ -117,9 +117,11 @@ def _record(
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         monitors = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
-        quiet, failing = Quiet(session, now), evidence.Failing(session, monitors)
+        windows, failing = MaintenanceTimes(session, now), evidence.Failing(session, monitors)
         taken = _taken(monitors, outcomes, place)
-        batch = ResultBatch(session, now, location, place, quiet, monitors, tokens, failing, taken)
+        batch = ResultBatch(
+            session, now, location, place, windows, monitors, tokens, failing, taken
+        )
         recorded = []
         for claim, outcome in outcomes:
             is_valid = not fenced or _is_valid(batch, claim)
@@ -281,7 +283,7 @@ def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Ou
         monitor_id=monitor.row.id,
         checked_at=at,
         location=batch.place_name,
-        maintenance=batch.quiet.covers(monitor.row, at),
+        maintenance=batch.windows.covers(monitor.row, at),
     )
     return replace(outcome, result=result)
 
@@ -322,8 +324,8 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     session.flush()
     changes.note(session, row.id)
     loaded = _load(session, {row.id}, NOWHERE, now)
-    monitor, quiet = loaded[row.id], Quiet(session, now)
-    before, maintenance = monitor.state, quiet.covers(row, now)
+    monitor, windows = loaded[row.id], MaintenanceTimes(session, now)
+    before, maintenance = monitor.state, windows.covers(row, now)
     decision = revote(monitor.rules, monitor.situation, now, maintenance=maintenance)
     votes = decision.after.votes.values()
     if decision.step is Step.END and silent_failures(monitor.rules, votes, before.started_at, now):
@@ -335,7 +337,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     elif monitor.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
         monitor.columns["unconfirmed_at"] = None
     failing = evidence.Failing(session, [row.id])
-    batch = ResultBatch(session, now, "", NOWHERE, quiet, loaded, {}, failing, set())
+    batch = ResultBatch(session, now, "", NOWHERE, windows, loaded, {}, failing, set())
     set_cause(batch, monitor, decision.votes)
     if decision.step is Step.CANCEL:
         failing.drop(row.id)

@@ -26,7 +26,7 @@ from app.db import AnySession, DbSession, changes, db, journal, latest, shards, 
 from app.db.assignments import Assigned
 from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
-from app.db.windows import Quiet
+from app.db.windows import MaintenanceTimes
 from app.engine.recorder import alerting, evidence
 from app.engine.recorder.rows import covers_s, state_of
 from app.engine.schedule import Claim, Standing, last_slot
@@ -45,9 +45,9 @@ Finished = tuple[Claim, Outcome]
 
 @dataclass(slots=True)
 class SteadyMonitor:
-    """A steady monitor, with the columns that ``Quiet`` reads. ``notified``: people were notified
-    that its certificate expires. ``saved``: its rows are up to date. ``left_steady``: a check has
-    changed something; that check is recorded after the results that still wait.
+    """A steady monitor, with the columns that ``MaintenanceTimes`` reads. ``notified``: people were
+    notified that its certificate expires. ``saved``: its rows are up to date. ``left_steady``: a
+    check has changed something; that check is recorded after the results that still wait.
     """
 
     id: int
@@ -302,7 +302,7 @@ class Steady:
         place: int,
         now: datetime,
     ) -> list[Finished]:
-        quiet, rows, changed = Quiet(session, now), [], []
+        windows, rows, changed = MaintenanceTimes(session, now), [], []
         for finished in batch:
             claim, outcome = finished
             monitor = self._monitors.get(claim.monitor_id)
@@ -310,7 +310,7 @@ class Steady:
                 changed.append(finished)
                 continue
             row = journal.row_of(outcome.result, place, monitor.covers_s)
-            row["maintenance"] = quiet.covers(monitor, outcome.result.checked_at)
+            row["maintenance"] = windows.covers(monitor, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
                 # Agents and probers do not know their place by themselves.

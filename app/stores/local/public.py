@@ -120,7 +120,7 @@ class LocalPublicPages(PublicPages):
         self._base = base_url(settings.public_url, settings.bind)
         self._clock = clock
         self._subscribing = Subscribing(settings, clock)
-        self._day_cache = rollups.KeptDays()
+        self._day_cache = rollups.CachedDays()
         self._settings = settings
         self._mails = False
 
