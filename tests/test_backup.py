@@ -343,7 +343,12 @@ def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, change
     with core.app_context():
         backup._copy(database)
     manifest = archive.Manifest(
-        "sqlite", schema.wanted(), "2026-01-01T00:00:00Z", True, archive.digest_of(database), "1"
+        "sqlite",
+        schema.newest_revision(),
+        "2026-01-01T00:00:00Z",
+        True,
+        archive.digest_of(database),
+        "1",
     )
     path = tmp_path / "backup"
     with path.open("wb") as file:

@@ -315,8 +315,8 @@ def _single_or_group(
             return Combine(GROUPED[event], tuple(members))
     until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT
     close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
-    waits = row.created_at <= now < until
-    if span is None and len(close) >= BURST_MAY_COME and waits and not row.attempts:
+    may_join = row.created_at <= now < until
+    if span is None and len(close) >= BURST_MAY_COME and may_join and not row.attempts:
         return Defer(row, until, None)
     return Send(row, flapping)
 
@@ -521,12 +521,12 @@ def given_up(answer: str | None) -> str:
     return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 
-def retry_pause(tries: int, asked: float | None, rng: random.Random) -> float:
-    """Seconds until the next attempt after ``tries`` failed ones. ``asked`` is the service's
-    Retry-After in seconds, which wins. After as many attempts as there are PAUSES it can only make
+def retry_pause(tries: int, retry_after: float | None, rng: random.Random) -> float:
+    """Seconds until the next attempt after ``tries`` failed ones. ``retry_after`` is that of
+    the service, in seconds, which wins. After as many attempts as there are PAUSES it can only make
     them longer: a service that always asks for one second would get 86,400 attempts.
     """
     base = PAUSES[min(tries, len(PAUSES)) - 1] * rng.uniform(1 - JITTER, 1 + JITTER)
-    if asked is None:
+    if retry_after is None:
         return base
-    return max(asked, SHORTEST_RETRY_AFTER if tries <= len(PAUSES) else base)
+    return max(retry_after, SHORTEST_RETRY_AFTER if tries <= len(PAUSES) else base)

@@ -82,9 +82,9 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     still used, newest first. Messages given up without an attempt are not among them.
     """
     rows = session.scalars(_newest_failed()).all()
-    broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
-    names = contact_names(session, {row.sources for row in broken})
-    return [to_record(row, contacts=names) for row in broken]
+    failing = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
+    names = contact_names(session, {row.sources for row in failing})
+    return [to_record(row, contacts=names) for row in failing]
 
 
 @cache
@@ -103,17 +103,17 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
     incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
     first.
     """
-    rows = session.scalars(_lost(), {"since": now - LOST_SHOWN_FOR}).all()
+    rows = session.scalars(_unsent(), {"since": now - LOST_SHOWN_FOR}).all()
     covered = covered_ids(session, [row.id for row in rows]) if rows else {}
     return [to_record(row, covered.get(row.id, ())) for row in rows]
 
 
 @cache
-def _lost() -> Select[DeliveryRow]:
+def _unsent() -> Select[DeliveryRow]:
     """Built once, like ``_newest_failed``; needs the parameter ``since``."""
     member = aliased(DeliveryRow)
     of_a_group = member.covered_by == DeliveryRow.id
-    over = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)
+    ended_at = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)
     is_open = IncidentRow.id.is_not(None) & IncidentRow.ended_at.is_(None)
     return (
         select(DeliveryRow)
@@ -124,7 +124,7 @@ def _lost() -> Select[DeliveryRow]:
             DeliveryRow.event != Event.TEST,
             ~_replaced(DeliveryRow),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member))),
-            or_(is_open, over >= bindparam("since", type_=Moment)),
+            or_(is_open, ended_at >= bindparam("since", type_=Moment)),
         )
         .order_by(DeliveryRow.id.desc())
         .limit(MOST_LOST)
@@ -132,12 +132,12 @@ def _lost() -> Select[DeliveryRow]:
 
 
 def _replaced(row: Any) -> ColumnElement[bool]:
-    again = aliased(DeliveryRow)
+    later = aliased(DeliveryRow)
     return exists().where(
-        again.incident_id == row.incident_id,
-        again.lane == row.lane,
-        again.event == row.event,
-        again.id > row.id,
+        later.incident_id == row.incident_id,
+        later.lane == row.lane,
+        later.event == row.event,
+        later.id > row.id,
     )
 
 
@@ -197,7 +197,7 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
         .order_by(DeliveryRow.created_at)
         .limit(at_once)
     )
-    gone = 0
+    deleted = 0
     while ids := list(db.session.scalars(old)):
         with writing() as session:
             # Checks the status again: somebody may have pressed "Retry now" meanwhile.
@@ -206,10 +206,10 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
                 .where(DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING)
                 .execution_options(synchronize_session=False)
             )
-        gone += getattr(done, "rowcount", 0)
-    return gone
+        deleted += getattr(done, "rowcount", 0)
+    return deleted
 
 
-def _attempt(kept: dict[str, Any]) -> Attempt:
+def _attempt(stored: dict[str, Any]) -> Attempt:
     """The fields that the API promises; a stored attempt has more of them, for the worker."""
-    return Attempt(at=kept.get("at"), ok=bool(kept.get("ok")), answer=kept.get("answer"))
+    return Attempt(at=stored.get("at"), ok=bool(stored.get("ok")), answer=stored.get("answer"))

@@ -199,19 +199,21 @@ def _targets_of_follow_up(
     """The channel values that were alerted to this incident; of an acknowledgement only those that
     the monitor still has and that want it. ``hours``: those of the contacts that ``before`` names.
     """
-    still = {target: present[target] for target in present if lane(*target) in before.targets}
+    present_targets = {
+        target: present[target] for target in present if lane(*target) in before.targets
+    }
     if event != Event.INCIDENT_RESOLVED:
-        return _wanting(still, event)
+        return _wanting(present_targets, event)
     targets: dict[Target, Sequence[Source]] = {
         target: (Source(),) for target in before.targets.values() if target is not None
     }
     # With the sources that the outage was sent through, though the monitor may have lost them
     # since: whoever was notified at night is notified of the recovery at night.
-    for target, sources in still.items():
+    for target, sources in present_targets.items():
         ids = {source.id for source in sources}
         name = lane(*target)
-        lost = set(source_ids(before.sources[name])) - ids if name in before.sources else set()
-        targets[target] = (*sources, *(Source(id, hours.get(id)) for id in sorted(lost)))
+        removed = set(source_ids(before.sources[name])) - ids if name in before.sources else set()
+        targets[target] = (*sources, *(Source(id, hours.get(id)) for id in sorted(removed)))
     return targets
 
 
@@ -255,8 +257,8 @@ def _messages(
             row = _columns(event, channel, value, facts, now) | common
             until = quiet_until(hours, [source.quiet for source in sources], now)
             row["sources"] = sources_text(sources)
-            if (waits := before.on_hold.get(row["lane"])) is not None:  # one digest covers both
-                row["sources"], until = waits.sources, waits.until
+            if (on_hold := before.on_hold.get(row["lane"])) is not None:  # one digest covers both
+                row["sources"], until = on_hold.sources, on_hold.until
             if until is not None and event not in NEVER_QUIET:
                 row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
                 row["next_attempt_at"] = until

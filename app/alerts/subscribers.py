@@ -182,18 +182,18 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
     messages wait to be sent.
     """
     updates = list(session.scalars(_UNANNOUNCED))
-    waits = updates and (
+    are_enough_due = updates and (
         _are_many_due(session, now, ~_BY_WEBHOOK, MOST_DUE)
         or _are_many_due(session, now, _BY_WEBHOOK, MOST_WEBHOOKS_DUE)
     )
-    return [] if waits else updates
+    return [] if are_enough_due else updates
 
 
 def _are_many_due(
-    session: AnySession, now: datetime, which: ColumnElement[bool], most: int
+    session: AnySession, now: datetime, condition: ColumnElement[bool], most: int
 ) -> bool:
     """Whether ``most`` or more messages wait to be sent."""
-    query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, which)
+    query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, condition)
     counted = select(func.count()).select_from(query.limit(most).subquery())
     return session.execute(counted).scalar_one() >= most
 

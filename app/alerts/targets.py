@@ -183,8 +183,8 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
         return ()
     query = select(MonitorRow).where(MonitorRow.id.in_(ids), ~MonitorRow.paused)
     rows = session.scalars(query.order_by(MonitorRow.name_folded, MonitorRow.id)).all()
-    lost = alerting_nobody(session, rows)
-    return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in lost]
+    unreadable = alerting_nobody(session, rows)
+    return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in unreadable]
 
 
 def _with_unreadable(session: AnySession) -> list[int]:
@@ -193,10 +193,10 @@ def _with_unreadable(session: AnySession) -> list[int]:
     rows = session.execute(query.execution_options(yield_per=_AT_ONCE))
     own = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
     contacts = session.execute(select(ContactRow.id, ContactRow.channels)).all()
-    lost = [id for id, channels in contacts if isinstance(channels, Unreadable)]
+    unreadable = [id for id, channels in contacts if isinstance(channels, Unreadable)]
     member = MonitorContactRow
-    users = select(member.monitor_id).where(member.contact_id.in_(lost))
-    return [*own, *(session.scalars(users) if lost else ())]
+    users = select(member.monitor_id).where(member.contact_id.in_(unreadable))
+    return [*own, *(session.scalars(users) if unreadable else ())]
 
 
 # --- The sources of a delivery, as its column has them --------------------------------------------
@@ -242,6 +242,6 @@ def quiet_until(
     monitor hold all its messages; those of a source hold a message that no other source sends.
     """
     own = None if monitor is None else monitor.until(now)
-    theirs = [None if hours is None else hours.until(now) for hours in sources]
-    latest = [own] if None in theirs else [own, min(filter(None, theirs), default=None)]
+    of_sources = [None if hours is None else hours.until(now) for hours in sources]
+    latest = [own] if None in of_sources else [own, min(filter(None, of_sources), default=None)]
     return max(filter(None, latest), default=None)

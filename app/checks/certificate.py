@@ -210,7 +210,7 @@ def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
                 Cause.TLS_EXPIRED,
                 _(
                     "%(which)s expired %(ago)s (%(date)s).",
-                    which=_which(certificate, depth),
+                    which=_description(certificate, depth),
                     ago=_ago(certificate.not_after, now),
                     date=f"{certificate.not_after:%Y-%m-%d}",
                 ),
@@ -221,7 +221,7 @@ def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
                 Cause.TLS_NOT_YET_VALID,
                 _(
                     "%(which)s is not valid before %(time)s UTC.",
-                    which=_which(certificate, depth),
+                    which=_description(certificate, depth),
                     time=f"{certificate.not_before:%Y-%m-%d %H:%M}",
                 ),
             )
@@ -264,7 +264,7 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     return True
 
 
-def _which(certificate: ServerCertificate, depth: int) -> str:
+def _description(certificate: ServerCertificate, depth: int) -> str:
     if depth == 0:
         return _("The certificate for %(subject)s", subject=certificate.subject)
     if certificate.self_issued:

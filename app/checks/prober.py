@@ -147,7 +147,7 @@ class Prober:
         self._running += 1
         finish = partial(self._finish, ticket, done)
 
-        def broken(error: Exception) -> None:
+        def on_error(error: Exception) -> None:
             log.error(
                 "A check failed by a fault of ours (monitor %s)", spec.monitor_id, exc_info=error
             )
@@ -170,9 +170,9 @@ class Prober:
             )
             return
         try:
-            self.checks[kind.name].start(spec, target, self._policy(), finish, broken)
+            self.checks[kind.name].start(spec, target, self._policy(), finish, on_error)
         except Exception as error:
-            broken(error)
+            on_error(error)
 
     def _finish(self, ticket: int, done: Done, outcome: Outcome) -> None:
         with self._idle:

@@ -37,7 +37,7 @@ def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
     app = create_core(settings)
     with app.app_context():
         try:
-            if schema.present() is not None:
+            if schema.stored_revision() is not None:
                 policies.refresh()
         except SQLAlchemyError:
             db.session.rollback()

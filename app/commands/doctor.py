@@ -163,7 +163,7 @@ def _database(subject: Subject) -> Statements:
         yield Finding(_("tables"), sentence, fault=True)
         return
     subject.tables = True
-    revision = _("They are up to date (%(revision)s).", revision=schema.wanted())
+    revision = _("They are up to date (%(revision)s).", revision=schema.newest_revision())
     yield Finding(_("tables"), revision)
     if sentence := cannot_write():
         yield Fault(sentence)

@@ -38,7 +38,9 @@ def db() -> None:
 def upgrade(new: bool, no_copy: bool) -> None:
     with opened(read()):
         schema.upgrade(new=new, copy=not no_copy)
-        click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
+        click.echo(
+            _("The database is up to date (%(revision)s).", revision=schema.stored_revision())
+        )
 
 
 @click.command()

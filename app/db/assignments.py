@@ -204,7 +204,7 @@ def places(names: Collection[str]) -> dict[str, int]:
     return {row.name: row.id for row in db.session.execute(_PLACES, {"names": list(names)})}
 
 
-def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: datetime) -> bool:
+def assign(session: AnySession, monitor_id: int, places: Collection[int], now: datetime) -> bool:
     """Check a monitor from these places and no others; returns whether that is a change. A new
     place's first check is due at once.
     """
@@ -213,15 +213,15 @@ def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: d
             select(AssignmentRow.location_id).where(AssignmentRow.monitor_id == monitor_id)
         )
     )
-    gone, new = before - set(wanted), set(wanted) - before
-    if gone:
+    removed, new = before - set(places), set(places) - before
+    if removed:
         session.execute(
             delete(AssignmentRow).where(
-                and_(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(gone))
+                and_(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(removed))
             )
         )
     assign_new(session, {monitor_id: new}, now)
-    return bool(gone or new)
+    return bool(removed or new)
 
 
 def assign_new(session: AnySession, places: Mapping[int, Collection[int]], now: datetime) -> None:
@@ -235,7 +235,7 @@ def assign_new(session: AnySession, places: Mapping[int, Collection[int]], now: 
 def _spec(row: Any) -> CheckSpec:
     user = row.request_auth_username
     password = () if user is None else ("request_auth_password",)
-    broken = unreadable_in(row, ("request_headers", *password, "request_body", *CHECK_FIELDS))
+    unreadable = unreadable_in(row, ("request_headers", *password, "request_body", *CHECK_FIELDS))
     return CheckSpec(
         url=row.url,
         monitor_id=row.id,
@@ -254,7 +254,7 @@ def _spec(row: Any) -> CheckSpec:
         cache_buster=bool(row.cache_buster),
         slow_after=row.slow_after,
         ssl_alert_days=row.ssl_alert_days,
-        fault=not_checked(broken) if broken else None,
+        fault=not_checked(unreadable) if unreadable else None,
     )
 
 
@@ -264,18 +264,18 @@ def _shared(text: str) -> str:
     return text
 
 
-def not_checked(broken: Mapping[str, Why]) -> str:
+def not_checked(unreadable: Mapping[str, Why]) -> str:
     """Why a check is not made, and what to do; ``broken`` by the name of the field."""
-    what = words_of(list(broken))
+    what = words_of(list(unreadable))
     sentence = (
         N_(
             "Not checked: the stored %(what)s cannot be read, because %(why)s. Edit the monitor"
             " and enter the %(what)s again."
         )
-        if broken.keys() & CHECK_FIELDS.keys()
+        if unreadable.keys() & CHECK_FIELDS.keys()
         else N_(
             "Not checked: the stored %(what)s cannot be read, because %(why)s. Edit the monitor"
             " and enter the %(what)s again, or remove the %(what)s."
         )
     )
-    return _(sentence, what=what, why=_(next(iter(broken.values()))))
+    return _(sentence, what=what, why=_(next(iter(unreadable.values()))))

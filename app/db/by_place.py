@@ -141,8 +141,8 @@ def averages(
         .group_by(ResultRow.location_id, literal_column("bucket"))
     ).all()
     # Not a join: SQLite would sum once for each place.
-    named = session.execute(select(LocationRow.id, LocationRow.name))
-    names = {row.id: row.name for row in named}
+    rows = session.execute(select(LocationRow.id, LocationRow.name))
+    names = {row.id: row.name for row in rows}
     return [
         (names[place], number, round((total or 0) / checks))
         for place, number, total, checks in summed

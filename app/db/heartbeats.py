@@ -96,13 +96,13 @@ def with_other_keys(now: datetime) -> list[str]:
     """The names of running checkers and alert workers that do not have this process's first secret
     key. Web servers have no heartbeat.
     """
-    mine = mark_of(keys_of()[0])
+    first_key = mark_of(keys_of()[0])
     rows = db.session.execute(
         select(HeartbeatRow.name, HeartbeatRow.keys).where(
             or_(*(_lives(role, now) for role in SILENT_AFTER)), HeartbeatRow.ended_at.is_(None)
         )
     )
-    return sorted(name for name, keys in rows if mine not in (keys or "").split(","))
+    return sorted(name for name, keys in rows if first_key not in (keys or "").split(","))
 
 
 def _lives(role: str, now: datetime) -> ColumnElement[bool]:
@@ -115,9 +115,9 @@ def delete_old(now: datetime) -> None:
     """Delete the heartbeats of dead processes."""
     # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
     # expire.
-    kept = HeartbeatRow.at.between(now - KEPT_FOR, now + KEPT_FOR)
+    is_recent = HeartbeatRow.at.between(now - KEPT_FOR, now + KEPT_FOR)
     with writing() as session:
-        session.execute(delete(HeartbeatRow).where(~kept))
+        session.execute(delete(HeartbeatRow).where(~is_recent))
 
 
 def newest() -> datetime | None:
@@ -148,11 +148,11 @@ def signs_of(role: str, now: datetime) -> RoleSigns:
         HeartbeatRow.ended_at.is_(None),
         HeartbeatRow.last_check_at,
     )
-    theirs = HeartbeatRow.name.startswith(f"{role}:")
-    newest = select(func.max(at)).where(theirs, at <= soon)
+    of_role = HeartbeatRow.name.startswith(f"{role}:")
+    newest = select(func.max(at)).where(of_role, at <= soon)
     ever, last, last_living, checked_at = db.session.execute(
         select(
-            select(func.count()).where(theirs).scalar_subquery(),
+            select(func.count()).where(of_role).scalar_subquery(),
             newest.scalar_subquery(),
             newest.where(living).scalar_subquery(),
             select(func.max(checked)).where(checked <= soon).scalar_subquery(),

@@ -273,11 +273,11 @@ def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
         )
 
 
-def _by_id(table: Any, column: str, wanted: set[Any]) -> dict[Any, Any]:
-    wanted.discard(None)
-    if not wanted:
+def _by_id(table: Any, column: str, ids: set[Any]) -> dict[Any, Any]:
+    ids.discard(None)
+    if not ids:
         return {}
-    rows = db.session.execute(_reading_by_id(table, column), {"ids": list(wanted)})
+    rows = db.session.execute(_reading_by_id(table, column), {"ids": list(ids)})
     return {row[0]: row[1] for row in rows}
 
 

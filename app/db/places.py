@@ -229,10 +229,10 @@ def idle(now: datetime) -> list[Idle]:
     signs = signs_of(rows, now) if rows else {}
     states = states_of(signs, now)
     local = {row.id for row in rows if row.carrier == Carrier.LOCAL}
-    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE} - local
-    work = work_of(gone) if gone else {}
+    not_online = {id for id, state in states.items() if state is not PlaceState.ONLINE} - local
+    work = work_of(not_online) if not_online else {}
     waiting = {id: due.monitors for id, due in work.items()}
-    online = states.keys() - gone
+    online = states.keys() - not_online
     unable = only_unknown(online) if online else {}
     counts = unable | waiting
     return [
@@ -324,10 +324,10 @@ def _state(
     if signs.silent_at is not None and not _has_result_since(signs, signs.silent_at):
         return PlaceState.SILENT  # as people were notified
     waited = max(LEAST_SILENCE, SILENT_INTERVALS * work.interval)
-    begun = [signs.result_at, watching_since]
+    starts = [signs.result_at, watching_since]
     if _is_fresh(signs.alive_at, now, LEAST_SILENCE):
-        begun.append(work.since)  # it is alive, and may not have finished its first check yet
-    last = max((at for at in begun if at is not None), default=None)
+        starts.append(work.since)  # it is alive, and may not have finished its first check yet
+    last = max((at for at in starts if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
 
 

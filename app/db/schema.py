@@ -83,8 +83,8 @@ def upgrade(*, new: bool = False, copy: bool = True) -> None:
 
 def _migrate(copy: bool) -> None:
     refuse_unknown()
-    before = present()
-    if before == wanted():
+    before = stored_revision()
+    if before == newest_revision():
         return
     if before is None:
         log.info(NEW, location())
@@ -106,18 +106,18 @@ def location() -> str:
     return _("%(database)s on %(host)s", database=url.database, host=url.host or _("this machine"))
 
 
-def present() -> str | None:
+def stored_revision() -> str | None:
     """The number of the last migration of this database; None before the first."""
     with db.engine.connect() as connection:
         return _revision(connection)
 
 
-def wanted() -> str:
+def newest_revision() -> str:
     """The number of the newest migration of this version."""
     return max(revisions())
 
 
-def oldest() -> str:
+def oldest_revision() -> str:
     """The number of the oldest database that this version upgrades."""
     return min(revisions())
 
@@ -175,11 +175,11 @@ def before_migrating(connection: Connection, *, copy: bool) -> None:
     """
     _refuse_unknown(connection)
     revision = _revision(connection)
-    if revision in (None, wanted()):
+    if revision in (None, newest_revision()):
         return
     kept = _keep_copy(revision) if copy else None
     how = "without a copy of it" if kept is None else f"with a copy of it in {kept}"
-    log.warning("Upgrading the database from %s to %s, %s.", revision, wanted(), how)
+    log.warning("Upgrading the database from %s to %s, %s.", revision, newest_revision(), how)
 
 
 def _keep_copy(revision: str) -> Path | None:
@@ -236,23 +236,23 @@ def _refuse_unknown(connection: Connection) -> None:
 
 def _fault(connection: Connection) -> str | None:
     revision = _revision(connection)
-    if revision == wanted():
+    if revision == newest_revision():
         return None
     if revision is None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
     if revision in revisions():
         return OLD
-    return _older(revision) if revision < oldest() else _newer(revision)
+    return _older(revision) if revision < oldest_revision() else _newer(revision)
 
 
 def _older(revision: str) -> str:
-    return _(OLDER, present=revision, oldest=oldest(), commit=LAST_WITH_OLDER)
+    return _(OLDER, present=revision, oldest=oldest_revision(), commit=LAST_WITH_OLDER)
 
 
 def _newer(revision: str) -> str:
     copy = _newest_copy()
     beside = " " + _(COPY_BESIDE, copy=copy) if copy else ""
-    return _(NEWER, present=revision, wanted=wanted()) + beside
+    return _(NEWER, present=revision, wanted=newest_revision()) + beside
 
 
 def _newest_copy() -> Path | None:

@@ -67,8 +67,8 @@ def keep_newest(
 ) -> None:
     """Of somebody's rows, which the condition ``whose`` names, keep only the ``most`` used last."""
     newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(most)
-    kept = session.scalars(newest).all()
-    session.execute(delete(key.class_).where(whose, key.not_in(kept)))
+    newest_keys = session.scalars(newest).all()
+    session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))
 
 
 def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:

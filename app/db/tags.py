@@ -76,11 +76,11 @@ def shortly_before(
     """The markers of ``suspected`` that may have to do with what began at ``moment`` in a monitor
     with these ``tags``, the nearest first.
     """
-    wanted = [tags_text([tag]) for tag in tags_of(tags)]
+    texts = [tags_text([tag]) for tag in tags_of(tags)]
     near = (
         marker
         for marker in markers
         if moment - SUSPECTED <= marker.time <= moment
-        and (not marker.tags or any(tag in marker.tags for tag in wanted))
+        and (not marker.tags or any(tag in marker.tags for tag in texts))
     )
     return list(islice(near, MARKERS_NAMED))

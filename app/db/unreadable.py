@@ -131,12 +131,12 @@ class _Parsed(TypeDecorator[Any]):
     impl = LargeBinary
     cache_ok = True
 
-    def __init__(self, of: TypeEngine[Any]) -> None:
+    def __init__(self, type_: TypeEngine[Any]) -> None:
         super().__init__()
-        self.of = of
+        self.type_ = type_
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        own = self.of.dialect_impl(dialect)
+        own = self.type_.dialect_impl(dialect)
         return own.parser(dialect, coltype) if isinstance(own, Checked) else _decode_text
 
 
@@ -163,7 +163,7 @@ def _unreadable_values(table: Table) -> Iterator[UnreadableValue]:
     if not columns:
         return
     keys = list(table.primary_key.columns)
-    query = _named(table, select(*keys, *columns.values()).select_from(table)).order_by(*keys)
+    query = _with_names(table, select(*keys, *columns.values()).select_from(table)).order_by(*keys)
     for row in db.session.execute(query.execution_options(yield_per=AT_ONCE)):
         id = row[0] if len(keys) == 1 else tuple(row[: len(keys)])
         *values, name = row[len(keys) :]
@@ -172,7 +172,7 @@ def _unreadable_values(table: Table) -> Iterator[UnreadableValue]:
                 yield UnreadableValue(table.name, id, column.name, value.why, name)
 
 
-def _named(table: Table, query: Select[Any]) -> Select[Any]:
+def _with_names(table: Table, query: Select[Any]) -> Select[Any]:
     """The query with one more column: the name by which people know the row."""
     if table.name in ("monitor_states", "monitor_evidence"):
         query = query.outerjoin(MonitorRow, MonitorRow.id == table.c.monitor_id)

@@ -51,7 +51,9 @@ class Canaries:
         if self.named:
             answers = ask(self.named, dns_servers=self._dns_servers)
             self._keep(
-                change_setting(MEMORY, lambda kept: write_memory(kept, self._place, answers), now)
+                change_setting(
+                    MEMORY, lambda memory: write_memory(memory, self._place, answers), now
+                )
             )
 
     def _keep(self, memory: str | None) -> None:

@@ -333,15 +333,13 @@ class Checker:
         if now < self._feed_at:
             return
         self._outdated |= self._feed.news()
-        ours = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
+        own = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
         waiting: set[int] = set()
-        if ours:
+        if own:
             self._returns.before_reading()
-            waiting = ours & self._returns.unrecorded()  # not started meanwhile, and reloaded later
-            assigned = assignments.of_monitors(self._shards.place, ours - waiting)
-            self._plan.drop(
-                ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
-            )
+            waiting = own & self._returns.unrecorded()  # not started meanwhile, and reloaded later
+            assigned = assignments.of_monitors(self._shards.place, own - waiting)
+            self._plan.drop(own - waiting - {assignment.spec.monitor_id for assignment in assigned})
             self._plan_all(assigned)
         self._outdated = waiting
         self._feed_at = now + (changes.LOOK_SECONDS if waiting else self._feed_seconds)

@@ -59,9 +59,9 @@ def name_domains(*, private: bool) -> int:
 
 def claim_domain(now: datetime) -> str | None:
     """Choose a domain whose registry has not been asked for a day, and mark it as asked."""
-    asked = DomainRow.asked_at
+    asked_at = DomainRow.asked_at
     # A time in the future was written by a clock that was ahead, so the domain is due.
-    due = or_(asked.is_(None), asked <= now - ASK_EVERY, asked > believable(now))
+    due = or_(asked_at.is_(None), asked_at <= now - ASK_EVERY, asked_at > believable(now))
     with writing() as session:
         domain: str | None = session.scalar(
             select(MonitorStateRow.domain)

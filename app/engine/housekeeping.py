@@ -89,8 +89,8 @@ class Housekeeper:
                 Chore(self.roll, MINUTE),
                 Chore(self.repair_unassigned, MINUTE),
                 Chore(self.remind, MINUTE),
-                Chore(self.tend_posts, POSTS_SECONDS),
-                Chore(self.tend_places, EVERY_SECONDS),
+                Chore(self.write_posts, POSTS_SECONDS),
+                Chore(self.watch_places, EVERY_SECONDS),
                 Chore(self.mail_reports, MINUTE),
                 Chore(security_log.log_left_out, MINUTE),
                 Chore(self.delete_old, HOUR),
@@ -157,11 +157,11 @@ class Housekeeper:
         """Send reminders of open incidents that nobody has acknowledged."""
         recorder.remind(self.clock())
 
-    def tend_posts(self) -> None:
+    def write_posts(self) -> None:
         """Write the automatic posts of status pages."""
-        posts.tend(self.clock())
+        posts.write_due(self.clock())
 
-    def tend_places(self) -> None:
+    def watch_places(self) -> None:
         """Show the monitors as unknown that no place checks, and notify people of silent places."""
         self._silence_watch.look()
 

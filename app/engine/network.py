@@ -150,8 +150,8 @@ class OwnNetwork:
         self.down = not works
         ready: list[Finished] = []
         for check in waiting:
-            ours = self._began_in_outage(check[1], now)
-            ready += [(check[0], unknown(check[1]))] if ours else self._final([check])
+            is_ours = self._began_in_outage(check[1], now)
+            ready += [(check[0], unknown(check[1]))] if is_ours else self._final([check])
         return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:

@@ -18,23 +18,23 @@ GONE = N_("No result from %(place)s, which was last heard from %(time)s ago.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
 
 
-def require_reachable(asked: Sequence[CheckingPlace], now: datetime) -> None:
+def require_reachable(places: Sequence[CheckingPlace], now: datetime) -> None:
     """Raise Conflict if all of these places are silent."""
-    if any(place.is_reachable(now) for place in asked):
+    if any(place.is_reachable(now) for place in places):
         return
-    last = max(asked, key=lambda place: (place.seen_at is not None, place.seen_at or now))
+    last = max(places, key=lambda place: (place.seen_at is not None, place.seen_at or now))
     if last.seen_at is None:
         raise Conflict(_(NEVER_HEARD, place=last.title))
     raise Conflict(_(SILENT, place=last.title, time=_ago(last.seen_at, now)))
 
 
 def require_some(
-    results: Mapping[str, object], asked: Sequence[CheckingPlace], brought: Brought, now: datetime
+    results: Mapping[str, object], places: Sequence[CheckingPlace], brought: Brought, now: datetime
 ) -> None:
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
     if results:
         return
-    names, count = ", ".join(place.title for place in asked), len(asked)
+    names, count = ", ".join(place.title for place in places), len(places)
     times = [place.seen_at for place in brought.silent.values() if place.seen_at is not None]
     if len(times) == count:
         time = _ago(max(times), now)
@@ -64,11 +64,11 @@ def require_some(
     )
 
 
-def why(place: CheckingPlace, brought: Brought, now: datetime, *, asked: bool) -> str:
-    """Why there is no result of a place, if others have brought some. ``asked``: it was to make the
-    check.
+def why(place: CheckingPlace, brought: Brought, now: datetime, *, was_asked: bool) -> str:
+    """Why there is no result of a place, if others have brought some. ``was_asked``: it was to make
+    the check.
     """
-    if asked:
+    if was_asked:
         silent = brought.silent.get(place.id)
         if silent is not None and silent.seen_at is not None:
             return _(GONE, place=place.title, time=_ago(silent.seen_at, now))

@@ -42,7 +42,7 @@ _WORST_FIRST = (Verdict.DOWN, Verdict.DEGRADED, Verdict.UP, Verdict.UNKNOWN)
 _lock = threading.Lock()
 
 
-class _Own:
+class _OwnProber:
     """The prober of one process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -115,7 +115,7 @@ def _answer(
     places: Sequence[CheckingPlace],
     results: Mapping[str, Result],
     brought: Brought,
-    asked: Collection[str],
+    asked_names: Collection[str],
 ) -> CheckedNow:
     """The answer to a request. ``places``: the monitor's; a paused one has none. ``asked``: the
     names of the places that were to make the check.
@@ -125,13 +125,15 @@ def _answer(
     def of_place(place: CheckingPlace) -> PlaceChecked:
         if (result := results.get(place.name)) is not None:
             return PlaceChecked(place.name, place.label, result)
-        why = no_result.why(place, brought, now, asked=place.name in asked)
+        why = no_result.why(place, brought, now, was_asked=place.name in asked_names)
         return PlaceChecked(place.name, place.label, message=why)
 
     checked = [of_place(place) for place in places]
     checked = checked or [PlaceChecked(name, result=result) for name, result in results.items()]
-    made = [checked_place.result for checked_place in checked if checked_place.result is not None]
-    worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
+    made_results = [
+        checked_place.result for checked_place in checked if checked_place.result is not None
+    ]
+    worst = min(made_results, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}
     return CheckedNow(**values, places=checked)
 
@@ -177,7 +179,7 @@ def _require(free: bool, why: str = BUSY) -> None:
 
 
 def _checked(spec: CheckSpec) -> Outcome:
-    own = _own()
+    own = _own_prober()
     own.policies.refresh()
     try:
         outcome = own.prober.check(spec)
@@ -195,16 +197,18 @@ def _settings() -> Settings:
 
 def close(app: Flask) -> None:
     """End this application's prober, if it has one."""
-    own: _Own | None = app.extensions.pop(_KEY, None)
+    own: _OwnProber | None = app.extensions.pop(_KEY, None)
     if own is not None and own.pid == os.getpid():
         own.prober.close()
 
 
-def _own() -> _Own:
+def _own_prober() -> _OwnProber:
     with _lock:
-        own: _Own | None = current_app.extensions.get(_KEY)
+        own: _OwnProber | None = current_app.extensions.get(_KEY)
         if own is None or own.pid != os.getpid():
-            own = current_app.extensions[_KEY] = _Own(current_app.extensions["wakeful.settings"])
+            own = current_app.extensions[_KEY] = _OwnProber(
+                current_app.extensions["wakeful.settings"]
+            )
             atexit.register(own.prober.close)
         return own
 
@@ -226,18 +230,18 @@ class SingleFlight(Generic[T]):
         with self._lock:
             running = self._running.get(key)
             if running is None:
-                mine = self._running[key] = Future()
+                future = self._running[key] = Future()
         if running is not None:
             return running.result()
         try:
-            made = make()
+            answer = make()
         except BaseException as fault:
             self._end(key)
-            mine.set_exception(fault)
+            future.set_exception(fault)
             raise
         self._end(key)
-        mine.set_result(made)
-        return made
+        future.set_result(answer)
+        return answer
 
     def _end(self, key: Hashable) -> None:
         with self._lock:

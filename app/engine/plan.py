@@ -81,8 +81,8 @@ class Plan:
             self._jobs.pop(monitor_id, None)
 
     def drop_shards(self, numbers: Collection[int]) -> None:
-        lost = [job.monitor_id for job in self._jobs.values() if job.shard in numbers]
-        self.drop(lost)
+        ids = [job.monitor_id for job in self._jobs.values() if job.shard in numbers]
+        self.drop(ids)
 
     # --- due checks
 

@@ -1,7 +1,8 @@
 """Posts that status pages write by themselves (decision 12). Needs an application context.
 
-``tend`` is safe to call in several processes at once: each page or post is locked in a transaction
-of its own and judged again there, so nothing is posted twice. A page that fails stops no other.
+``write_due`` is safe to call in several processes at once: each page or post is locked in a
+transaction of its own and judged again there, so nothing is posted twice. A page that fails stops
+no other.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from app.rules.public_causes import draft
 
 log = logging.getLogger(__name__)
 
-TOGETHER = timedelta(minutes=1)  # incidents that began within it share one post
+SAME_POST_WITHIN = timedelta(minutes=1)  # incidents that began within it share one post
 
 # Open posts about trouble: maintenance is another matter.
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
@@ -43,17 +44,17 @@ BEGUN = N_("The maintenance has begun.")
 COMPLETED = N_("The maintenance is complete.")
 
 
-def tend(now: datetime) -> int:
-    """Write what is due on all pages; how many posts and updates."""
+def write_due(now: datetime) -> int:
+    """Write the posts and updates that are due on all pages; returns how many."""
     work: Sequence[tuple[str, Callable[[AnySession, int, datetime], bool], Sequence[int]]] = (
-        ("resolve the automatic post", _resolve, _automatic()),
-        ("post on the status page", _post, _troubled()),
-        ("move the scheduled post", _move, _scheduled(now)),
+        ("resolve the automatic post", _resolve, _automatic_posts()),
+        ("post on the status page", _post, _pages_with_incidents()),
+        ("advance the scheduled post", _advance, _due_posts(now)),
     )
-    return sum(_apart(f"{what} {id}", do, id, now) for what, do, ids in work for id in ids)
+    return sum(_isolated(f"{what} {id}", do, id, now) for what, do, ids in work for id in ids)
 
 
-def _apart(
+def _isolated(
     what: str, do: Callable[[AnySession, int, datetime], bool], id: int, now: datetime
 ) -> bool:
     try:
@@ -69,7 +70,7 @@ def _apart(
 # --- Posts about incidents -----------------------------------------------------------------------
 
 
-def _troubled() -> Sequence[int]:
+def _pages_with_incidents() -> Sequence[int]:
     """The pages that post by themselves and have an open incident."""
     shown = StatusPageMonitorRow
     trouble = (
@@ -82,19 +83,19 @@ def _troubled() -> Sequence[int]:
 
 
 def _post(session: AnySession, page_id: int, now: datetime) -> bool:
-    """Post about what has been open on a page for long enough."""
+    """Post about incidents that have been open on a page for long enough."""
     page = session.scalar(locked(StatusPageRow).where(StatusPageRow.id == page_id))
     if page is None or page.auto_post_after is None:
         return False
-    open_ones = _unposted(session, page_id, now)
+    unposted = _unposted(session, page_id, now)
     due = now - timedelta(minutes=page.auto_post_after)
-    first = next((incident for incident, _monitor in open_ones if incident.started_at <= due), None)
+    first = next((incident for incident, _monitor in unposted if incident.started_at <= due), None)
     if first is None:
         return False
     incidents = [
         (incident, monitor)
-        for incident, monitor in open_ones
-        if incident.started_at <= first.started_at + TOGETHER
+        for incident, monitor in unposted
+        if incident.started_at <= first.started_at + SAME_POST_WITHIN
     ]
     _write(session, page_id, incidents, now)
     return True
@@ -176,7 +177,7 @@ def _write(
     _add_update(session, post, PostState(text["state"]), text["body"], now)
 
 
-def _automatic() -> Sequence[int]:
+def _automatic_posts() -> Sequence[int]:
     """The automatic posts that nobody has written on."""
     query = select(PostRow.id).where(PostRow.automatic, PostRow.state == PostState.INVESTIGATING)
     return db.session.scalars(query.order_by(PostRow.id)).all()
@@ -187,22 +188,22 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     written on it, who then resolves it too.
     """
     post = _locked(session, post_id)
-    if post is None or post.state != PostState.INVESTIGATING or _touched(session, post):
+    if post is None or post.state != PostState.INVESTIGATING or _is_edited(session, post):
         return False
-    lasts = exists().where(
+    has_open_incident = exists().where(
         PostRow.id == post.id,
         IncidentRow.ended_at.is_(None),
         IncidentRow.classification.is_(None),
         _is_about(now),
     )
-    if session.scalar(select(lasts)):
+    if session.scalar(select(has_open_incident)):
         return False
-    _add_update(session, post, PostState.RESOLVED, _(_over(session, post, now)), now)
+    _add_update(session, post, PostState.RESOLVED, _(_resolution(session, post, now)), now)
     return True
 
 
-def _over(session: AnySession, post: PostRow, now: datetime) -> str:
-    """What the last update says: that it is resolved, unless nobody saw that."""
+def _resolution(session: AnySession, post: PostRow, now: datetime) -> str:
+    """The text of the last update: that the problem is resolved, unless no place saw that."""
     unseen = exists().where(
         PostRow.id == post.id,
         IncidentRow.ending.in_((Ending.SILENCE, Ending.CHANGED)),
@@ -212,7 +213,7 @@ def _over(session: AnySession, post: PostRow, now: datetime) -> str:
     return NO_LONGER_SEEN if session.scalar(select(unseen)) else RESOLVED
 
 
-def _touched(session: AnySession, post: PostRow) -> bool:
+def _is_edited(session: AnySession, post: PostRow) -> bool:
     """Whether somebody has added an update, or corrected something."""
     row = PostUpdateRow
     corrected = session.scalars(select(row.corrected_at).where(row.post_id == post.id)).all()
@@ -222,7 +223,7 @@ def _touched(session: AnySession, post: PostRow) -> bool:
 # --- Scheduled posts -----------------------------------------------------------------------------
 
 
-def _scheduled(now: datetime) -> Sequence[int]:
+def _due_posts(now: datetime) -> Sequence[int]:
     query = select(PostRow.id).where(
         or_(
             and_(PostRow.state == PostState.SCHEDULED, PostRow.starts_at <= now),
@@ -232,15 +233,17 @@ def _scheduled(now: datetime) -> Sequence[int]:
     return db.session.scalars(query.order_by(PostRow.id)).all()
 
 
-def _move(session: AnySession, post_id: int, now: datetime) -> bool:
+def _advance(session: AnySession, post_id: int, now: datetime) -> bool:
     """Begin or complete a scheduled post whose time has come."""
     post = _locked(session, post_id)
     if post is None:
         return False
-    over = post.ends_at is not None and post.ends_at <= now
+    has_ended = post.ends_at is not None and post.ends_at <= now
     if post.state == PostState.SCHEDULED and post.starts_at is not None and post.starts_at <= now:
-        state = PostState.COMPLETED if over else PostState.IN_PROGRESS
-    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post, now):
+        state = PostState.COMPLETED if has_ended else PostState.IN_PROGRESS
+    elif (
+        post.state == PostState.IN_PROGRESS and has_ended and not _is_prolonged(session, post, now)
+    ):
         state = PostState.COMPLETED
     else:
         return False
@@ -249,9 +252,9 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
     return True
 
 
-def _prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
-    """Whether somebody wrote after its end that it goes on; then they say when it is over. What was
-    written before the clock was set back counts for nothing.
+def _is_prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
+    """Whether somebody wrote an update after its end; then they complete it. Updates from before
+    the clock was set back do not count.
     """
     row = PostUpdateRow
     later = exists().where(
@@ -260,7 +263,7 @@ def _prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
     return bool(session.scalar(select(later)))
 
 
-# --- What both have in common --------------------------------------------------------------------
+# --- Shared by both ------------------------------------------------------------------------------
 
 
 def _locked(session: AnySession, post_id: int) -> PostRow | None:

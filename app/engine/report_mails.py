@@ -37,7 +37,7 @@ def send(now: datetime) -> int:
     start, end = last_month(now)
     if now - end < SETTLED:
         return 0
-    return sum(_apart(id, start, end, now) for id in _due(f"{start:%Y-%m}"))
+    return sum(_isolated(id, start, end, now) for id in _due(f"{start:%Y-%m}"))
 
 
 def last_month(now: datetime) -> tuple[datetime, datetime]:
@@ -54,7 +54,7 @@ def _due(month: str) -> list[int]:
     return list(db.session.scalars(select(ReportMailRow.id).where(~sent)))
 
 
-def _apart(id: int, start: datetime, end: datetime, now: datetime) -> bool:
+def _isolated(id: int, start: datetime, end: datetime, now: datetime) -> bool:
     """One report in a transaction of its own: one that fails stops no other."""
     try:
         with writing() as session:

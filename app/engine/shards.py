@@ -108,21 +108,21 @@ class Shards:
             if len(stored) < shards.count():
                 shards.make(place)
                 stored = shards.read(place)
-            kept = {shard.number for shard in stored if self._still_mine(shard, before)}
-            alive, owned = self._others(stored, now)
+            numbers = {shard.number for shard in stored if self._is_still_owned(shard, before)}
+            alive, owned = self._live_checkers(stored, now)
             part = fair_share(self.name, alive, owned, len(stored))
-            beyond = set(sorted(kept)[part:])
-            kept -= beyond
-            ours = {shard.number for shard in stored if shard.owner == self.name}
-            shards.release(session, place, ours - kept, self.name, now)
+            beyond = set(sorted(numbers)[part:])
+            numbers -= beyond
+            own = {shard.number for shard in stored if shard.owner == self.name}
+            shards.release(session, place, own - numbers, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.
-            kept = {number for number in kept if renewed.get(number) == before[number]}
+            numbers = {number for number in numbers if renewed.get(number) == before[number]}
             free = [shard for shard in stored if self._is_free(shard, now)]
-            free = [shard for shard in free if shard.number not in kept | beyond]
-            taken = self._take(session, place, free[: part - len(kept)], now)
-        lost = frozenset(self.tokens) - kept
-        self.tokens = {number: before[number] for number in kept} | taken
+            free = [shard for shard in free if shard.number not in numbers | beyond]
+            taken = self._take(session, place, free[: part - len(numbers)], now)
+        lost = frozenset(self.tokens) - numbers
+        self.tokens = {number: before[number] for number in numbers} | taken
         self._renewed, self._alone = clock, len(alive) == 1
         return ShardChanges(dict(self.tokens) if lapsed else taken, lost)
 
@@ -146,7 +146,7 @@ class Shards:
     ) -> dict[int, int]:
         return shards.take(session, place, free, self.name, now + LEASE) if free else {}
 
-    def _still_mine(self, shard: Shard, before: Mapping[int, int]) -> bool:
+    def _is_still_owned(self, shard: Shard, before: Mapping[int, int]) -> bool:
         return shard.owner == self.name and before.get(shard.number) == shard.token
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
@@ -154,7 +154,7 @@ class Shards:
             return True  # taken by a transaction of ours that may have failed at its commit
         return not shard.is_owned(now) or is_gone(shard.owner or "")
 
-    def _others(
+    def _live_checkers(
         self, stored: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
         """The names of the live checkers, this one included, and how many shards each owns."""

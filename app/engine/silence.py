@@ -4,8 +4,8 @@ A monitor is unknown as soon as no result of it counts, as is its time in the fi
 (``app/stats/cover.py``), and sooner if all its places are silent. People are notified once of a
 silent place, and of its return.
 
-``silence_watch`` calls ``tend``. Several processes may do so at once; the guarded update of
-``silent_at`` lets one of them notify. Needs an application context.
+``silence_watch`` calls ``update_places``. Several processes may do so at once; the guarded update
+of ``silent_at`` lets one of them notify. Needs an application context.
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ _LIMIT = cover_limit_ms(_INTERVAL, _TIMEOUT)
 _UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
 
 
-def _has_result(since: Any, until: Any, *counts: Any) -> Any:
+def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
     """Whether a monitor has a result that counts between two times."""
-    mine = _RESULTS.c.monitor_id == _STATES.c.monitor_id
-    query = select(_RESULTS.c.monitor_id).where(mine, _RESULTS.c.at.between(since, until), *counts)
+    of_monitor = _RESULTS.c.monitor_id == _STATES.c.monitor_id
+    query = select(_RESULTS.c.monitor_id).where(
+        of_monitor, _RESULTS.c.at.between(since, until), *conditions
+    )
     return query.exists()
 
 
@@ -81,7 +83,7 @@ GRACE = LEAST_SILENCE
 RECENT_MS = 120_000  # a place that has made a check within this time is not silent
 
 
-def tend(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
+def update_places(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
     """Notify people of places that are silent or back, and show the monitors as unknown that no
     place checks. ``watching_since``: when this process began to look. ``notifying_since``: since
     when messages could leave; people are notified of a place once it is silent for long enough

@@ -484,8 +484,8 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
     if after.late:
         return decision
     new = after.state
-    waits = state.stage is Stage.OPEN and _waits_for_others(new, decision, check)
-    if waits:
+    is_provisional = state.stage is Stage.OPEN and _waits_for_others(new, decision, check)
+    if is_provisional:
         new = replace(new, verdict=state.verdict, status_since=state.status_since)
     return replace(
         decision,
@@ -493,7 +493,7 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
         step=after.step,
         moment=after.moment,
         counted=True,
-        shown=not waits,
+        shown=not is_provisional,
         recheck=after.recheck,
         unconfirmed=is_unconfirmed(decision.votes, decision.verdict, maintenance=check.maintenance),
     )
@@ -513,8 +513,8 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
     verdict = decision.verdict
     if verdict is not state.verdict:
         recovers = state.stage is Stage.RECOVERING and state.verdict is Verdict.DOWN
-        was = Verdict.UP if recovers else state.verdict
-        if verdict not in GOOD_VERDICTS or was not in GOOD_VERDICTS:
+        previous_verdict = Verdict.UP if recovers else state.verdict
+        if verdict not in GOOD_VERDICTS or previous_verdict not in GOOD_VERDICTS:
             return decision
         if recovers and _waits_for_others(state, decision, check):
             return decision

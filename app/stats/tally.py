@@ -64,9 +64,7 @@ class Sums:
         self.response_sum += other.response_sum
         if other.response_max is not None:
             self.response_max = max(self.response_max or 0, other.response_max)
-        self.phases = [
-            mine + theirs for mine, theirs in zip(self.phases, other.phases, strict=True)
-        ]
+        self.phases = [own + more for own, more in zip(self.phases, other.phases, strict=True)]
         if not self.histogram:  # as for a bucket of one row: copied without a loop in Python
             self.histogram = dict(other.histogram)
             return
@@ -208,7 +206,7 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
     excused = overlap(trouble.excused, begin, end)
     down = overlap(trouble.down, begin, end)
     if excused and down:
-        down -= _both(trouble, begin, end)
+        down -= _overlap_of_both(trouble, begin, end)
     sums.maintenance += excused
     sums.down += down
     sums.up += length - excused - down
@@ -216,7 +214,7 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
         sums.degraded += length - excused - down
 
 
-def _both(trouble: Trouble, begin: int, end: int) -> int:
+def _overlap_of_both(trouble: Trouble, begin: int, end: int) -> int:
     """Time that is both excused and down; it counts as excused."""
     return sum(
         overlap(trouble.excused, max(begin, start), min(end, stop))

@@ -83,18 +83,18 @@ def test_a_new_database_has_the_default_location_and_is_current(core):
     with core.app_context():
         rows = db.session.execute(sa.select(LocationRow.id, LocationRow.name)).all()
         assert rows == [(Location.DEFAULT, "default")]
-        assert schema.present() == schema.wanted() is not None
+        assert schema.stored_revision() == schema.newest_revision() is not None
 
 
 def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
     with core.app_context():
         schema.upgrade()
-        assert schema.present() == schema.wanted()
+        assert schema.stored_revision() == schema.newest_revision()
         command.downgrade(schema._config(), "base")
         assert sa.inspect(db.engine).get_table_names() == ["alembic_version"]
-        assert schema.present() is None
+        assert schema.stored_revision() is None
         schema.upgrade()
-        assert schema.present() == schema.wanted()
+        assert schema.stored_revision() == schema.newest_revision()
 
 
 def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
@@ -145,7 +145,7 @@ def migrate(url, instance):
     app = create_core(Settings(instance=instance, database_url=url, secret_key="x" * 16))
     with app.app_context():
         schema.upgrade()
-        assert schema.present() == schema.wanted()
+        assert schema.stored_revision() == schema.newest_revision()
 
 
 def migrate_twice_at_once(url, instance):

@@ -26,9 +26,9 @@ def pages(core: Flask) -> Pages:
     return Pages(core)
 
 
-def tend(app: Flask, now: datetime) -> int:
+def write_due(app: Flask, now: datetime) -> int:
     with app.app_context():
-        return posts.tend(now)
+        return posts.write_due(now)
 
 
 def change(app: Flask, row: Any, **fields: Any) -> None:
@@ -45,8 +45,8 @@ def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
     page = pages.page(monitor, names=["Shop"], now=T, auto_post_after=5)
     incident = make_incident(core, monitor, started_at=T, cause="10.0.0.3 refused port 5432")
 
-    assert tend(core, T + 5 * MINUTE - timedelta(seconds=1)) == 0
-    assert tend(core, T + 5 * MINUTE) == 1
+    assert write_due(core, T + 5 * MINUTE - timedelta(seconds=1)) == 0
+    assert write_due(core, T + 5 * MINUTE) == 1
     [post] = pages.posts()
     assert (post.status_page_id, post.incident_id, post.automatic) == (page, incident.id, True)
     assert post.title == "Problems with Shop"
@@ -57,21 +57,21 @@ def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
     assert body.startswith("The service does not respond.")
     assert "10.0.0.3" not in body
 
-    assert tend(core, T + 60 * MINUTE) == 0  # once
+    assert write_due(core, T + 60 * MINUTE) == 0  # once
 
 
 def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
-    tend(core, T + MINUTE)
-    assert tend(core, T + 2 * MINUTE) == 0
+    write_due(core, T + MINUTE)
+    assert write_due(core, T + 2 * MINUTE) == 0
     change(core, incident, ended_at=T + 2 * MINUTE)
-    assert tend(core, T + 3 * MINUTE) == 1
+    assert write_due(core, T + 3 * MINUTE) == 1
     [post] = pages.posts()
     assert post.state == "resolved"
     assert pages.updates() == [(post.id, "investigating"), (post.id, "resolved")]
-    assert tend(core, T + 4 * MINUTE) == 0
+    assert write_due(core, T + 4 * MINUTE) == 0
 
 
 def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_public(
@@ -84,9 +84,9 @@ def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_pub
     make_incident(core, monitor, started_at=early, ended_at=T - 8 * MINUTE, ending=Ending.SILENCE)
     for start, ending in ((T, Ending.RECOVERED), (T + 5 * MINUTE, Ending.SILENCE)):
         incident = make_incident(core, monitor, started_at=start)
-        tend(core, start + MINUTE)
+        write_due(core, start + MINUTE)
         change(core, incident, ended_at=start + 2 * MINUTE, ending=ending)
-        tend(core, start + 3 * MINUTE)
+        write_due(core, start + 3 * MINUTE)
     with core.app_context(), writing() as session:
         said = [row.body for row in session.query(PostUpdateRow) if row.state == "resolved"]
     assert said == ["The problem is resolved.", "The problem is no longer seen."]
@@ -99,13 +99,13 @@ def test_the_post_is_resolved_when_the_incident_is_none_any_more(
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
-    tend(core, T + MINUTE)
+    write_due(core, T + MINUTE)
     if what == "deleted":
         with core.app_context(), writing() as session:
             session.delete(session.get_one(IncidentRow, incident.id))
     else:
         change(core, incident, classification=Classification.FALSE_ALARM)
-    tend(core, T + 2 * MINUTE)
+    write_due(core, T + 2 * MINUTE)
     assert [post.state for post in pages.posts()] == ["resolved"]
 
 
@@ -114,7 +114,7 @@ def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
-    tend(core, T + MINUTE)
+    write_due(core, T + MINUTE)
     [post] = pages.posts()
     if how == "update":
         pages.update(post.id, "investigating", "Still at it.", now=T + 2 * MINUTE)
@@ -124,7 +124,7 @@ def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages
         with core.app_context(), writing() as session:
             session.query(PostUpdateRow).one().corrected_at = T + 2 * MINUTE
     change(core, incident, ended_at=T + 3 * MINUTE)
-    assert tend(core, T + 4 * MINUTE) == 0
+    assert write_due(core, T + 4 * MINUTE) == 0
     assert [post.state for post in pages.posts()] == ["investigating"]
 
 
@@ -135,7 +135,7 @@ def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     page = pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
     pages.post(page, now=T, incident_id=incident.id)
-    assert tend(core, T + 10 * MINUTE) == 0
+    assert write_due(core, T + 10 * MINUTE) == 0
 
 
 def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages: Pages) -> None:
@@ -147,9 +147,9 @@ def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages
     with core.app_context(), writing() as session:
         session.add(PostMonitorRow(post_id=post, monitor_id=shop.id))
         session.add_all(PostMonitorRow(post_id=plan, monitor_id=one.id) for one in (shop, till))
-    assert tend(core, T + 10 * MINUTE) == 0
+    assert write_due(core, T + 10 * MINUTE) == 0
     make_incident(core, till, started_at=T + 10 * MINUTE)
-    assert tend(core, T + 20 * MINUTE) == 1, "maintenance tells nothing of an outage"
+    assert write_due(core, T + 20 * MINUTE) == 1, "maintenance tells nothing of an outage"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_what_is_no_outage_for_the_public_gets_no_post(
     monitor = make_monitor(core, **of_monitor)
     pages.page(monitor, now=T, auto_post_after=1)
     make_incident(core, monitor, started_at=T, **of_incident)
-    assert tend(core, T + 10 * MINUTE) == 0
+    assert write_due(core, T + 10 * MINUTE) == 0
 
 
 def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages: Pages) -> None:
@@ -176,7 +176,7 @@ def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages
     pages.page(shown, now=T, slug="never")
     pages.page(other, now=T, slug="of-another", auto_post_after=1)
     make_incident(core, shown, started_at=T)
-    assert tend(core, T + 10 * MINUTE) == 0
+    assert write_due(core, T + 10 * MINUTE) == 0
 
 
 def test_incidents_at_once_become_one_post_that_ends_with_the_last(
@@ -189,18 +189,18 @@ def test_incidents_at_once_become_one_post_that_ends_with_the_last(
         make_incident(core, monitor, started_at=T + timedelta(seconds=after))
         for monitor, after in zip(monitors, seconds, strict=True)
     ]
-    assert tend(core, T + 2 * MINUTE) == 1
-    assert tend(core, T + 3 * MINUTE) == 0
+    assert write_due(core, T + 2 * MINUTE) == 1
+    assert write_due(core, T + 3 * MINUTE) == 0
     [post] = pages.posts()
     assert post.title == "Problems with Shop, Blog and Mail"
     assert pages.monitors_of(post.id) == {monitor.id for monitor in monitors[:3]}
 
-    assert tend(core, T + 4 * MINUTE) == 1  # the late one has a post of its own
+    assert write_due(core, T + 4 * MINUTE) == 1  # the late one has a post of its own
     for incident in incidents[:2]:
         change(core, incident, ended_at=T + 4 * MINUTE)
-    assert tend(core, T + 5 * MINUTE) == 0
+    assert write_due(core, T + 5 * MINUTE) == 0
     change(core, incidents[2], ended_at=T + 5 * MINUTE)
-    assert tend(core, T + 6 * MINUTE) == 1
+    assert write_due(core, T + 6 * MINUTE) == 1
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
@@ -208,10 +208,10 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     first = make_incident(core, monitor, started_at=T)
-    tend(core, T + MINUTE)
+    write_due(core, T + MINUTE)
     change(core, first, ended_at=T + 2 * MINUTE)
     make_incident(core, monitor, started_at=T + 2 * MINUTE)
-    assert tend(core, T + 3 * MINUTE) == 2
+    assert write_due(core, T + 3 * MINUTE) == 2
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
@@ -222,12 +222,12 @@ def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
     pages.page(monitor, now=T, auto_post_after=1)
     later = T + 60 * MINUTE
     incident = make_incident(core, monitor, started_at=later)
-    assert tend(core, later + MINUTE) == 1
-    assert tend(core, T + 2 * MINUTE) == 0, "still told of"
+    assert write_due(core, later + MINUTE) == 1
+    assert write_due(core, T + 2 * MINUTE) == 0, "still told of"
     change(core, incident, ended_at=later + 2 * MINUTE)
-    assert tend(core, T + 3 * MINUTE) == 1
+    assert write_due(core, T + 3 * MINUTE) == 1
     make_incident(core, monitor, started_at=T + 4 * MINUTE)
-    assert tend(core, T + 5 * MINUTE) == 1
+    assert write_due(core, T + 5 * MINUTE) == 1
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
@@ -242,7 +242,7 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
 
         def one() -> None:
             start.wait(30)
-            counts.append(tend(core, now))
+            counts.append(write_due(core, now))
 
         threads = [Thread(target=one) for _ in range(4)]
         for thread in threads:
@@ -265,7 +265,7 @@ def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless
     page = pages.page(monitor, now=T, auto_post_after=1)
     make_incident(core, monitor, started_at=T)
     counts: list[int] = []
-    engine = Thread(target=lambda: counts.append(tend(core, T + MINUTE)))
+    engine = Thread(target=lambda: counts.append(write_due(core, T + MINUTE)))
     fields = {
         "title": "Away",
         "state": "investigating",
@@ -298,7 +298,7 @@ def test_a_page_that_fails_does_not_stop_the_others(
         return draft(names, *rest)
 
     monkeypatch.setattr(posts, "draft", fails)
-    assert tend(core, T + MINUTE) == 1
+    assert write_due(core, T + MINUTE) == 1
     assert [post.title for post in pages.posts()] == ["Problems with Sound"]
     assert "Could not post on the status page" in caplog.text
 
@@ -306,11 +306,11 @@ def test_a_page_that_fails_does_not_stop_the_others(
 def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> None:
     page = pages.page(now=T)
     pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
-    assert tend(core, T) == 0
-    assert tend(core, T + MINUTE) == 1
-    assert tend(core, T + 2 * MINUTE) == 0
-    assert tend(core, T + 3 * MINUTE) == 1
-    assert tend(core, T + 9 * MINUTE) == 0
+    assert write_due(core, T) == 0
+    assert write_due(core, T + MINUTE) == 1
+    assert write_due(core, T + 2 * MINUTE) == 0
+    assert write_due(core, T + 3 * MINUTE) == 1
+    assert write_due(core, T + 9 * MINUTE) == 0
     states = [state for _post, state in pages.updates()]
     assert states == ["scheduled", "in_progress", "completed"]
     assert [post.state for post in pages.posts()] == ["completed"]
@@ -319,8 +319,8 @@ def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> Non
 def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pages: Pages) -> None:
     page = pages.page(now=T)
     pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
-    assert tend(core, T + 60 * MINUTE) == 1
-    assert tend(core, T + 60 * MINUTE) == 0
+    assert write_due(core, T + 60 * MINUTE) == 1
+    assert write_due(core, T + 60 * MINUTE) == 0
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
 
 
@@ -331,7 +331,7 @@ def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
     ahead = T + 60 * MINUTE
     pages.post(page, now=ahead, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
     for minute, moved in ((0, 0), (1, 1), (0, 0), (2, 0), (3, 1), (1, 0), (9, 0)):
-        assert tend(core, T + minute * MINUTE) == moved, minute
+        assert write_due(core, T + minute * MINUTE) == moved, minute
     assert [post.state for post in pages.posts()] == ["completed"]
 
 
@@ -343,9 +343,9 @@ def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: 
     longer = pages.post(page, now=T, state="scheduled", **times)
     pages.update(early, "in_progress", "We begin early.", now=T + MINUTE)
     pages.update(done, "completed", "Done before it began.", now=T + MINUTE)
-    assert tend(core, T + 2 * MINUTE) == 1  # the third begins
+    assert write_due(core, T + 2 * MINUTE) == 1  # the third begins
     pages.update(longer, "in_progress", "It takes longer.", now=T + 4 * MINUTE)
-    assert tend(core, T + 5 * MINUTE) == 1  # the first is over
+    assert write_due(core, T + 5 * MINUTE) == 1  # the first is over
     assert {post.id: post.state for post in pages.posts()} == {
         early: "completed",
         done: "completed",

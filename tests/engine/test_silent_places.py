@@ -82,7 +82,7 @@ class House:
                 self.hear(name)
             if self.worker_runs:
                 heartbeats.write("worker:host:1", self.now)
-            self.keeper.tend_places()
+            self.keeper.watch_places()
 
     def up_seconds(self, id):
         """How long the monitor was up, as its figures say."""
@@ -159,7 +159,7 @@ def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
     house.pass_minutes(counts / 60, "default", "oslo")
     assert house.state(id).verdict == "up"
     house.now += timedelta(seconds=5)
-    house.keeper.tend_places()
+    house.keeper.watch_places()
     state = house.state(id)
     assert (state.verdict, state.status_since) == ("unknown", house.now)
     assert house.up_seconds(id) == counts
@@ -184,7 +184,7 @@ def test_after_another_interval_too_a_monitor_is_up_as_long_as_its_figures_say(
     house.now += timedelta(seconds=5)
     if after > before:
         house.pass_minutes(minutes, "default")
-    house.keeper.tend_places()
+    house.keeper.watch_places()
     assert (house.up_seconds(id), house.state(id).verdict) == (counted, verdict)
 
 
@@ -209,7 +209,7 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", recorded_first)
-    house.keeper.tend_places()
+    house.keeper.watch_places()
     assert house.state(id).checked_at == house.now
     assert house.state(id).verdict == "up"
 
@@ -235,7 +235,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", changed_first)
-    house.keeper.tend_places()
+    house.keeper.watch_places()
     assert house.state(id).verdict == "up"
 
 
@@ -488,7 +488,7 @@ def test_two_checkers_that_look_at_once_tell_once(house, settings):
     house.pass_minutes(1, "oslo")
     for _ in range(20):
         house.pass_minutes(0.25)
-        other.tend_places()
+        other.watch_places()
     assert [event for event, _ in house.told()] == [SILENT]
 
 

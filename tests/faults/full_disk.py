@@ -117,15 +117,15 @@ def upgrade_of(app, folder: Path) -> None:
     """An upgrade without room for its copy, and one that makes none."""
     with app.app_context():
         command.downgrade(schema._config(), "-1")
-        older = schema.present()
+        older = schema.stored_revision()
         with full(folder, left=200_000):
             try:
                 schema.upgrade()
             except WakefulError as fault:
                 say(str(fault))
-            say("unchanged", schema.present() == older)
+            say("unchanged", schema.stored_revision() == older)
             schema.upgrade(copy=False)
-            say("upgraded", schema.present() == schema.wanted())
+            say("upgraded", schema.stored_revision() == schema.newest_revision())
         say(*sorted(path.name for path in folder.glob("*.bak*")))
 
 

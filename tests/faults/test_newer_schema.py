@@ -25,7 +25,7 @@ from tests.support.command import HOME, environ_of, wakeful
 
 SENTENCE = (
     "The database was written by a newer version of Wakeful (revision 9999; this version knows"
-    f" {schema.wanted()}). Install the newer version, or restore a backup."
+    f" {schema.newest_revision()}). Install the newer version, or restore a backup."
 )
 MOMENT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
@@ -92,7 +92,7 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings, monkeypatch)
         schema.upgrade()
     with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
         schema.require()
-    assert schema.present() == "9999"
+    assert schema.stored_revision() == "9999"
     assert not list(settings.instance.glob("*.bak"))
     # Another version upgrades after this one has asked, before it has the lock.
     monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
@@ -102,13 +102,15 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings, monkeypatch)
 
 def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, client):
     file = settings.database_url.removeprefix("sqlite:///")
-    for revision in (schema.oldest(), schema.wanted(), "9999"):
+    for revision in (schema.oldest_revision(), schema.newest_revision(), "9999"):
         Path(f"{file}.{revision}.bak").touch()
-    copy = f"{file}.{schema.wanted()}.bak"
+    copy = f"{file}.{schema.newest_revision()}.bak"
     told = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
     assert client.get("/readyz").json["faults"] == [told]
     Path(copy).unlink()
-    assert schema.fault().endswith(f"{file}.{schema.oldest()}.bak"), "this version upgrades it"
+    assert schema.fault().endswith(f"{file}.{schema.oldest_revision()}.bak"), (
+        "this version upgrades it"
+    )
 
 
 def test_the_doctor_gives_the_same_sentence(newer, settings):
@@ -161,7 +163,7 @@ def test_an_older_one_is_told_what_to_do_and_before_the_first_migration_which_co
 def test_the_revisions_are_those_that_alembic_finds():
     script = ScriptDirectory(str(MIGRATIONS))
     assert schema.revisions() == {revision.revision for revision in script.walk_revisions()}
-    assert schema.wanted() == script.get_current_head()
+    assert schema.newest_revision() == script.get_current_head()
 
 
 @pytest.fixture
@@ -177,9 +179,9 @@ def older(core):
 
 
 def test_an_upgrade_keeps_a_copy_beside_the_file_that_only_its_owner_reads(older, settings, caplog):
-    before = schema.present()
+    before = schema.stored_revision()
     schema.upgrade()
-    assert schema.present() == schema.wanted()
+    assert schema.stored_revision() == schema.newest_revision()
     copy = settings.instance / f"wakeful.db.{before}.bak"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert str(copy) in caplog.text
@@ -196,7 +198,7 @@ def test_an_upgrade_keeps_a_copy_beside_the_file_that_only_its_owner_reads(older
 
 
 def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypatch):
-    before = schema.present()
+    before = schema.stored_revision()
 
     def full(*_arguments):
         raise OSError(28, "No space left on device")
@@ -205,7 +207,7 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device\. "):
         schema.upgrade()
     db.session.rollback()
-    assert schema.present() == before
+    assert schema.stored_revision() == before
     assert db.session.scalar(select(SettingRow.name).where(SettingRow.name == "kept"))
 
 

@@ -97,7 +97,7 @@ def make_older(instance, database):
     app = create_core(Settings(instance, f"sqlite:///{database}", "x" * 16))
     with app.app_context():
         alembic.downgrade(schema._config(), "-1")
-        older = schema.present()
+        older = schema.stored_revision()
         db.session.remove()
         db.engine.dispose()
     return older

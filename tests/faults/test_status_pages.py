@@ -17,7 +17,7 @@ from app.access.subscriptions import Purpose, make_token
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
 from app.db.tables import PostRow, PostTemplateRow, StatusPageRow, SubscriberRow
-from app.engine.posts import tend
+from app.engine.posts import write_due
 from app.stores import current_store
 from tests.api.conftest import Api
 from tests.factories import make_incident, make_key, make_person, make_subscriber, now
@@ -208,7 +208,7 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
     with app.app_context():
         (broken,) = unreadable.scan()
         assert (broken.table, broken.id, broken.field) == (name, 1, field)
-        tend(now())
+        write_due(now())
     said = list(examine(app, app.extensions["wakeful.settings"]))
     assert any(one.fault and one.sentence.startswith(str(broken)) for one in said)
     for slug in ("hit", "other"):

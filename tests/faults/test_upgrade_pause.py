@@ -14,7 +14,7 @@ from app.config import Settings
 from app.db import db, schema
 from tests.support.service import Service, eventually
 
-OLDEST = schema.oldest()
+OLDEST = schema.oldest_revision()
 MONITORS, PAST = 100, 3000  # PAST: old results of each monitor
 INTERVAL = 10
 PAUSE = 30
@@ -49,7 +49,7 @@ def test_an_upgrade_keeps_a_copy_and_no_check_is_late_by_30_seconds(tmp_path, si
     copy = file.with_name(f"wakeful.db.{OLDEST}.bak")
     assert ask(copy, "SELECT version_num FROM alembic_version") == [(OLDEST,)]
     assert ask(copy, "SELECT count(*) FROM results")[0][0] >= MONITORS * PAST
-    assert ask(file, "SELECT version_num FROM alembic_version") == [(schema.wanted(),)]
+    assert ask(file, "SELECT version_num FROM alembic_version") == [(schema.newest_revision(),)]
     assert ask(file, "SELECT count(*) FROM incidents") == [(0,)]
 
 

@@ -48,10 +48,10 @@ class _Smtp(smtplib.SMTP):
     (RFC 4616 for PLAIN; the others do the same).
     """
 
-    made: socket.socket
+    connection: socket.socket
 
     def _get_socket(self, *_host_port_timeout: Any) -> socket.socket:
-        return self.made
+        return self.connection
 
     def auth(
         self,
@@ -130,8 +130,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         )
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
-        gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
-        return replace(refused, gone=gone)
+        is_gone = isinstance(fault, _Recipient) and _is_gone(
+            fault.smtp_code, _text(fault.smtp_error)
+        )
+        return replace(refused, gone=is_gone)
     except Unreachable as fault:
         return retry(str(fault))
     except ssl.SSLCertVerificationError as fault:
@@ -258,15 +260,15 @@ def _connect(
     one has the whole time: against spam, many servers greet late.
     """
     while True:
-        smtp.made, address = connect(addresses, port, step)
-        smtp.made.settimeout(step if len(addresses) > 1 else TOTAL_SECONDS)
+        smtp.connection, address = connect(addresses, port, step)
+        smtp.connection.settimeout(step if len(addresses) > 1 else TOTAL_SECONDS)
         try:
             _expect(smtp.connect(address, port))
             if smtp.sock is not None:
                 smtp.sock.settimeout(step)
             return
         except OSError:  # also what smtplib raises
-            smtp.made.close()
+            smtp.connection.close()
             addresses = [other for other in addresses if other != address]
             if not addresses or expired.is_set():
                 raise

@@ -95,5 +95,5 @@ def _item(item: Item) -> dict[str, Any]:
     return block
 
 
-def _text(body: str, **looks: str) -> dict[str, Any]:
-    return {"type": "TextBlock", "text": escape(body), "wrap": True, **looks}
+def _text(body: str, **style: str) -> dict[str, Any]:
+    return {"type": "TextBlock", "text": escape(body), "wrap": True, **style}

@@ -58,11 +58,11 @@ def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
         return response.words + " " + _("(the answer does not contain the token)")
 
     message = outgoing.message
-    asked = {"type": message.event, **message.data}
+    question = {"type": message.event, **message.data}
     return post(
         outgoing,
         tools,
-        _encoded(payload(outgoing) if token is None else asked),
+        _encoded(payload(outgoing) if token is None else question),
         headers={"webhook-id": outgoing.id},
         secrets=[str(token)] if token else [],
         read=read,

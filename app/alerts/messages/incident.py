@@ -83,7 +83,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
             _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
-        *_others(_("Still down"), facts, context),
+        *_others_down(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended_at(facts)))
     return _about_incident(facts, context, Tone.GOOD, title, summary + unwatched(facts), details)
@@ -151,7 +151,7 @@ def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     yield from _changes(incident)
     yield _down_since(incident)
     yield address_of(facts)
-    yield from _others(_("Also down"), facts, context)
+    yield from _others_down(_("Also down"), facts, context)
 
 
 def _down_since(incident: Facts) -> Detail:
@@ -175,7 +175,7 @@ def _changes(incident: Facts) -> Iterator[Detail]:
     yield _("What changed"), text
 
 
-def _others(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:
+def _others_down(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:
     own = facts["monitor"]["id"]
     names = [name for id, name in context.others_down.items() if id != own]
     if not names:

@@ -51,7 +51,7 @@ class Registries:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedRegistries:
     until: float
     registries: Registries | None
     why: str = ""
@@ -60,7 +60,7 @@ class _Kept:
 @dataclass(slots=True)
 class _Cache:
     lock: threading.Lock = field(default_factory=threading.Lock)
-    kept: dict[str, _Kept] = field(default_factory=dict)
+    entries: dict[str, _CachedRegistries] = field(default_factory=dict)
 
 
 _cache = _Cache()
@@ -70,22 +70,24 @@ def load(source: str | None, now: datetime, deadline: float, network: Network) -
     """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
     key = source or IANA
     with _cache.lock:
-        kept = _cache.kept.get(key)
-        if kept is None or time.monotonic() >= kept.until:
-            kept = _cache.kept[key] = _load(source, now, deadline, network)
-    if kept.registries is None:
-        raise NoAnswer(kept.why)
-    return kept.registries
+        cached = _cache.entries.get(key)
+        if cached is None or time.monotonic() >= cached.until:
+            cached = _cache.entries[key] = _load(source, now, deadline, network)
+    if cached.registries is None:
+        raise NoAnswer(cached.why)
+    return cached.registries
 
 
-def _load(source: str | None, now: datetime, deadline: float, network: Network) -> _Kept:
+def _load(
+    source: str | None, now: datetime, deadline: float, network: Network
+) -> _CachedRegistries:
     try:
         raw = _read(source or IANA, deadline, network)
         registries = parse_bootstrap(raw, now, ours=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
         why = _("the list of registries could not be loaded: %(fault)s", fault=fault)
-        return _Kept(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
-    return _Kept(time.monotonic() + KEEP_SECONDS, registries)
+        return _CachedRegistries(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
+    return _CachedRegistries(time.monotonic() + KEEP_SECONDS, registries)
 
 
 def _read(source: str, deadline: float, network: Network) -> str | bytes:

@@ -31,11 +31,11 @@ def plausible(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def refuse_parent(named: set[str], domain: str) -> None:
+def refuse_parent(answered_names: set[str], domain: str) -> None:
     """Raise NoAnswer where an answer is about a domain above ``domain``: some registries answer for
     uk.com when they are asked for shop.uk.com.
     """
-    names = {name.lower().rstrip(".") for name in named}
+    names = {name.lower().rstrip(".") for name in answered_names}
     parents = [parent for parent in above(domain)[1:] if parent in names]
     if parents and domain not in names:
         raise NoAnswer(

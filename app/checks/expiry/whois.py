@@ -88,10 +88,10 @@ def expiry(
         server = _referred(ask(IANA, tld, deadline, network, own=True), tld)
     else:
         suffixes = [*above(domain)[1:], "*"]
-        named = next((servers[suffix] for suffix in suffixes if servers.get(suffix)), None)
-        if not named:
+        listed_server = next((servers[suffix] for suffix in suffixes if servers.get(suffix)), None)
+        if not listed_server:
             raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
-        server = named
+        server = listed_server
     question = _QUESTIONS.get(tld, "{}").format(domain)
     own = servers is not None
     return expiry_in(ask(server, question, deadline, network, own=own), domain)

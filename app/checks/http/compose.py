@@ -65,12 +65,14 @@ class Carried:
         return self._composed(target)
 
     def _composed(self, target: Target) -> tuple[bytes, ...]:
-        own = [pair for pair in self.spec.request_headers if self._goes(pair.key.lower(), target)]
+        own = [
+            pair for pair in self.spec.request_headers if self._is_sent(pair.key.lower(), target)
+        ]
         lines = [_line(pair.key, pair.value) for pair in own if pair.key.lower() != "cookie"]
-        named = {pair.key.lower() for pair in own}
+        own_names = {pair.key.lower() for pair in own}
 
         def default(name: str, value: str) -> None:
-            if name.lower() not in named:
+            if name.lower() not in own_names:
                 lines.append(_line(name, value))
 
         default("Accept-Encoding", ACCEPT_ENCODING)
@@ -82,13 +84,13 @@ class Carried:
         body = self.body(target)
         if body is not None:
             lines.append(b"Expect:")  # do not wait for 100 Continue
-            if not body and "content-type" not in named:
+            if not body and "content-type" not in own_names:
                 lines.append(b"Content-Type:")  # curl would send that of a form for an empty body
         if cookies := self._cookies(target):
             lines.append(b"Cookie: " + cookies)
         return tuple(lines)
 
-    def _goes(self, name: str, target: Target) -> bool:
+    def _is_sent(self, name: str, target: Target) -> bool:
         """Whether the monitor's own header of this lower-case name is sent."""
         if name in _FRAMING or (self._dropped_body and name in _OF_BODY):
             return False

@@ -108,8 +108,8 @@ def read_cookie(text: str, target: Target, now: float) -> Cookie | None:
                 moment = read_date(setting)
                 expires = expires if moment is None else moment.timestamp()
             case "max-age":
-                ends = _end_of_age(setting, now)
-                age_ends = age_ends if ends is None else ends
+                end = _end_of_age(setting, now)
+                age_ends = age_ends if end is None else end
             case "domain" if setting:
                 domain = setting.removeprefix(".").lower()
             case "path":

@@ -43,7 +43,7 @@ class Curls:
         self,
         request: Request,
         done: Callable[[Exchange], None],
-        broken: Callable[[Exception], None],
+        on_error: Callable[[Exception], None],
     ) -> None:
         """Send a request; ``done`` is called on the loop, never before this returns.
 
@@ -52,7 +52,7 @@ class Curls:
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
             wire.send(request, self._forgotten(request))
-            wire.owner = (done, broken)
+            wire.owner = (done, on_error)
             self._multi.add_handle(wire.curl)
         except BaseException:
             wire.close()
@@ -146,14 +146,14 @@ class Curls:
 
     def _finished(self, curl: pycurl.Curl, code: int, words: str) -> None:
         wire = self._wires.pop(curl)
-        done, broken = wire.owner
+        done, on_error = wire.owner
         wire.owner = None
         self._multi.remove_handle(curl)
         try:
             exchange = wire.exchange(code, words)
         except Exception as error:
             wire.close()  # its state is unknown, so it is not reused
-            broken(error)
+            on_error(error)
             return
         wire.release()
         if len(self._idle) < _IDLE_HANDLES:

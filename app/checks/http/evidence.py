@@ -92,8 +92,8 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
         text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character prevents a match
     else:
         text = redactor.text(text)
-    kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
-    return clean(kept) if len(body) > EVIDENCE_BODY_BYTES else clean(text)
+    excerpt = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
+    return clean(excerpt) if len(body) > EVIDENCE_BODY_BYTES else clean(text)
 
 
 def _certificate(pem: str) -> dict[str, Any]:

@@ -50,10 +50,12 @@ class Outcomes:
             warnings=judgement.warnings,
             location=self._location,
         )
-        wanted = judgement.verdict != Verdict.UP or self._wants_good(trace, exchange, judgement)
+        has_evidence = judgement.verdict != Verdict.UP or self._wants_good(
+            trace, exchange, judgement
+        )
         return Outcome(
             result=result,
-            evidence=make_evidence(trace, timings) if wanted else None,
+            evidence=make_evidence(trace, timings) if has_evidence else None,
             ssl_issued_at=judgement.leaf.not_before if judgement.leaf else None,
             ssl_expires_at=judgement.leaf.not_after if judgement.leaf else None,
             ssl_fingerprint=judgement.leaf.fingerprint if judgement.leaf else None,

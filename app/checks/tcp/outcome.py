@@ -81,13 +81,13 @@ def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
         warnings=tuple(str(warning) for warning in trace.warnings),
         location=location,
     )
-    wanted = verdict != Verdict.UP or good.is_due(
+    has_evidence = verdict != Verdict.UP or good.is_due(
         trace.spec.monitor_id, (trace.spec.url, trace.ip, trace.banner)
     )
     lookup = trace.spec.alert_text_lookup if trace.reads_banner else None
     return Outcome(
         result=result,
-        evidence=evidence(trace, timings) if wanted else None,
+        evidence=evidence(trace, timings) if has_evidence else None,
         answered=trace.ip is not None,
         matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
     )
@@ -141,7 +141,7 @@ def _not_connected(trace: TcpTrace) -> Failure:
 
 def _text(trace: TcpTrace) -> Failure | None:
     if trace.broken_by is not None:
-        return _broken(trace, trace.broken_by)
+        return _interrupted(trace, trace.broken_by)
     lookup = trace.spec.alert_text_lookup or ""
     cause = judge_text(trace.spec.alert_condition, lookup, trace.text, cut=False)
     if cause is None:
@@ -178,7 +178,7 @@ def _text(trace: TcpTrace) -> Failure | None:
     return Failure(cause, _(sentence, **values))
 
 
-def _broken(trace: TcpTrace, number: int) -> Failure:
+def _interrupted(trace: TcpTrace, number: int) -> Failure:
     sentence = (
         N_("The connection was reset by the other side after %(size)s.")
         if number in RESET

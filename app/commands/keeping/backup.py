@@ -35,7 +35,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
         raise WakefulError(_(EXISTS, file=target))
     with _damage_reported():
         schema.refuse_unknown()
-        revision = schema.present()
+        revision = schema.stored_revision()
     if revision is None:
         raise WakefulError(_(schema.NO_TABLES))
     with _writing(target), TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:

@@ -122,8 +122,8 @@ class Agent:
             self.checks.follow_network()
         if time.monotonic() - self._clean_at > CLEAN_SECONDS:
             self._clean_at = time.monotonic()
-            if lost := self._buffer.delete_old(self._clock.now()):
-                log.warning("%d results were older than a day and are dropped.", lost)
+            if dropped := self._buffer.delete_old(self._clock.now()):
+                log.warning("%d results were older than a day and are dropped.", dropped)
 
     def _notice_step(self) -> None:
         offset = self._clock.offset

@@ -90,7 +90,7 @@ class Buffer:
         self._newest = self._written = 0  # ids: the last one, and the last one in the file
         self._sent: list[tuple[int, int]] = []  # ids, from and to, that the file may still have
         self._file: sqlite3.Connection | None = None  # opened when it is used
-        self._before: int | None = None  # the file's last id before this process
+        self._first_id: int | None = None  # the file's last id before this process
         self._failing: set[str] = set()  # READ, WRITE
         self._aside: Path | None = None  # what was set aside and is not in the log yet
         self._closed = False
@@ -158,16 +158,16 @@ class Buffer:
 
         def delete(file: sqlite3.Connection) -> int:
             file.execute("DELETE FROM done WHERE at < ?", (old.timestamp(),))
-            gone = file.execute("DELETE FROM results WHERE at < ?", (old.timestamp(),))
-            return gone.rowcount
+            deleted = file.execute("DELETE FROM results WHERE at < ?", (old.timestamp(),))
+            return deleted.rowcount
 
         with self._lock:
             self._write()
-            kept = [result for result in self._unwritten if result.made.at >= old]
-            gone, self._unwritten = len(self._unwritten) - len(kept), kept
+            recent = [result for result in self._unwritten if result.made.at >= old]
+            deleted, self._unwritten = len(self._unwritten) - len(recent), recent
             if self._sent:
-                return gone  # results that the server has would count as lost
-            return gone + self._try(delete, WRITE, 0)
+                return deleted  # results that the server has would count as lost
+            return deleted + self._try(delete, WRITE, 0)
 
     def close(self) -> None:
         with self._lock:
@@ -185,7 +185,7 @@ class Buffer:
     def _unsent(self, file: sqlite3.Connection, count: int) -> list[tuple[int, Any]]:
         """The newest rows of the file but those that were sent, by id."""
         rows: list[tuple[int, Any]] = []
-        before = self._before or 0
+        before = self._first_id or 0
         above = self._written
         for first, last in [*reversed(self._sent), (-before, -before)]:
             between = (before + last + 1, before + above, count - len(rows))
@@ -207,7 +207,7 @@ class Buffer:
             del self._unwritten[:-MOST_UNWRITTEN]
 
     def _write_all(self, file: sqlite3.Connection) -> bool:
-        before = self._before or 0
+        before = self._first_id or 0
         sent = [(before + first, before + last) for first, last in self._sent]
         file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent)
         waiting = [(result.made, before + result.id, result.body) for result in self._unwritten]
@@ -262,8 +262,8 @@ class Buffer:
             raise sqlite3.ProgrammingError("closed")
         if self._file is None:
             self._file, newest = _open(self._path)
-            if self._before is None:
-                self._before = newest
+            if self._first_id is None:
+                self._first_id = newest
         return self._file
 
     def _shut(self) -> None:
@@ -278,15 +278,15 @@ class Buffer:
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
         # The file itself last: if the others stayed, SQLite would read them into the new one.
-        for more in ("-shm", "-wal", ""):
-            part, kept = Path(f"{self._path}{more}"), Path(f"{aside}{more}")
+        for suffix in ("-shm", "-wal", ""):
+            source, target = Path(f"{self._path}{suffix}"), Path(f"{aside}{suffix}")
             if self._aside is None:
-                kept.unlink(missing_ok=True)
+                target.unlink(missing_ok=True)
                 with suppress(FileNotFoundError):
-                    part.replace(kept)
+                    source.replace(target)
             else:
-                part.unlink(missing_ok=True)
-        self._aside, self._before = aside, 0
+                source.unlink(missing_ok=True)
+        self._aside, self._first_id = aside, 0
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:

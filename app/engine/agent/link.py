@@ -106,7 +106,7 @@ class ServerLink:
     ) -> None:
         self._base = f"{server}/api/v1/agent/"
         scheme, _slashes, rest = server.partition("://")
-        self._named = f"{scheme}://{rest.rpartition('@')[2]}"
+        self._server = f"{scheme}://{rest.rpartition('@')[2]}"
         self._buffer, self._clock = buffer, clock
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
@@ -242,7 +242,7 @@ class ServerLink:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, AgentRefused):
             self._location = ""
-        sentence = trouble.sentence_of(self._named, fault)
+        sentence = trouble.sentence_of(self._server, fault)
         self._log.error(
             "%s",
             sentence,
@@ -357,8 +357,8 @@ class ServerLink:
 
 def _pause(answer: requests.Response) -> float:
     """How many seconds the server asks to wait; 0 if it does not."""
-    asked = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_RETRY_AFTER)
-    return asked or 0.0
+    seconds = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_RETRY_AFTER)
+    return seconds or 0.0
 
 
 def _body(answer: requests.Response, most: int) -> bytes:

@@ -81,10 +81,10 @@ def sentence_of(server: str, fault: Exception) -> str:
         )
     if isinstance(fault, requests.RequestException):
         return f"The server {server} cannot be reached: {_why(fault)}."
-    return f"The agent's exchange with the server {server} failed: {_own(fault)}."
+    return f"The agent's exchange with the server {server} failed: {_own_fault(fault)}."
 
 
-def _own(fault: Exception) -> str:
+def _own_fault(fault: Exception) -> str:
     """The words for a fault on this machine, as of its disk, or for any other exception."""
     return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
 

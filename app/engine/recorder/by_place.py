@@ -40,12 +40,12 @@ def of_monitors(
 
 
 def cause_by_some(
-    places: Sequence[NewestCheck], votes: Sequence[Vote], together: Verdict
+    places: Sequence[NewestCheck], votes: Sequence[Vote], monitor_verdict: Verdict
 ) -> tuple[str | None, str | None]:
-    """The code and the sentence of a monitor that is ``together`` because of what some places see:
-    down, or degraded.
+    """The code and the sentence of a monitor whose verdict comes from some of its places: down, or
+    degraded.
     """
-    unconfirmed_too = together is Verdict.DOWN  # a vote for down need not be confirmed
+    unconfirmed_too = monitor_verdict is Verdict.DOWN  # a vote for down need not be confirmed
     down = {
         vote.place
         for vote in votes
@@ -53,16 +53,16 @@ def cause_by_some(
     }
     slow = {vote.place for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED
-    who = [
+    causing = [
         place for place in places if place.place_id in (down or slow) and place.verdict is verdict
     ]
-    if not who:
+    if not causing:
         return None, None
-    names = ", ".join(place.title for place in who)
-    counted = _(_COUNTED[verdict], count=len(who), total=len(votes), names=names)
-    cause = who[0].cause
+    names = ", ".join(place.title for place in causing)
+    counted = _(_COUNTED[verdict], count=len(causing), total=len(votes), names=names)
+    cause = causing[0].cause
     sentences = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(places)]
-    return who[0].cause_code, " ".join(sentences)
+    return causing[0].cause_code, " ".join(sentences)
 
 
 def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:

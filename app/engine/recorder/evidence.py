@@ -77,11 +77,11 @@ def wants_good(outcome: Outcome) -> bool:
         return False
     if result.verdict is Verdict.UP or result.monitor_id is None:
         return True
-    kept: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
+    made_at: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
     moment = time.monotonic()
-    if moment - kept.get(result.monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
+    if moment - made_at.get(result.monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
         return False
-    kept[result.monitor_id] = moment
+    made_at[result.monitor_id] = moment
     return True
 
 
@@ -89,22 +89,25 @@ def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any
     """The good checks of monitors with several places, each with the last good ones of the other
     places: a failure is compared with a check of its own place.
     """
-    kept = _last_good(session, list(good))
-    return {id: check | {ELSEWHERE: _others(check, kept.get(id))} for id, check in good.items()}
+    stored = _last_good(session, list(good))
+    return {
+        id: check | {ELSEWHERE: _last_of_others(check, stored.get(id))}
+        for id, check in good.items()
+    }
 
 
-def _others(check: Mapping[str, Any], kept: Any) -> dict[str, Any]:
-    by_location = {good.get("location"): good for good in reversed(good_checks(kept))}
+def _last_of_others(check: Mapping[str, Any], stored: Any) -> dict[str, Any]:
+    by_location = {good.get("location"): good for good in reversed(good_checks(stored))}
     newest_last = [(name, good) for name, good in by_location.items() if name != check["location"]]
     return dict(newest_last[-MOST_ELSEWHERE:])
 
 
-def good_checks(kept: Any) -> list[dict[str, Any]]:
-    """The last good checks that are kept of a monitor, one for each place, the newest first."""
-    if not isinstance(kept, dict):
+def good_checks(stored: Any) -> list[dict[str, Any]]:
+    """The stored last good checks of a monitor, one for each place, the newest first."""
+    if not isinstance(stored, dict):
         return []
-    newest = {key: value for key, value in kept.items() if key != ELSEWHERE}
-    return [newest, *reversed((kept.get(ELSEWHERE) or {}).values())]
+    newest = {key: value for key, value in stored.items() if key != ELSEWHERE}
+    return [newest, *reversed((stored.get(ELSEWHERE) or {}).values())]
 
 
 class Failing:
@@ -180,8 +183,8 @@ class Failing:
 def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
     """Add a failing check of one more place to the evidence of the open incident."""
     incident = open_incident(session, monitor_id)
-    kept = None if incident is None else readable(incident.evidence)
-    if incident is None or not isinstance(kept, dict):
+    evidence = None if incident is None else readable(incident.evidence)
+    if incident is None or not isinstance(evidence, dict):
         return
     result = outcome.result
     places = [
@@ -192,15 +195,17 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
         if place.get("name") == result.location
         and (place.get("verdict") != Verdict.DOWN or place.get("earlier"))
         else place
-        for place in kept.get("places") or []
+        for place in evidence.get("places") or []
     ]
-    keep(incident, {**kept, "places": places})
+    store_evidence(incident, {**evidence, "places": places})
 
 
-def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
+def store_evidence(incident: IncidentRow, evidence: Mapping[str, Any]) -> None:
     """Store the evidence of an incident, and the places that saw it, which lists show."""
-    incident.evidence = kept
-    saw = [title_of(place) for place in named_places(kept) if place.get("verdict") == Verdict.DOWN]
+    incident.evidence = evidence
+    saw = [
+        title_of(place) for place in named_places(evidence) if place.get("verdict") == Verdict.DOWN
+    ]
     incident.seen_by = saw or None
 
 
@@ -214,13 +219,13 @@ class NewIncident:
 
 
 def of_incidents(
-    session: AnySession, failing: Failing, begun: Sequence[NewIncident]
+    session: AnySession, failing: Failing, new_incidents: Sequence[NewIncident]
 ) -> dict[int, dict[str, Any]]:
     """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
     keep an incident from opening.
     """
-    aside = {incident.monitor.id: failing.aside(incident.monitor.id) for incident in begun}
-    checks = {incident.monitor.id: failing.take(incident.monitor.id) for incident in begun}
+    aside = {incident.monitor.id: failing.aside(incident.monitor.id) for incident in new_incidents}
+    checks = {incident.monitor.id: failing.take(incident.monitor.id) for incident in new_incidents}
     good = _last_good(session, list(checks))
     figures = usual_before(
         session,
@@ -231,7 +236,7 @@ def of_incidents(
                 _first_place(incident.places, checks[incident.monitor.id]),
                 incident.monitor.updated_at,
             )
-            for incident in begun
+            for incident in new_incidents
         ],
     )
     return {
@@ -242,7 +247,7 @@ def of_incidents(
             "usual": figures[id],
             "places": _places(incident, checks[id], aside[id]),
         }
-        for incident in begun
+        for incident in new_incidents
     }
 
 
@@ -255,9 +260,9 @@ def _last_good(session: AnySession, ids: Sequence[int]) -> dict[int, Any]:
     return {row.monitor_id: readable(row.last_good) for row in rows}
 
 
-def _good_before(checks: Sequence[Any], kept: Any) -> Any:
+def _good_before(checks: Sequence[Any], stored: Any) -> Any:
     """The last good check in the place of the first failing one, else in any place."""
-    good = good_checks(kept)
+    good = good_checks(stored)
     place = checks[0].get("location") if checks else None
     return next(
         (check for check in good if check.get("location") == place), good[0] if good else None
@@ -271,18 +276,18 @@ def _first_place(places: Sequence[NewestCheck], checks: Sequence[Any]) -> int | 
 
 
 def _places(
-    begun: NewIncident, checks: Sequence[Any], aside: Sequence[Any]
+    incident: NewIncident, checks: Sequence[Any], aside: Sequence[Any]
 ) -> list[dict[str, Any]]:
     failing_in = {check.get("location") for check in checks}
     return by_place.evidence_of(
-        begun.places,
+        incident.places,
         {
             check["location"]: {key: value for key, value in check.items() if key != ASIDE}
             for check in aside
             if check.get("location") not in failing_in
         },
         # All places check in the same slot, some a moment before the first that failed.
-        last_slot(begun.monitor.id, begun.monitor.interval, begun.since),
+        last_slot(incident.monitor.id, incident.monitor.interval, incident.since),
     )
 
 

@@ -235,7 +235,7 @@ def _replayed(
         ]
         replay, without = _fold(search, spans), _fold(search, spans)
         replay.judge(checks)
-        without.judge(_others(search, checks))
+        without.judge(_without_own(search, checks))
         outages = _settled_outages(search, replay)
         if outages is None:
             going_on.append((search, replay, without))
@@ -244,11 +244,11 @@ def _replayed(
                 incident for incident in search.stored if incident.started_at < search.settled
             ]
             yield search, replaced, _not_judged_in_time(outages, without.all_outages(), replaced)
-    both = {search.monitor.id: (replay, without) for search, replay, without in going_on}
+    folds = {search.monitor.id: (replay, without) for search, replay, without in going_on}
     for search, checks in _read(
         (search, search.settled, None) for search, _replay, _without in going_on
     ):
-        replay, without = both[search.monitor.id]
+        replay, without = folds[search.monitor.id]
         replay.judge(checks)
         without.judge(checks)
         yield (
@@ -265,7 +265,7 @@ def _fold(search: Search, incidents: Sequence[IncidentSpan]) -> Fold:
     return Fold(search.rules, search.covers, search.since, state, incidents, covered_until)
 
 
-def _others(search: Search, checks: Iterable[Check]) -> Iterator[Check]:
+def _without_own(search: Search, checks: Iterable[Check]) -> Iterator[Check]:
     """The results that were stored before those of ``search`` came."""
     return (
         check for check in checks if check.place != search.place or check.at_ms not in search.times
@@ -302,8 +302,8 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
 
 def _settled_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
     """The outages until ``settled``; None if later results must be judged to end the last one."""
-    ends = search.settled
-    after = next((row for row in search.stored if row.started_at < ends < _end_of(row)), None)
+    settled = search.settled
+    after = next((row for row in search.stored if row.started_at < settled < _end_of(row)), None)
     if after is None:
         return replay.outages if replay.is_clear else None
     if replay.down_since is None:
@@ -312,12 +312,12 @@ def _settled_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
 
 
 def _read(
-    wanted: Iterable[tuple[Search, datetime, datetime | None]],
+    searches: Iterable[tuple[Search, datetime, datetime | None]],
 ) -> Iterator[tuple[Search, Sequence[Check]]]:
     """The results of each search from one time to another (None: to the last). Searches whose times
     mostly overlap share a statement: a batch mostly has the same minutes of many monitors.
     """
-    spans = [(to_ms(start), to_ms(end or FAR_FUTURE), search) for search, start, end in wanted]
+    spans = [(to_ms(start), to_ms(end or FAR_FUTURE), search) for search, start, end in searches]
     group: list[tuple[int, int, Search]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):

@@ -128,17 +128,17 @@ def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]
 
 
 def _with(incident: Any, since: datetime, to: datetime) -> list[Mapping[str, str]]:
-    kept = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
-    return [*kept, {"from": iso(since), "to": iso(to)}][-MOST_GAPS:]
+    gaps = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
+    return [*gaps, {"from": iso(since), "to": iso(to)}][-MOST_GAPS:]
 
 
 def drop(incident: IncidentRow, since: datetime) -> None:
     """Drop the gap that began at ``since``, if there is one."""
-    kept = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
-    incident.unwatched = kept or None
+    gaps = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
+    incident.unwatched = gaps or None
 
 
 def keep_those_within(incident: IncidentRow, ended: datetime) -> None:
     """Drop gaps after the end: a recovery may begin before a gap and be confirmed after it."""
-    kept = [gap for gap in incident.unwatched or [] if gap["from"] < iso(ended)]
-    incident.unwatched = kept or None
+    gaps = [gap for gap in incident.unwatched or [] if gap["from"] < iso(ended)]
+    incident.unwatched = gaps or None

@@ -85,7 +85,8 @@ def watch_from(
         return False
     row.judged_since = now
     changes.note(session, monitor_id)
-    changes.before_commit(session, partial(_end_cover, session, monitor_id, now, kept=places))
+    end_cover = partial(_end_cover, session, monitor_id, now, kept_places=places)
+    changes.before_commit(session, end_cover)
     return True
 
 
@@ -261,9 +262,9 @@ def _reset_verdict(row: MonitorStateRow) -> None:
 
 
 def _end_cover(
-    session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
+    session: AnySession, monitor_id: int, now: datetime, kept_places: Collection[int] = ()
 ) -> None:
-    """Let the newest result of each place, but those of ``kept``, count only until now. With an
+    """Let the newest result of each place, but of ``kept_places``, count only until now. With an
     interval of an hour, it would otherwise count for up to an hour after a pause. An incident that
     was found late and lasts as long as a result counts ends with it.
     """
@@ -273,7 +274,7 @@ def _end_cover(
     session.execute(
         updating(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
-        .where(ResultRow.covers_s > 0, counts_now, ResultRow.location_id.not_in(kept))
+        .where(ResultRow.covers_s > 0, counts_now, ResultRow.location_id.not_in(kept_places))
         .values(covers_s=case((at > now_ms - 2000, SHORTEST_COVER_S), else_=(now_ms - at) // 1000))
     )
 

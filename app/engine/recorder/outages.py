@@ -123,9 +123,9 @@ def _open(
         )
         for opening in openings
     ]
-    kept = evidence.of_incidents(session, failing, new_incidents)
+    evidence_of = evidence.of_incidents(session, failing, new_incidents)
     incidents = {
-        opening.monitor_id: _incident(opening, kept[opening.monitor_id], now)
+        opening.monitor_id: _incident(opening, evidence_of[opening.monitor_id], now)
         for opening in openings
     }
     session.add_all(incidents.values())
@@ -136,11 +136,11 @@ def _open(
     return incidents
 
 
-def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> IncidentRow:
+def _incident(opening: Opening, parts: Mapping[str, Any], now: datetime) -> IncidentRow:
     """The row of a new incident. Its cause is that of the first failing check: a repeat may fail
     for another reason, as when a server first hangs and then refuses.
     """
-    first, result = kept["failing"] or {}, opening.result
+    first, result = parts["failing"] or {}, opening.result
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
     incident = IncidentRow(
         monitor_id=opening.monitor_id,
@@ -152,7 +152,7 @@ def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> Incid
         created_at=whole(now),
         updated_at=whole(now),
     )
-    evidence.keep(incident, kept)
+    evidence.store_evidence(incident, parts)
     return incident
 
 

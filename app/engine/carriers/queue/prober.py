@@ -332,7 +332,7 @@ def run(settings: Settings) -> int:
         waiting=lambda: int(client.llen(own_queue)),
         taken=lambda: desk.taken,
         has_room=desk.has_room,
-        begun=time.monotonic(),
+        started_at=time.monotonic(),
     )
     watching = threading.Thread(target=end_if_silent, args=[watch, end, stop], daemon=True)
     watching.start()
@@ -379,7 +379,7 @@ class Watch:
     waiting: Callable[[], int]
     taken: Callable[[], int]
     has_room: Callable[[], bool]
-    begun: float
+    started_at: float
     _taken: int = field(init=False, default=-1)
     _since: float | None = field(init=False, default=None)
     _warned: bool = field(init=False, default=False)
@@ -403,7 +403,7 @@ class Watch:
 
     def _warn_of_none(self, now: float) -> None:
         """Log once that no batch has come: the name of the place may be misspelt."""
-        if self._warned or now - self.begun < FIRST_SECONDS:
+        if self._warned or now - self.started_at < FIRST_SECONDS:
             return
         self._warned = True
         if not self.taken():

@@ -295,9 +295,9 @@ class QueueCarrier:
             return 0
         with self._lock:
             self._state.batches.pop(batch_id, None)
-            again = sorted(batch.tickets & self._state.checks.keys())
-            self._state.pending.extendleft(reversed(again))
-        return len(again)
+            tickets = sorted(batch.tickets & self._state.checks.keys())
+            self._state.pending.extendleft(reversed(tickets))
+        return len(tickets)
 
     def _log_lost(self, count: int) -> None:
         number = "1 check was" if count == 1 else f"{count} checks were"
