@@ -31,7 +31,7 @@ _IS_LOST = or_(
     (DeliveryRow.status == DeliveryStatus.FAILED) & _NOT_TRIED,
     (DeliveryRow.status == DeliveryStatus.HELD) & (_REASON == Reason.RESTORED),
 )
-# A person has given it up: this says nothing of the channel.
+# A person has given it up: that is no fault of the channel.
 _GIVEN_UP = _REASON == Reason.GIVEN_UP
 
 
@@ -55,7 +55,7 @@ def to_record(
 
 
 def _location(facts: Any) -> str | None:
-    """The name of the place that a message is about; None where it is about a monitor."""
+    """The name of the place that a message is about; None if it is about a monitor."""
     extra = None if isinstance(facts, Unreadable) else facts.get("extra")
     place = (extra or {}).get("location")
     name = place.get("name") if isinstance(place, dict) else None

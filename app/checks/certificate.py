@@ -1,4 +1,4 @@
-"""Judge the certificate chain that a server sent, and read when it ends.
+"""Judge the certificate chain that a server sent, and read when its certificates expire.
 
 curl reports that verification failed, but names only the first fault that it meets. The chain is
 read here with cryptography, so that the fault is named in the order of decision 10: expired,
@@ -122,7 +122,7 @@ class TrustStore:
         """The trusted authorities with the name of this certificate's issuer."""
         return self._read().get(certificate.issuer.public_bytes(), [])
 
-    def holds(self, certificate: x509.Certificate) -> bool:
+    def contains(self, certificate: x509.Certificate) -> bool:
         return certificate in self._read().get(certificate.subject.public_bytes(), [])
 
     def _read(self) -> dict[bytes, list[x509.Certificate]]:
@@ -192,10 +192,15 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
     path = [chain[0]]
     while len(path) < _MAX_PATH:
         last = path[-1]
-        if trust.holds(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
+        if trust.contains(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
             break
         following = next(
-            (sent for sent in chain if sent not in path and _signed(last.parsed, sent.parsed)), None
+            (
+                sent
+                for sent in chain
+                if sent not in path and _is_signed_by(last.parsed, sent.parsed)
+            ),
+            None,
         )
         if following is None:
             break
@@ -230,7 +235,7 @@ def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
 
 def _authority(path: Sequence[ServerCertificate], trust: TrustStore) -> Failure | None:
     leaf, last = path[0], path[-1]
-    if trust.holds(last.parsed) or _trusted_issuer(last, trust):
+    if trust.contains(last.parsed) or _trusted_issuer(last, trust):
         return None
     if last is not leaf:
         cause = Cause.TLS_UNTRUSTED
@@ -238,7 +243,7 @@ def _authority(path: Sequence[ServerCertificate], trust: TrustStore) -> Failure 
             "The certificate for %(subject)s comes from an authority that is not trusted: "
             "%(issuer)s."
         )
-    elif leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
+    elif leaf.self_issued and _is_signed_by(leaf.parsed, leaf.parsed):
         cause = Cause.TLS_SELF_SIGNED
         sentence = N_(
             "The certificate for %(subject)s is self-signed: no authority vouches for it."
@@ -253,10 +258,12 @@ def _authority(path: Sequence[ServerCertificate], trust: TrustStore) -> Failure 
 
 
 def _trusted_issuer(certificate: ServerCertificate, trust: TrustStore) -> bool:
-    return any(_signed(certificate.parsed, issuer) for issuer in trust.issuers(certificate.parsed))
+    return any(
+        _is_signed_by(certificate.parsed, issuer) for issuer in trust.issuers(certificate.parsed)
+    )
 
 
-def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+def _is_signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):

@@ -140,6 +140,6 @@ def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str
     index = text.find(lookup)
     if index < 0:
         return None
-    start, end = redactor.whole(text, max(0, index - around), index + len(lookup) + around)
+    start, end = redactor.widened(text, max(0, index - around), index + len(lookup) + around)
     piece = " ".join(redactor.text(text[start:end]).split())
     return ("…" if start else "") + piece + ("…" if end < len(text) else "")

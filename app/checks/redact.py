@@ -1,4 +1,4 @@
-"""Mask a monitor's secrets wherever they appear in what a check saw.
+"""Mask a monitor's secrets wherever they appear in the evidence of a check.
 
 Secrets are Set-Cookie values, headers that carry tokens, and every copy of the monitor's own
 password, secret headers and request body, also in base64, percent-encoded, JSON or HTML spelling.
@@ -74,7 +74,7 @@ class Redactor:
             end = max(end, last)
         return _USER_INFO.sub(f"{MASK}@", "".join([*shown, text[end:]]))
 
-    def whole(self, text: str, first: int, last: int) -> tuple[int, int]:
+    def widened(self, text: str, first: int, last: int) -> tuple[int, int]:
         """The edges of a piece of ``text``, moved so that they cut no secret in half: half a secret
         would not be masked.
         """

@@ -107,7 +107,7 @@ def _sent(spec: CheckSpec, answers: list[tuple[str, list[str]]], to: str) -> str
     """The Cookie header of a request, after answers from these URLs."""
     carried = Carried(spec)
     for url, cookies in answers:
-        carried.remember(parse_url(url), cookies)
+        carried.store_cookies(parse_url(url), cookies)
     lines = carried.headers(parse_url(to))
     return next((line[8:].decode() for line in lines if line.startswith(b"Cookie: ")), "")
 

@@ -59,7 +59,7 @@ def payload(message: Message) -> dict[str, Any]:
         "fields": [
             {
                 "name": shorten(label, MAX_FIELD_NAME),
-                "value": _shown(value)[:MAX_FIELD_VALUE],
+                "value": _formatted(value)[:MAX_FIELD_VALUE],
                 "inline": False,
             }
             for label, value in message.details[:MAX_FIELDS]
@@ -74,8 +74,10 @@ def payload(message: Message) -> dict[str, Any]:
 
 
 def _description(message: Message) -> str:
-    lines = [_shown(message.summary)]
-    lines += [" ".join([f"• {_shown(item.text)}", *_links(item.links)]) for item in message.items]
+    lines = [_formatted(message.summary)]
+    lines += [
+        " ".join([f"• {_formatted(item.text)}", *_links(item.links)]) for item in message.items
+    ]
     if message.links:
         lines.append(" | ".join(_links(message.links)))
     return "\n".join(lines)
@@ -85,7 +87,7 @@ def _links(links: tuple[MessageLink, ...]) -> list[str]:
     return [f"[{link.label}]({link.url})" for link in links]
 
 
-def _shown(raw: str) -> str:
+def _formatted(raw: str) -> str:
     return localized(raw, escape, _date)
 
 

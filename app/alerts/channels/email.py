@@ -42,7 +42,7 @@ class _Recipient(smtplib.SMTPResponseException):
 
 
 class _Smtp(smtplib.SMTP):
-    """Over the connection ``made``, which smtplib would make to one address after another.
+    """SMTP over ``connection``: smtplib itself would try one address after another.
 
     smtplib encodes logins as ASCII, and raises for a password with other letters. They are UTF-8
     (RFC 4616 for PLAIN; the others do the same).
@@ -144,11 +144,11 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             )
         )
     except (OSError, smtplib.SMTPException) as fault:
-        return retry(_say(server.host, fault))
+        return retry(_sentence(server.host, fault))
 
 
 def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
-    """Raises SMTPException."""
+    """Log in. Raises SMTPException."""
     smtp.ehlo_or_helo_if_needed()
     offered = smtp.esmtp_features.get("auth", "").upper()
     if LOGINS.isdisjoint(offered.split()):
@@ -158,7 +158,7 @@ def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def _transmit(smtp: smtplib.SMTP, built: mail.BuiltMail) -> str:
-    """One mail to one address. Raises SMTPResponseException with the server's own words."""
+    """Send one mail to one address. Raises SMTPResponseException with the server's reply."""
     _expect(smtp.mail(built.sender, ["SMTPUTF8"] if built.needs_smtputf8 else []))
     try:
         _expect(smtp.rcpt(built.to))
@@ -173,8 +173,8 @@ def _transmit(smtp: smtplib.SMTP, built: mail.BuiltMail) -> str:
 
 
 def _last_reply(smtp: smtplib.SMTP) -> tuple[int, bytes]:
-    """The reply to the mail itself. Its first line decides: smtplib's own reader raises for what
-    comes behind it (a long line, a lost connection), and an accepted mail would be sent again.
+    """The reply to the mail itself. Its first line decides: smtplib's own reader raises for faults
+    after it (a long line, a lost connection), and an accepted mail would be sent again.
     """
     stream = smtp.file
     line = stream.readline(_MAX_LINE) if stream is not None else b""
@@ -255,9 +255,9 @@ def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
 def _connect(
     smtp: _Smtp, addresses: list[str], port: int, step: float, expired: threading.Event
 ) -> None:
-    """Connect, and read the greeting. An address that accepts and greets nobody, as a proxy before
-    a dead server does, or that sends us away (421, 554), leaves the turn to the others. The last
-    one has the whole time: against spam, many servers greet late.
+    """Connect, and read the greeting. If an address accepts without a greeting, as a proxy before a
+    dead server does, or refuses (421, 554), the next one is tried. The last one has the whole time:
+    against spam, many servers greet late.
     """
     while True:
         smtp.connection, address = connect(addresses, port, step)
@@ -303,7 +303,7 @@ def _refused(code: int, reply: bytes | str, secrets: list[str]) -> Answer:
     return permanent(text) if code >= 500 else retry(text)
 
 
-# The answers to RCPT that say something of the address: RFC 5321, and RFC 7504 for 556.
+# The answers to RCPT that are about the address: RFC 5321, and RFC 7504 for 556.
 _OF_ADDRESS = frozenset({550, 551, 552, 553, 554, 556})
 # RFC 3463: the address, or its mailbox. The two exceptions are about the sender's address.
 _ADDRESS, _MAILBOX = "5.1.", "5.2."
@@ -311,9 +311,9 @@ _OF_SENDER = frozenset({"5.1.7", "5.1.8"})
 
 
 def _is_gone(code: int, reply: str) -> bool:
-    """Whether a recipient was refused permanently. Many servers judge login, sender and relaying
-    only when they hear the recipient: taken for the recipient's fault, one wrong setting of ours
-    would end every subscription.
+    """Whether a recipient was refused permanently. Many servers refuse login, sender and relaying
+    only at the recipient: taken for the recipient's fault, one wrong setting would end every
+    subscription.
     """
     if code not in _OF_ADDRESS or "relay" in reply.casefold():
         return False
@@ -327,7 +327,7 @@ def _text(reply: bytes | str) -> str:
     return reply.decode("utf-8", errors="replace") if isinstance(reply, bytes) else reply
 
 
-def _say(host: str, fault: Exception) -> str:
+def _sentence(host: str, fault: Exception) -> str:
     if isinstance(fault, TimeoutError):
         return _("The mail server %(host)s did not answer in time.", host=host)
     if isinstance(fault, ConnectionRefusedError):

@@ -1,6 +1,6 @@
-"""Slack's incoming webhooks: blocks, and a text that says all for those that show no blocks
-(notifications, Mattermost, Rocket.Chat). Only the blocks have times in the reader's own zone: the
-others would show Slack's form of them as it is.
+"""Slack's incoming webhooks: blocks, and the whole message as text where no blocks are shown
+(notifications, Mattermost, Rocket.Chat). Only the blocks have times in the reader's own zone: in
+the text, Slack's notation of a time would be shown as it is.
 
 https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 """
@@ -23,7 +23,7 @@ MAX_FIELD = 2_000
 _CALLS_PEOPLE = re.compile(r"@(?=(?:here|channel|everyone|all)\b)", re.IGNORECASE)
 
 
-# What Slack answers in a word, and some of those that speak its form with a status of 200.
+# The one-word answers of Slack, and of some services with its interface that answer 200.
 # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
 _PASSING = ("ratelimited", "rate_limited", "rollup_error", "internal_error", "fatal_error",
             "service_unavailable", "request_timeout")  # fmt: skip
@@ -60,16 +60,16 @@ def payload(message: Message) -> dict[str, Any]:
     title = _CALLS_PEOPLE.sub("@\u200b", f"{SIGNS[message.tone]} {message.title}")
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": shorten(title, MAX_HEADER)}},
-        _section(_shown(message.summary)),
+        _section(_formatted(message.summary)),
     ]
     if message.details:
         fields = [
-            _mrkdwn(f"*{escape(label)}*\n{_shown(value)}", MAX_FIELD)
+            _mrkdwn(f"*{escape(label)}*\n{_formatted(value)}", MAX_FIELD)
             for label, value in message.details[:10]
         ]
         blocks.append({"type": "section", "fields": fields})
     # A section for each: ten with their links would not fit into one.
-    blocks += [_section(_item(item, _shown)) for item in message.items]
+    blocks += [_section(_item(item, _formatted)) for item in message.items]
     if message.links:
         # Links and not buttons: Slack warns about a button of an app that takes no interactions.
         blocks.append(_section("  |  ".join(f"*{_link(link)}*" for link in message.links)))
@@ -98,7 +98,7 @@ def escape(raw: str) -> str:
     return _CALLS_PEOPLE.sub("@\u200b", plain)
 
 
-def _shown(raw: str) -> str:
+def _formatted(raw: str) -> str:
     return localized(raw, escape, _date)
 
 

@@ -157,8 +157,8 @@ class HttpCheck:
             self._done(self.trace)
             return
         self._visited.add(self._carried.state(here))
-        self._carried.remember(here, exchange.all_headers("set-cookie"))
-        self._carried.redirected(exchange.status)
+        self._carried.store_cookies(here, exchange.all_headers("set-cookie"))
+        self._carried.apply_redirect(exchange.status)
         state = self._carried.state(target)
         taken = len(self.trace.hops)
         if state in self._visited:

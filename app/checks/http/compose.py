@@ -1,5 +1,5 @@
-"""What a request carries (headers, credentials, cookies, cache buster), and what of it survives a
-redirect.
+"""The contents of a request (headers, credentials, cookies, cache buster), and which of them are
+sent again after a redirect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BUSTED = re.compile(rf"([?&]){_BUSTER}=[0-9a-f]*(&|$)")
 _PLAIN = (b"Accept-Encoding: " + ACCEPT_ENCODING.encode(),)
 
 
-# Headers of the monitor that go to any origin: they say who asks, and how, and are no secrets.
+# Headers of the monitor that go to any origin: they describe the client, and are no secrets.
 _FOR_ALL = frozenset({"user-agent", "accept", "accept-language", "cache-control", "pragma"})
 # Headers that describe a body, and go when a redirect drops it.
 _OF_BODY = frozenset({"content-type", "content-encoding", "content-language", "content-location"})
@@ -34,10 +34,10 @@ _SHOWN_NAMES = 100
 
 
 class Carried:
-    """What requests carry along a chain of redirects. One object for each check.
+    """The contents of the requests of a chain of redirects. One object for each check.
 
-    Credentials, own headers and the body go to the first origin only, whenever the chain is there:
-    another origin may be anyone's.
+    Credentials, the monitor's headers and the body go to the first origin only: another origin may
+    be anyone's.
     """
 
     def __init__(self, spec: CheckSpec) -> None:
@@ -121,8 +121,8 @@ class Carried:
         return f"{url}{'&' if '?' in url else '?'}{_BUSTER}={secrets.token_hex(8)}"
 
     def withheld(self, target: Target) -> str | None:
-        """What the monitor has and a request to this target does not carry, for a person; None if
-        that is nothing.
+        """The parts of the monitor's request that this target does not get, for a person; None if
+        it gets all.
         """
         if self._is_first(target):
             return None
@@ -138,7 +138,7 @@ class Carried:
 
     # --- redirects
 
-    def remember(self, target: Target, set_cookies: list[str]) -> None:
+    def store_cookies(self, target: Target, set_cookies: list[str]) -> None:
         """Store cookies for later requests of this chain. They replace own ones of their name."""
         changed = self._jar.store(target, set_cookies)
         first = host_of(self._first)
@@ -149,7 +149,7 @@ class Carried:
                 piece for piece in pieces if piece and piece.partition("=")[0].strip() not in names
             ]
 
-    def redirected(self, status: int) -> None:
+    def apply_redirect(self, status: int) -> None:
         """Prepare the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a
         body.
         """

@@ -15,7 +15,7 @@ from app.checks.http.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 64  # kept for reuse; each holds some 30 KB
-_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
+_MOST_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
 _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
@@ -47,11 +47,11 @@ class Curls:
     ) -> None:
         """Send a request; ``done`` is called on the loop, never before this returns.
 
-        If our own code raises while it reads the result, ``broken`` is called instead.
+        If our own code raises while it reads the result, ``on_error`` is called instead.
         """
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
-            wire.send(request, self._forgotten(request))
+            wire.send(request, self._dropped_pins(request))
             wire.owner = (done, on_error)
             self._multi.add_handle(wire.curl)
         except BaseException:
@@ -72,14 +72,14 @@ class Curls:
         self._dirty = False
         self._multi.close()
 
-    def _forgotten(self, request: Request) -> tuple[str, ...]:
-        """Pins that curl may drop; otherwise its table would grow with each host ever checked."""
+    def _dropped_pins(self, request: Request) -> tuple[str, ...]:
+        """Pins for curl to drop; otherwise its table would grow with each host ever checked."""
         if request.target.address is not None:
             return ()
         key = (request.target.ascii_host, request.target.port)
         self._pinned.pop(key, None)
         self._pinned[key] = None
-        if len(self._pinned) <= _PINNED:
+        if len(self._pinned) <= _MOST_PINNED:
             return ()
         host, port = self._pinned.popitem(last=False)[0]
         return (f"-{host}:{port}",)
