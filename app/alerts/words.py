@@ -34,7 +34,7 @@ def duration(seconds: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """For the log, which is in English."""
+    """``2 messages``, for the log, which is in English."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -65,7 +65,7 @@ def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
 def keep_newest(
     session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, most: int
 ) -> None:
-    """Of somebody's rows, which the condition ``whose`` names, keep only the ``most`` used last."""
+    """Keep only the ``most`` rows that were used last, of those for which ``whose`` is true."""
     newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(most)
     newest_keys = session.scalars(newest).all()
     session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))

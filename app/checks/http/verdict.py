@@ -1,5 +1,8 @@
-"""The verdict of a whole check (decision 10): failures on the wire, status, text, slowness,
-warnings.
+"""Why is an HTTP check down? The verdict of a whole check (decision 10): ``judge``.
+
+The first that applies: a failure before the answer (DNS, policy, redirects: ``Trace.failure``), one
+on the wire or of TLS (``failures.py``, ``checks/certificate.py``), a status that is not accepted, a
+text condition, slowness (both in ``checks/outcome.py``). A status outranks a fault in the body.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turn the trace of a check of a TCP port into its outcome.
+"""Turn the trace of a check of a TCP port into its outcome; ``judge`` says why it is down.
 
 The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``. The
 banner is what the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is

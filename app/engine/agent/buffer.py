@@ -337,7 +337,7 @@ def _is_in(batch: Batch, id: int) -> bool:
 
 
 def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same ids in as few ranges as possible, the lowest first."""
+    """These ids in as few ranges as possible, the lowest first."""
     united: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:

@@ -90,7 +90,7 @@ def _own_fault(fault: Exception) -> str:
 
 
 def _why(fault: requests.RequestException) -> str:
-    """Not the error's own text, which has addresses in memory and the whole URL."""
+    """The reason in our words: the error's own text has addresses in memory and the whole URL."""
     causes = list(_chain(fault))
     sentences = (
         words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
