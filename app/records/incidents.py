@@ -129,8 +129,8 @@ class Incident:
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
     """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
-    ``bound_tag``: the tag that a key is bound to, besides all filters. ``counted``: whether ``total``
-    must be right; counting reads each incident, and not every list shows the number.
+    ``bound_tag``: the tag that a key is bound to, besides all filters. ``counted``: whether
+    ``total`` must be right; counting reads each incident, and not every list shows the number.
     """
 
     search: str | None = None

@@ -97,7 +97,10 @@ WRITES: dict[str, tuple[Callable[[Outbox], object], set[str]]] = {
     "a test message": (_test, {WORKER}),
     "a retry by hand": (_retry, {WORKER}),
     "a post with subscribers": (_post, {WORKER}),
-    "a subscription to confirm": (lambda box: _subscribe(box, subscribers.ask), {WORKER}),
+    "a subscription to confirm": (
+        lambda box: _subscribe(box, subscribers.ask_to_confirm),
+        {WORKER},
+    ),
     "a second subscription": (lambda box: _subscribe(box, subscribers.remind), {WORKER}),
     "the networks of checks": (_allow, {CHECKER}),
     "a heartbeat": (lambda box: _write_heartbeat(box.app), set()),

@@ -313,7 +313,9 @@ def watch_of(waiting, taken, *, room=True):
             raise value
         return value
 
-    return Watch("mars", lambda: next_of(waiting), lambda: next_of(taken), lambda: room, started_at=0)
+    return Watch(
+        "mars", lambda: next_of(waiting), lambda: next_of(taken), lambda: room, started_at=0
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ PostgreSQL only, and take account of neither maintenance nor late results.
 """
 
 from app.db.rollups.days import CachedDays, Days, day_of, plus
-from app.db.rollups.reading import Charted, ListFigures, between, only_summed, report_figures, single
+from app.db.rollups.reading import (
+    Charted,
+    ListFigures,
+    between,
+    only_summed,
+    report_figures,
+    single,
+)
 from app.db.rollups.rows import SUMMED, checks, incidents_between, monitor_of
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
