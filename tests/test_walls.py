@@ -151,7 +151,7 @@ NOT_AT_START = {
     "prober": DATABASE | WEB | PAGES | SENDING | {"app.access", "app.alerts", "app.stores"},
     "checker": PAGES | {"app.api", "app.stores.local"},
     "worker": PAGES,
-    "serve": PAGES | CHECKS,
+    "serve": PAGES,  # its parts share what it has loaded
     "web": PAGES,
     "backup": PAGES | CHECKS | SENDING,
     "check": SENDING,

@@ -69,16 +69,21 @@ def use_one_heap() -> None:
 
 @click.command()
 def serve() -> None:
+    settings = read()
     with loading():
         from app.commands import cli
         from app.commands.serve import Supervisor
+
+        # Before the fork: most of what the alert worker needs, the other parts need too, and share.
+        if settings.store == "local":
+            import app.alerts.worker  # noqa: F401
 
     def part(words: Sequence[str]) -> None:
         """Run the command of these words in this process."""
         sys.argv = [sys.argv[0], *words]
         cli.main()
 
-    sys.exit(Supervisor(read(), part).run())
+    sys.exit(Supervisor(settings, part).run())
 
 
 @click.command()

@@ -5,19 +5,24 @@ A new version of gunicorn that changes one of them fails here by name, not in a 
 
 from __future__ import annotations
 
+import os
 import selectors
+import signal
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from inspect import signature
+from pathlib import Path
 
 import pytest
 from gunicorn import http
 from gunicorn.config import Config
 from gunicorn.http import wsgi
 from gunicorn.workers.gthread import PollableMethodQueue, ThreadWorker
+
+from tests.support.web_process import installation, web_process
 
 HEAD = b"POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
 CLIENT, SERVER = ("127.0.0.1", 1), ("127.0.0.1", 2)
@@ -155,3 +160,11 @@ def test_an_error_is_written_at_once_with_its_status(worker):
     page = Socket()
     worker.handle_error(None, page, CLIENT, http.errors.LimitRequestHeaders("too large"))
     assert page.written.startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_worker_serves_without_its_arbiter(tmp_path: Path, sqlite_template: Path) -> None:
+    """One process answers, and does not end when the terminal that started it is closed."""
+    with web_process(installation(tmp_path, sqlite_template)) as web:
+        assert not Path(f"/proc/{web.pid}/task/{web.pid}/children").read_text()
+        os.kill(web.pid, signal.SIGHUP)
+        assert web.get("/healthz").status_code == 200

@@ -81,7 +81,7 @@ def test_many_large_bodies_are_refused_without_using_memory_or_disk(
     web, spool, path, chunked, multipart
 ):
     web.forget_peak()
-    memory, disk = web.peak_memory(), written(web.worker)
+    memory, disk = web.peak_memory(), written(web.pid)
     kind = f"multipart/form-data; boundary={BOUNDARY[2:].decode()}" if multipart else FORM
     length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {MANY_BYTES}"
     with web.connect(head(path, f"Content-Type: {kind}", length)) as client:
@@ -90,7 +90,7 @@ def test_many_large_bodies_are_refused_without_using_memory_or_disk(
         send_many(client, b"a" * MIB, chunked)
     assert web.get("/healthz").status_code == 200
     assert web.peak_memory() - memory < BOUND
-    assert written(web.worker) - disk < MIB
+    assert written(web.pid) - disk < MIB
     assert os.listdir(spool) == []
 
 
@@ -147,13 +147,13 @@ def test_the_largest_file_is_read_and_does_not_reach_the_disk(web, spool):
     fields = {"csrf_token": csrf_of(person, web), "interval": "60"}
     lines = "\n".join(f"https://host{n}.wakeful.test/{'u' * 60}" for n in range(9_000))
     padded = lines + " " * (MAX_FORM_BYTES - 2048 - len(lines))
-    disk = written(web.worker)
+    disk = written(web.pid)
     answered = person.post(
         f"{web.base}/monitors/import", fields, files={"file": ("list.csv", padded)}, timeout=120
     )
     assert answered.status_code == 200, answered.text[:2000]
     assert "8,500 more do not fit on this page" in answered.text
-    assert written(web.worker) - disk < MIB
+    assert written(web.pid) - disk < MIB
     assert os.listdir(spool) == []
 
 

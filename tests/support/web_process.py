@@ -63,7 +63,7 @@ def installation(folder: Path, sqlite_template: Path) -> Installation:
 @dataclass(frozen=True)
 class Web:
     port: int
-    pid: int  # of gunicorn's parent process
+    pid: int
 
     @property
     def base(self) -> str:
@@ -93,21 +93,15 @@ class Web:
         assert answer.status_code == 302, answer.text
         return session
 
-    @property
-    def worker(self) -> int:
-        """The process id of the one that answers."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return int(children.split()[0])
-
     def peak_memory(self) -> int:
         """The most bytes that it had in memory since ``forget_peak``."""
-        status = Path(f"/proc/{self.worker}/status").read_text()
+        status = Path(f"/proc/{self.pid}/status").read_text()
         found = re.search(r"VmHWM:\s+(\d+) kB", status)
         assert found
         return int(found[1]) * 1024
 
     def forget_peak(self) -> None:
-        Path(f"/proc/{self.worker}/clear_refs").write_text("5")
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
 
 def csrf(session: requests.Session, base: str) -> str:

@@ -1,4 +1,5 @@
-"""gunicorn, with a worker of our own: ``webserver`` starts it, ``webworker`` is the worker.
+"""gunicorn, with a worker of our own: ``webserver`` runs it, without gunicorn's arbiter, and
+``webworker`` is the worker.
 
 **Why.** gunicorn's gthread gives a connection a thread from its first byte on, and its ``timeout``
 never ends one that is merely slow: sixteen clients that send one byte a second block everybody
@@ -14,6 +15,8 @@ bounded (``Few``).
 **What it stands on** that gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has one test
 for each, so that a new version that changes one of them fails there by name:
 
+- a worker is made with what its arbiter gives it, and ``init_process`` sets signals, loads the
+  application and serves until SIGTERM;
 - ``ThreadWorker`` calls ``accept`` for a listener that is ready, ``murder_pending`` after each wait
   for events, ``_cap_keepalive`` when it stops, and stops accepting at ``worker_connections``;
 - its ``poller`` is a selector whose data are callables that get the socket, its ``method_queue``

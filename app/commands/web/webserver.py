@@ -1,23 +1,25 @@
-"""gunicorn around the web application: one process, one event loop, some threads."""
+"""gunicorn's worker around the web application: one process, one event loop, some threads."""
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import resource
-from typing import Any
+import sys
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.sock import create_sockets
 
-from app.commands.serve import end_with
+from app.commands import watchdog
 from app.commands.web.webworker import Limits, WebWorker
 from app.config import Settings
 from app.db import schema
 from app.slots import THREADS
 
-# A check on request may take a minute, and its thread with it.
-TIMEOUT_SECONDS = 90
 STOP_SECONDS = 8
 # The longest search, percent-encoded; gunicorn's own 4094 answers before we can.
 REQUEST_LINE_BYTES = 8190
@@ -26,11 +28,10 @@ OTHER_FILES = 500  # for the database, and for checks on request
 
 def _settle(worker: object) -> None:
     """Exclude objects from the start-up from garbage collection. Scanning them again while a long
-    list was rendered took longer than the list. And end with the parent.
+    list was rendered took longer than the list.
     """
     gc.collect()
     gc.freeze()
-    end_with(os.getppid())  # gunicorn's arbiter, which the supervisor's end stops
 
 
 def _connections(most: int) -> int:
@@ -74,7 +75,6 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
             "sendfile": False,  # it waits for the client
-            "timeout": TIMEOUT_SECONDS,
             "graceful_timeout": STOP_SECONDS,
             "limit_request_line": REQUEST_LINE_BYTES,
             # No access log: the addresses of set-up and acknowledge links are secret.
@@ -90,8 +90,21 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         for name, value in options.items():
             self.cfg.set(name, value)
 
+    def run(self) -> NoReturn:
+        """Serve in this process until a signal. gunicorn's arbiter would be a second one, of 30 MB,
+        that starts this one again: ``wakeful serve`` or the service manager does.
+        """
+        log = self.cfg.logger_class(self.cfg)
+        sockets = create_sockets(self.cfg, log)
+        worker = WebWorker(1, os.getppid(), sockets, self, timeout=0, cfg=self.cfg, log=log)
+        with suppress(SystemExit), watchdog.watching("web server") as worker.on_turn:
+            worker.init_process()  # Ctrl-C raises SystemExit in it
+        # Not sys.exit: that would wait for requests that have not ended in STOP_SECONDS.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
+
     def load(self) -> Flask:
-        """Called in the worker process, after the fork: no connection is shared with the parent."""
         from app import create_app
 
         app = create_app(self._settings)

@@ -13,6 +13,7 @@ import errno
 import json
 import logging
 import selectors
+import signal
 import socket
 import time
 from collections.abc import Callable
@@ -77,12 +78,27 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the event loop
         self._limits: Limits = self.app.limits
         # Connections that the event loop handles, the one that has waited longest first.
         self._parked: dict[ClientConnection, None] = {}
         self._buffered = 0
         self._expiry_due = 0.0
         self.log.error_log.addFilter(RefusalFilter())
+
+    def init_signals(self) -> None:
+        super().init_signals()
+        # gunicorn's arbiter gets this one when a terminal closes, and its worker must not end.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def is_parent_alive(self) -> bool:
+        """gunicorn asks for its arbiter, which does not run. A supervisor's end is noticed
+        (``serve.end_with``).
+        """
+        return True
+
+    def notify(self) -> None:
+        self.on_turn()
 
     def init_process(self) -> None:
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
