@@ -157,8 +157,10 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
     return {(monitor_id, at) for monitor_id, at in rows}
 
 
-def decode(rows: Sequence[ResultRow]) -> list[Result]:
-    """The records of result rows, in the order of ``rows``. Makes at most three queries."""
+def decode(rows: Sequence[Any]) -> list[Result]:
+    """The records of rows with the columns of ``ResultRow``, in their order. Makes at most three
+    queries.
+    """
     by_id = contexts({r.context_id for r in rows})
     codes = _by_id(CauseCodeRow, "code", {r.cause_code_id for r in rows})
     places = _by_id(LocationRow, "name", {r.location_id for r in rows})
@@ -290,7 +292,7 @@ def _reading_by_id(table: Any, column: str) -> Any:
     )
 
 
-def _decoded(row: ResultRow, context: Mapping[str, Any], code: str | None, place: str) -> Result:
+def _decoded(row: Any, context: Mapping[str, Any], code: str | None, place: str) -> Result:
     return Result(
         checked_at=from_ms(row.at),
         verdict=row.verdict,

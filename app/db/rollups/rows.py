@@ -98,10 +98,21 @@ def checks(
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
     rows = db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
     new = partial(tuple.__new__, Check)  # half the time of calling it
+    verdict_of, unknown = VERDICTS.get, Verdict.UNKNOWN
     for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
-        covers_ms = None if covers_s is None else covers_s * 1000
-        columns = at, VERDICTS.get(verdict, Verdict.UNKNOWN), bool(maintenance), response_time
-        by_monitor[id].append(new((*columns, tuple(spent), covers_ms, place)))
+        by_monitor[id].append(
+            new(
+                (
+                    at,
+                    verdict_of(verdict, unknown),
+                    bool(maintenance),
+                    response_time,
+                    tuple(spent),
+                    None if covers_s is None else covers_s * 1000,
+                    place,
+                )
+            )
+        )
     return by_monitor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, bindparam, select
 
 from app.db import DbSession, db
 from app.db.tables import MarkerRow, MonitorRow
@@ -16,6 +16,9 @@ from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
 from app.stores.local.part import LocalCollection
 from app.stores.local.search import fits
+
+_MONITOR = MonitorRow.__table__.c
+_TAGS = select(_MONITOR.tags).where(_MONITOR.id == bindparam("id"))
 
 
 class Markers(LocalCollection[Marker, MarkerQuery]):
@@ -45,7 +48,7 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
         if query.monitor_id is None:
             return statement
         id = query.monitor_id if fits(query.monitor_id) else -1
-        tags = db.session.scalar(select(MonitorRow.tags).where(MonitorRow.id == id))
+        tags = db.session.execute(_TAGS, {"id": id}).scalar()
         if tags is None:
             return statement.where(MarkerRow.id == -1)
         return statement.where(concerns(tags))
