@@ -28,6 +28,10 @@ class StoredSettings:
         """
         return readable(stored_setting(name))
 
+    def is_unreadable(self, name: str) -> bool:
+        """Whether there is a value under ``name`` that cannot be read."""
+        return isinstance(stored_setting(name), Unreadable)
+
     def unreadable(self) -> frozenset[str]:
         """The names of the settings whose stored value cannot be read."""
         return unreadable_settings()

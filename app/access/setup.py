@@ -38,7 +38,7 @@ class Setup:
         """The secret part of the set-up link: the same until the first account exists. An
         unreadable one is replaced, because the link is printed at each start.
         """
-        if SETUP_TOKEN in self.settings.unreadable():
+        if self.settings.is_unreadable(SETUP_TOKEN):
             self.settings.set(SETUP_TOKEN, None)
         return self.settings.get_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
 

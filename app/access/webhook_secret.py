@@ -38,7 +38,7 @@ def webhook_secret(settings: Settings, stored: StoredSettings) -> str:
 
 def is_unreadable(settings: Settings, stored: StoredSettings) -> bool:
     """Whether there is a secret that cannot be read. Changing it resolves that."""
-    return not settings.webhook_secret and SETTING in stored.unreadable()
+    return not settings.webhook_secret and stored.is_unreadable(SETTING)
 
 
 def webhook_secrets(settings: Settings, stored: StoredSettings, now: datetime) -> tuple[str, ...]:

@@ -62,7 +62,6 @@ def show() -> Response:
         "home/_live.html",
         changes=lately,
         last=next((change.incident for change in lately if change.status == "up"), None),
-        doubtful=_doubtful(answer["counters"]),
         calm=_calm() if _is_calm(answer) else None,
         **answer,
     )
@@ -90,7 +89,11 @@ def _answer() -> dict[str, Any]:
         for status in OPEN
     ]
     counters = dict(store.monitors.overview()) if counts else None
-    unconfirmed = _unconfirmed(counters)
+    not_up = _not_up(counters or {})
+    # The monitors whose last check failed and that have no incident: not confirmed as down.
+    unconfirmed = [
+        monitor for monitor in not_up[MonitorStatus.DOWN] if monitor.open_incident_id is None
+    ]
     if counters and unconfirmed:
         counters[MonitorStatus.DOWN] -= len(unconfirmed)
     total = sum(page.total for page in pages)
@@ -99,22 +102,32 @@ def _answer() -> dict[str, Any]:
         "open_total": total,
         "counters": counters,
         "unconfirmed": unconfirmed,
+        "doubtful": [monitor for status in DOUBTFUL for monitor in not_up[status][:DOUBTS_SHOWN]],
         **_unless_stuck(sentence(counters, total, len(unconfirmed))),
     }
 
 
-def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
-    """The monitors whose last check failed and that have no incident: not confirmed as down.
-    If many are down at once, none is asked for: an outage needs no doubt.
+def _not_up(counters: Mapping[str, int]) -> Mapping[str, Sequence[Monitor]]:
+    """The monitors that are down, and the first of those in a state of ``DOUBTFUL``, by their
+    state. If many are down at once, none of those is asked for: an outage needs no doubt.
     """
-    if not counters or not 0 < counters.get(MonitorStatus.DOWN, 0) <= UNCONFIRMED_ASKED:
-        return ()
+    counts = {status: counters.get(status, 0) for status in (MonitorStatus.DOWN, *DOUBTFUL)}
+    if counts[MonitorStatus.DOWN] > UNCONFIRMED_ASKED:
+        del counts[MonitorStatus.DOWN]
     query = MonitorQuery(
-        state=MonitorStatus.DOWN, per_page=UNCONFIRMED_ASKED, uptime=(), brief=True, fresh=False
-    )
-    down = current_store().monitors.list(query).items
-    unconfirmed = [monitor for monitor in down if monitor.open_incident_id is None]
-    return unconfirmed[: counters[MonitorStatus.DOWN]]
+        sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=UNCONFIRMED_ASKED, uptime=(),
+        counts=counters, brief=True, fresh=False,
+    )  # fmt: skip
+    queries = [replace(query, state=status) for status, count in counts.items() if count]
+    if MonitorStatus.DOWN in counts and sum(counts.values()) <= query.per_page and queries:
+        # One list has all of them: in the order of states, they come first.
+        queries = [replace(query, sort_by=MonitorSortBy.STATE, sort=Sort.DESC)]
+    not_up: dict[str, list[Monitor]] = {MonitorStatus.DOWN: [], **{s: [] for s in DOUBTFUL}}
+    for asked in queries:
+        for monitor in current_store().monitors.list(asked).items:
+            if monitor.status in counts:
+                not_up[monitor.status].append(monitor)
+    return not_up
 
 
 def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
@@ -212,19 +225,6 @@ def _folded(changes: Sequence[StatusChange]) -> list[StatusChange]:
             change = replace(change, times=len(incidents), since=oldest)
         folded.append(change)
     return folded
-
-
-def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
-    return [
-        monitor
-        for status in DOUBTFUL
-        if (counters or {}).get(status)
-        for monitor in current_store().monitors.list(
-            MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
-                         per_page=DOUBTS_SHOWN, uptime=(), counts=counters, brief=True,
-                         fresh=False)
-        ).items
-    ]  # fmt: skip
 
 
 STRIPS = 50  # of the sizes of the base API; with more monitors, the worst and a link to the list
