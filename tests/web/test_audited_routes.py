@@ -77,6 +77,7 @@ REQUESTS = [
     ("POST /contacts/from-channel", None),
     ("DELETE /contacts/{id}", {}),
     ("DELETE /monitors/{id}", {}),
+    ("POST /monitors/batch", {f"monitors[0][{name}]": value for name, value in MONITOR.items()}),
 ]  # fmt: skip
 for _name, _sample in SAMPLES.items():
     _path, (_field, _value, _other) = samples.PATHS[_name], _sample.change
@@ -137,21 +138,21 @@ def test_every_operation_that_changes_something_leaves_a_line_of_the_key(app):
 
 
 ELSEWHERE = "tests/web/test_second_factor.py and test_sessions.py look at its lines"
-FOUND = "what it shows is built, and nothing is stored"
+BUILT = "what it shows is built, and nothing is stored"
 # Why a route of the dashboard leaves no line, or where that is tested.
 SILENT_ROUTES = {
     "bulk.act": "it calls the store once for each monitor, as monitors.edit does",
     "contacts.test": SENDS,
-    "imports.start": FOUND,
+    "imports.start": BUILT,
     "mail_settings.test": SENDS,
     "monitors.check": CHECKS,
     "monitors.test_alert": SENDS,
-    "page_editor.preview": FOUND,
+    "page_editor.preview": BUILT,
     "remote.choose": LOOKS,
     "account.forgotten": "who asks for a link gets it by mail; test_recovery.py",
     "sessions.forget": "this browser is asked for the second factor again",
-    "two_factor.passkey_options": FOUND,
-    "second.passkey_request": FOUND,
+    "two_factor.passkey_options": BUILT,
+    "second.passkey_request": BUILT,
     **dict.fromkeys(
         (
             "auth.login", "auth.logout", "second.code", "second.passkey", "second.recovery",
@@ -258,14 +259,14 @@ def lines_after(app, id):
 def test_every_route_of_access_and_settings_leaves_a_line_without_its_secrets(app, admin):
     make_key(app, name="Nobody's")
     proof = token(admin.open("/profile"))
-    for endpoint, path, fields, said in SENT:
+    for endpoint, path, fields, line in SENT:
         keys = {key.name: key.prefix for key in access_of(app).keys.all()}
         path = path.format(prefix=keys.get("CD") or keys.get("CI"), orphan=keys["Nobody's"])
         assert path_of(app, path) == endpoint
         before = last_line(app)
         answer = admin.client.post(path, data=proof | fields)
         assert answer.status_code in (200, 201, 302), f"{endpoint}: {answer.status_code}"
-        assert said in lines_after(app, before), f"{endpoint}: {lines_after(app, before)}"
+        assert line in lines_after(app, before), f"{endpoint}: {lines_after(app, before)}"
     with app.app_context():
         everything = str(db.session.execute(select(AuditRow.__table__)).all())
     assert SECRET not in everything
@@ -287,10 +288,10 @@ def test_links_leave_lines_in_the_name_of_who_has_them(app, stranger):
     Visitor(app).open(f"/new-password/{recovery}").press("Set password", **new)
     with app.app_context():
         rows = db.session.scalars(select(AuditRow).where(AuditRow.actor_kind != "wakeful")).all()
-        told = [(row.actor_kind, row.action, row.object_kind, row.address) for row in rows]
+        lines = [(row.actor_kind, row.action, row.object_kind, row.address) for row in rows]
         everything = str(db.session.execute(select(AuditRow.__table__)).all())
-    assert ("visitor", "created", "person", "127.0.0.1") in told
-    assert ("visitor", "accepted", "invitation", "127.0.0.1") in told
-    assert ("link", "used", "recovery_link", "127.0.0.1") in told
+    assert ("visitor", "created", "person", "127.0.0.1") in lines
+    assert ("visitor", "accepted", "invitation", "127.0.0.1") in lines
+    assert ("link", "used", "recovery_link", "127.0.0.1") in lines
     for secret in (SECRET, setup, invited, recovery):
         assert secret not in everything

@@ -135,7 +135,8 @@ for _name in samples.SAMPLES:
     MAY_CALL[READ] += f" {_name}_list_ {_name}_show"
     MAY_CALL[WRITE] += f" {_name}_store {_name}_update {_name}_delete"
 SCOPES = (READ, WRITE, ADMIN)
-KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", *SCOPES)
+REFUSED = ("none", "session of an admin", "expired", "revoked", "of the disabled")
+KEYS = ("none", "session of an admin", *SCOPES)
 
 # What people without an account get of a page, by its visibility: 200, or the refusal. The front
 # and the history of a page with a password ask for it.
@@ -209,13 +210,14 @@ def scene(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def decided(table: dict[str, str]) -> dict[str, str]:
     """The least that is needed, by what it is needed for."""
-    found = [(name, least) for least, names in table.items() for name in names.split()]
-    assert len(found) == len(dict(found)), "decided twice"
-    return dict(found)
+    rows = [(name, least) for least, names in table.items() for name in names.split()]
+    assert len(rows) == len(dict(rows)), "decided twice"
+    return dict(rows)
 
 
 def routes_of(app: Flask, method: str) -> dict[str, Rule]:
-    return {one.endpoint: one for one in app.url_map.iter_rules() if method in (one.methods or ())}
+    rules = app.url_map.iter_rules()
+    return {rule.endpoint: rule for rule in rules if method in (rule.methods or ())}
 
 
 def path_of(rule: Rule) -> str:
@@ -232,11 +234,11 @@ def path_of(rule: Rule) -> str:
 def test_every_route_of_the_dashboard_lets_in_whom_it_should_and_nobody_else(
     scene: Scene, method: str, table: dict[str, str]
 ):
-    found, needs = routes_of(scene.app, method), decided(table)
-    assert found.keys() - needs.keys() == set(), "Decide who may use these routes."
-    assert needs.keys() - found.keys() == set(), "These routes are gone."
+    rules, needs = routes_of(scene.app, method), decided(table)
+    assert rules.keys() - needs.keys() == set(), "Decide who may use these routes."
+    assert needs.keys() - rules.keys() == set(), "These routes are gone."
     wrong = []
-    for endpoint, rule in found.items():
+    for endpoint, rule in rules.items():
         for who, rank in RANKS.items():
             if endpoint in ENDS_SESSION and who == "disabled":
                 continue  # cannot log in for it
@@ -267,18 +269,18 @@ def _is_right(status: int, location: str | None, least: str, rank: int, refuses_
 def operations() -> Iterator[tuple[str, str, Operation]]:
     for path in PATHS.values():
         parts = [str(NOBODY) if part in path.ids else part for part in path.template.split("/")]
-        for method, one in path.operations.items():
-            yield PREFIX + "/".join(parts), method, one
+        for method, operation in path.operations.items():
+            yield PREFIX + "/".join(parts), method, operation
 
 
 def test_every_operation_of_the_api_takes_the_keys_that_it_should_and_no_others(scene: Scene):
-    found = {one.name for _path, _method, one in operations()}
+    names = {operation.name for _path, _method, operation in operations()}
     needs = decided(MAY_CALL)
-    assert found - needs.keys() == set(), "Decide which keys may call these operations."
-    assert needs.keys() - found == set(), "These operations are gone."
+    assert names - needs.keys() == set(), "Decide which keys may call these operations."
+    assert needs.keys() - names == set(), "These operations are gone."
     wrong = []
-    for path, method, one in operations():
-        least = needs[one.name]
+    for path, method, operation in operations():
+        least = needs[operation.name]
         for key in KEYS:
             status = scene.call(key, path, method)
             if least == OPEN:
@@ -290,31 +292,36 @@ def test_every_operation_of_the_api_takes_the_keys_that_it_should_and_no_others(
             else:
                 right = status not in (401, 403) and status < 500
             if not right:
-                wrong.append(f"{key}: {method} {path} ({one.name}) is {status}")
+                wrong.append(f"{key}: {method} {path} ({operation.name}) is {status}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_keys_that_are_no_longer_valid_open_nothing(scene: Scene):
+    for key in REFUSED:
+        assert scene.call(key, f"{PREFIX}/monitors", "GET") == 401, key
 
 
 def test_what_no_operation_is_needs_a_key_too(scene: Scene):
     for template, path in PATHS.items():
         parts = [str(NOBODY) if part in path.ids else part for part in template.split("/")]
-        for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - path.operations.keys():
-            for key in KEYS:
-                allowed = path.public or key in SCOPES
-                status = scene.call(key, PREFIX + "/".join(parts), method)
-                assert status == (405 if allowed else 401), f"{key}: {method} {template}"
+        method = min({"GET", "POST", "PUT", "PATCH", "DELETE"} - path.operations.keys(), default="")
+        for key in ("none", READ) if method else ():
+            allowed = path.public or key in SCOPES
+            status = scene.call(key, PREFIX + "/".join(parts), method)
+            assert status == (405 if allowed else 401), f"{key}: {method} {template}"
 
 
 def test_agents_addresses_take_no_key_and_no_session(scene: Scene):
     for name in HANDLERS:
-        for key in KEYS:
+        for key in (*REFUSED, *SCOPES):
             status = scene.call(key, f"{PREFIX}/agent/{name}", "POST")
             assert status == 401, f"{key}: {name} is {status}"
 
 
 def test_every_answer_of_a_status_page_is_for_those_who_may_see_the_page(scene: Scene):
-    known = {one.name for one in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)} | {"", "history"}
-    assert known - ANSWERS_OF_PAGES - BY_TOKEN == set(), "Decide who may see these answers."
-    assert (ANSWERS_OF_PAGES | BY_TOKEN) - known == set(), "These answers are gone."
+    names = {route.name for route in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)} | {"", "history"}
+    assert names - ANSWERS_OF_PAGES - BY_TOKEN == set(), "Decide who may see these answers."
+    assert (ANSWERS_OF_PAGES | BY_TOKEN) - names == set(), "These answers are gone."
     wrong = []
     for visibility, page in scene.pages.items():
         for name in ANSWERS_OF_PAGES:
