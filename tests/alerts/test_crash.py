@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
+from app.alerts import claims
+from app.alerts.worker import Worker
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
@@ -25,14 +28,58 @@ BETWEEN = 150  # messages from one crash to the next: none is on its way in two 
 
 def pending(box: Outbox) -> int:
     with box.app.app_context():
-        found = db.session.scalar(
+        number = db.session.scalar(
             select(func.count()).where(DeliveryRow.status == DeliveryStatus.PENDING)
         )
         db.session.rollback()
-        return found or 0
+        return number or 0
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Dying(Worker):
+    """Gone at this step of its first messages."""
+
+    def __init__(self, box: Outbox, step: str) -> None:
+        super().__init__(box.app, box.settings, clock=box.clock)
+        self._step = step
+
+    def _send(self, job: Any) -> None:
+        if self._step != "claim":
+            super()._send(job)
+
+    def _store_outcome(self, sent: Any, now: Any) -> None:
+        super()._store_outcome(sent, now)
+        raise Killed
+
+
+@pytest.mark.parametrize(("step", "times"), [("claim", 1), ("send", 2), ("mark", 2)])
+def test_messages_of_a_worker_that_died_are_sent_by_the_next_when_its_lease_ends(
+    box: Outbox, sink: HttpSink, step: str, times: int
+) -> None:
+    for number in range(3):
+        box.notice(box.monitor(("webhook", f"{sink.url}/{number}")))
+    ids = [row.message_id for row in box.rows()]
+    dying = Dying(box, step)
+    assert dying.step(0) == 3
+    if step != "claim":
+        sink.wait_for(lambda: len(sink.requests) == 3)
+    if step == "mark":
+        with pytest.raises(Killed):
+            dying.step(60)
+    box.settle()
+    assert pending(box) == 3, "it may still be sending them"
+
+    box.turn(claims.LEASE.total_seconds() + 1)
+    assert pending(box) == 0
+    sent = Counter(request.headers["webhook-id"] for request in sink.requests)
+    assert sent == dict.fromkeys(ids, times)
 
 
 @pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.timeout(600)
 def test_a_worker_killed_at_any_step_loses_no_message_and_repeats_at_most_one(
     box: Outbox, sink: HttpSink

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -16,7 +17,7 @@ from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.alerts.messages import MessageContext, compose
-from app.alerts.worker import MAX_WEBHOOKS
+from app.alerts.worker import MAX_WEBHOOKS, Worker
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
 from app.records import DeliveryStatus, SubscriberEvent
@@ -88,9 +89,9 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
     pages.update(post, "resolved", "All is well.", now=box.clock.now)
     box.turn(1)
 
-    told = sorted(one[1][0] for one in mail.envelopes)
-    assert told == ["late@example.com", WHO, WHO]
-    first, second = (found for found in mail.mails if found["To"] == WHO)
+    receivers = sorted(envelope[1][0] for envelope in mail.envelopes)
+    assert receivers == ["late@example.com", WHO, WHO]
+    first, second = (received for received in mail.mails if received["To"] == WHO)
     assert first["Subject"] == "Investigating: Trouble (Example)"
     assert second["Subject"] == "Resolved: Trouble (Example)"
     assert first["References"] == second["References"]
@@ -105,7 +106,7 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
     assert {row.subscriber_id for row in pages.messages()} == {1, late}
 
 
-def test_who_confirmed_before_the_clock_was_set_back_is_told_too(
+def test_who_confirmed_before_the_clock_was_set_back_is_notified_too(
     mailing: Outbox, mail: MailSink, pages: Pages
 ) -> None:
     now = mailing.clock.now
@@ -274,7 +275,7 @@ def test_an_address_that_is_gone_ends_its_subscription(
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "gone"),
+    ("code", "reply", "gone"),
     [
         (550, "5.1.1 <x@y>: Recipient address rejected: User unknown", True),
         (550, "5.2.1 Mailbox disabled", True),
@@ -292,9 +293,9 @@ def test_an_address_that_is_gone_ends_its_subscription(
     ],
 )
 def test_what_a_mail_server_says_of_us_does_not_end_a_subscription(
-    code: int, said: str, gone: bool
+    code: int, reply: str, gone: bool
 ) -> None:
-    assert _is_gone(code, said) is gone
+    assert _is_gone(code, reply) is gone
 
 
 def test_a_refused_login_or_sender_ends_no_subscription(
@@ -430,7 +431,7 @@ def test_mails_wait_for_no_webhook(
 
 
 @pytest.mark.both_databases
-def test_thousands_are_written_in_batches_and_each_is_told_once(
+def test_thousands_are_written_in_batches_and_each_is_sent_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribers, "BATCH", 20)
@@ -466,7 +467,31 @@ def test_two_workers_write_each_message_once(
     assert len({row.subscriber_id for row in pages.messages()}) == 150
 
 
+def test_messages_of_a_worker_that_died_before_its_commit_are_written_once(
+    box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = box.clock.now
+    page = pages.page(now=now)
+    many(pages, page, [f"{sink.url}/{n}" for n in range(3)], now)
+    pages.post(page, now=now)
+    write = subscribers.write
+
+    def die(*arguments: Any) -> int:
+        write(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subscribers, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            box.worker.step(0)
+    assert pages.messages() == []
+    box.worker = Worker(box.app, box.settings, clock=box.clock)
+    box.settle()
+    assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(3)}
+
+
 @pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.timeout(600)
 def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
     box: Outbox, sink: HttpSink, pages: Pages
@@ -479,16 +504,16 @@ def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
         worker = run_worker(box, step, 1 if step == "write" else 40)
         if step != "never":
             killed(worker)
-    told: Counter[str] = Counter()
+    received: Counter[str] = Counter()
 
     def enough() -> bool:
-        told.clear()
-        told.update(request.path for request in sink.requests)
-        return len(told) == 300
+        received.clear()
+        received.update(request.path for request in sink.requests)
+        return len(received) == 300
 
     try:
         sink.wait_for(enough, 300)
     finally:
         worker.terminate()
         worker.join(60)
-    assert max(told.values()) <= 2
+    assert max(received.values()) <= 2

@@ -146,16 +146,22 @@ def refuse(api, method, path, **sent):
     return answer
 
 
-# All bodies come through one door: each is sent to a few forms, which have all shapes of fields,
-# and these few to every form.
-FEW = [("POST", "/monitors"), ("PUT", "/incidents/1"), ("PATCH", "/status-pages/1")]
+# All bodies come through one door: each is sent to two forms, which have all shapes of fields, and
+# these few to every form.
+FEW = [("POST", "/monitors"), ("PATCH", "/status-pages/1")]
 EVERYWHERE = {"no JSON", "NUL in a form", "arrays of arrays", "a deep name", "a field of ours"}
 
 
+# What PostgreSQL cannot store: NUL and surrogates in a text, and large numbers.
+UNSTORABLE = {"NUL in JSON", "NUL in a form", "a lone surrogate", "a huge id", "a huge number"}
+
+
 @pytest.mark.both_databases
-def test_hostile_bodies_are_refused_and_change_nothing(api, world):
+def test_hostile_bodies_are_refused_and_change_nothing(api, world, settings):
     before = world()
-    for name, (kind, body) in HOSTILE.items():
+    sqlite = settings.database_url.startswith("sqlite")
+    for name in HOSTILE if sqlite else UNSTORABLE:
+        kind, body = HOSTILE[name]
         for method, path in TARGETS if name in EVERYWHERE else FEW:
             answer = refuse(api, method, path, data=body, content_type=kind)
             assert answer.status_code == 422, (name, method, path)

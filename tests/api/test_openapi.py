@@ -50,16 +50,22 @@ def test_the_document_needs_no_key_and_names_the_requested_url(stranger):
 
 def test_the_document_has_every_operation_under_a_unique_name(written):
     described = {
-        (path, method.upper()) for path, found in written["paths"].items() for method in found
+        (path, method.upper())
+        for path, path_item in written["paths"].items()
+        for method in path_item
     }
-    assert described == {(p, method) for p, found in PATHS.items() for method in found.operations}
-    names = [op["operationId"] for found in written["paths"].values() for op in found.values()]
+    assert described == {
+        (p, method) for p, path_item in PATHS.items() for method in path_item.operations
+    }
+    names = [
+        op["operationId"] for path_item in written["paths"].values() for op in path_item.values()
+    ]
     assert len(names) == len(set(names))
 
 
 def test_every_operation_says_what_it_does_and_what_it_may_answer(written):
     tags = {tag["name"]: tag["description"] for tag in written["tags"]}
-    calls = [call for found in written["paths"].values() for call in found.values()]
+    calls = [call for path_item in written["paths"].values() for call in path_item.values()]
     assert {call["operationId"] for call in calls if not call["description"]} == set()
     assert {tag for call in calls for tag in call["tags"]} == tags.keys()
     with_key = [call for call in calls if call.get("security") != []]
@@ -79,7 +85,7 @@ def test_the_manual_names_every_path_parameter_field_and_word(written):
     code = re.findall(r"`([^`]+)`|^ {4,}(.+)$", manual, re.MULTILINE)
     words = set(re.findall(r"[\w.-]+", " ".join(inline + block for inline, block in code)))
     schemas = written["components"]["schemas"].values()
-    calls = [call for found in written["paths"].values() for call in found.values()]
+    calls = [call for path_item in written["paths"].values() for call in path_item.values()]
     names = {word for path in written["paths"] for word in path.split("/") if "{" not in word}
     names |= {parameter["name"] for call in calls for parameter in call.get("parameters", ())}
     names |= {name for schema in schemas for name in schema.get("properties", ())}
@@ -198,7 +204,8 @@ def test_answers_match_the_document(app, api, admin, written):
 
 
 @pytest.mark.slow
-def test_generated_requests_get_documented_answers(app):
+@pytest.mark.parametrize("examples", [1, pytest.param(20, marks=pytest.mark.more)])
+def test_generated_requests_get_documented_answers(app, examples):
     """Schemathesis generates valid and invalid ones from the document."""
     # Imported by the one worker that runs this, not by all that collect it: it takes a second.
     import schemathesis
@@ -217,11 +224,14 @@ def test_generated_requests_get_documented_answers(app):
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)
     tried = 0
     # Without this, a check would connect to generated URLs.
-    for found in schema.exclude(path_regex="check").get_all_operations():
-        operation = found.ok()
+    for result in schema.exclude(path_regex="check").get_all_operations():
+        operation = result.ok()
 
         @settings(
-            max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+            max_examples=examples,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
         )
         @given(case=operation.as_strategy())
         def ask(case):

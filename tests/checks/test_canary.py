@@ -21,6 +21,7 @@ from app.net.canary import (
     read_memory,
     write_memory,
 )
+from app.net.race import Race
 from tests.checks.servers import NameServer, host
 from tests.lab.net import BlackHole, ClosedPort, Listener
 
@@ -65,14 +66,14 @@ def test_a_refusal_counts_only_from_a_canary_that_never_accepted(
 def test_the_response_of_each_canary_is_returned(
     accepting: tuple[str, int], refusing: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
-    told = ask([accepting, refusing, dropping, UNREACHABLE], 0.5)
-    assert list(told.values()) == [
+    answers = ask([accepting, refusing, dropping, UNREACHABLE], 0.5)
+    assert list(answers.values()) == [
         CanaryAnswer.ACCEPTED,
         CanaryAnswer.REFUSED,
         CanaryAnswer.NOTHING,
         CanaryAnswer.NOTHING,
     ]
-    assert told[name_of(accepting)] is CanaryAnswer.ACCEPTED
+    assert answers[name_of(accepting)] is CanaryAnswer.ACCEPTED
 
 
 def test_a_canary_that_accepted_once_is_remembered() -> None:
@@ -99,7 +100,7 @@ def test_an_unreadable_memory_is_replaced(odd: str | None) -> None:
 
 
 def test_an_ipv6_canary_has_the_name_that_the_setting_writes() -> None:
-    assert [name_of(one) for one in parse_canaries("[::1]:443,a.example:53")] == [
+    assert [name_of(canary) for canary in parse_canaries("[::1]:443,a.example:53")] == [
         "[::1]:443",
         "a.example:53",
     ]
@@ -132,10 +133,14 @@ def test_a_fault_of_ours_in_asking_counts_as_a_working_network_and_is_logged(
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError
 
+    def broken_when_ready(race: Race, *arguments: object) -> None:
+        race.cancel()  # otherwise it is called again and again, until the time is over
+        raise ZeroDivisionError
+
     for place, fault in (
         ("app.net.race.socket.socket", none_left),
         ("app.net.race.Race._try", broken),
-        ("app.net.race.Race._ready", broken),
+        ("app.net.race.Race._ready", broken_when_ready),
         ("app.net.canary.Loop", broken),
     ):
         caplog.clear()
@@ -149,8 +154,8 @@ def test_a_fault_of_ours_in_asking_counts_as_a_working_network_and_is_logged(
 def test_the_name_of_a_canary_is_asked_of_dns_servers(accepting: tuple[str, int]) -> None:
     with closing(NameServer({"canary.test": host("canary.test", "127.0.0.1")})) as names:
         canaries = [("Canary.test", accepting[1]), ("gone.test", accepting[1])]
-        told = ask(canaries, 60, dns_servers=[names.server])
-    assert list(told.values()) == [CanaryAnswer.ACCEPTED, CanaryAnswer.NOTHING]
+        answers = ask(canaries, 60, dns_servers=[names.server])
+    assert list(answers.values()) == [CanaryAnswer.ACCEPTED, CanaryAnswer.NOTHING]
 
 
 def test_without_canaries_the_network_counts_as_working() -> None:

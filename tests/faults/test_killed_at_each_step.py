@@ -17,7 +17,7 @@ from tests.faults import crash_checker
 from tests.support.command import start
 from tests.support.service import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.both_databases]
+pytestmark = [pytest.mark.more, pytest.mark.timeout(300), pytest.mark.both_databases]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def killed(checker):
     assert checker.exitcode == -9
 
 
-def found(core, statement):
+def rows(core, statement):
     with core.app_context():
         rows = db.session.scalars(statement).all()
         db.session.remove()
@@ -54,26 +54,26 @@ def test_a_checker_killed_at_any_step_leaves_nothing_half_done(core, run, site):
     for asked, step in enumerate(("checking", "checked", "recording"), start=1):
         killed(run(step))
         eventually(lambda asked=asked: site.asked == asked, "the target was asked")
-        assert found(core, results) == [], "what was not committed is not there"
-        assert found(core, failures) == [0]
+        assert rows(core, results) == [], "what was not committed is not there"
+        assert rows(core, failures) == [0]
 
     killed(run("recorded"))
-    assert (len(found(core, results)), found(core, failures)) == (1, [1])
-    assert found(core, deliveries) == [], "it is not confirmed"
+    assert (len(rows(core, results)), rows(core, failures)) == (1, [1])
+    assert rows(core, deliveries) == [], "it is not confirmed"
 
     killed(run("recorded"))  # which is the confirmation
-    [incident] = found(core, sa.select(IncidentRow))
-    assert incident.started_at == whole(from_ms(found(core, results)[0]))
-    assert found(core, deliveries) == ["incident.opened"], "in the same transaction"
+    [incident] = rows(core, sa.select(IncidentRow))
+    assert incident.started_at == whole(from_ms(rows(core, results)[0]))
+    assert rows(core, deliveries) == ["incident.opened"], "in the same transaction"
 
     checker = run("never")
-    eventually(lambda: len(found(core, results)) >= 4, "the next one goes on", 60)
+    eventually(lambda: len(rows(core, results)) >= 4, "the next one goes on", 60)
     site.status = 200
-    eventually(lambda: len(found(core, deliveries)) == 2, "the recovery is noticed", 60)
+    eventually(lambda: len(rows(core, deliveries)) == 2, "the recovery is noticed", 60)
     checker.terminate()
     checker.join(60)
     assert checker.exitcode == 0
-    assert found(core, deliveries) == ["incident.opened", "incident.resolved"]
-    assert len(found(core, sa.select(IncidentRow))) == 1
+    assert rows(core, deliveries) == ["incident.opened", "incident.resolved"]
+    assert len(rows(core, sa.select(IncidentRow))) == 1
     # Three checks ended with their checker. Every other one is a result, and none is two.
-    assert len(found(core, results)) == site.asked - 3
+    assert len(rows(core, results)) == site.asked - 3
