@@ -67,8 +67,8 @@ class Outbox:
         with self.app.app_context(), writing() as session:
             row = session.get_one(MonitorRow, monitor.id)
             kept = None if incident is None else session.get_one(IncidentRow, incident.id)
-            found = outbox.enqueue(session, event, row, kept, self.clock.now, extra)
-            return [one.id for one in found]
+            rows = outbox.enqueue(session, event, row, kept, self.clock.now, extra)
+            return [delivery.id for delivery in rows]
 
     def notice(self, monitor: MonitorRow) -> list[int]:
         """Write a message that is due at once and retried like any alert; the ids of its rows."""
@@ -92,9 +92,9 @@ class Outbox:
             query = select(DeliveryRow).order_by(DeliveryRow.id)
             if ids:
                 query = query.where(DeliveryRow.id.in_(ids))
-            found = list(db.session.scalars(query))
+            rows = list(db.session.scalars(query))
             db.session.expunge_all()
-            return found
+            return rows
 
     def row(self, id: int) -> DeliveryRow:
         return self.rows(id)[0]

@@ -103,8 +103,8 @@ class HttpSink:
             self.arrived.notify_all()
         handler.close_connection = True
         if reply.act == "echo":
-            said = f"{self.url}{handler.path} {headers.get('authorization')} {raw.decode()}"
-            reply = Reply(reply.status, f"{said} {said.upper()} {quote(said)}")
+            echo = f"{self.url}{handler.path} {headers.get('authorization')} {raw.decode()}"
+            reply = Reply(reply.status, f"{echo} {echo.upper()} {quote(echo)}")
         self._act(handler, reply)
 
     def _act(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
@@ -155,10 +155,10 @@ class MailSink:
         self, server: Any, session: Any, envelope: Any, address: str, options: Any
     ) -> str:
         answers = self.script.get(address, ["250 OK"])
-        said = answers.pop(0) if len(answers) > 1 else answers[0]
-        if said.startswith("250"):
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if answer.startswith("250"):
             envelope.rcpt_tos.append(address)
-        return said
+        return answer
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         mail = message_from_bytes(envelope.content, policy=policy.default)

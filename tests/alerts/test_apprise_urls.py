@@ -43,11 +43,11 @@ def child() -> Iterator[apprise._Child]:
 
 @pytest.fixture
 def ask(child: apprise._Child) -> Ask:
-    def told(url: str) -> dict[str, str]:
+    def outcome_of(url: str) -> dict[str, str]:
         task = {"url": url, "title": "t", "body": "b", "kind": "info", "allow": ["loopback"]}
         return child.ask(task, 60)
 
-    return told
+    return outcome_of
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,18 @@ def test_an_apprise_url_does_not_tell_whether_a_file_exists(
 def test_a_template_on_this_machine_is_not_sent(ask: Ask, tmp_path: Path) -> None:
     card = tmp_path / "card.json"
     card.write_text('{"text": "a secret"}')
-    told = ask(f"{TELEGRAM}?template={card}")
-    assert told["outcome"] == "permanent"
-    assert "names a local file" in told["log"]
+    answer = ask(f"{TELEGRAM}?template={card}")
+    assert answer["outcome"] == "permanent"
+    assert "names a local file" in answer["log"]
 
 
 @pytest.mark.parametrize(
     "url", ["syslog://", "syslog://auth", "blink1://", "json://127.0.0.1:9/,syslog://auth"]
 )
 def test_a_service_on_this_machine_is_refused_also_behind_another_one(ask: Ask, url: str) -> None:
-    told = ask(url)
-    assert told["outcome"] == "permanent"
-    assert "this machine only" in told["log"] or "does not know" in told["log"]
+    answer = ask(url)
+    assert answer["outcome"] == "permanent"
+    assert "this machine only" in answer["log"] or "does not know" in answer["log"]
 
 
 def test_nothing_is_sent_if_one_of_several_services_is_refused(ask: Ask, sink: HttpSink) -> None:
@@ -216,13 +216,13 @@ print(json.dumps(_served(task, Guard(), log)))
 def test_a_service_that_raises_inside_apprise_is_a_bug_and_no_passing_failure() -> None:
     """Apprise catches it, and a bug would be retried for a day."""
     done = python(RAISING, [], for_program({}))
-    told = json.loads(done.stdout)
-    assert told["outcome"] == "bug"
-    assert told["log"].endswith("in send > KeyError")
+    answer = json.loads(done.stdout)
+    assert answer["outcome"] == "bug"
+    assert answer["log"].endswith("in send > KeyError")
 
 
-def test_a_bug_behind_apprise_is_told_with_its_place(child: apprise._Child) -> None:
-    told = child.ask({"url": "json://127.0.0.1:9/", "allow": ["loopback"]}, 60)
-    assert told["outcome"] == "bug"
-    assert "in serve > KeyError" in told["log"]
-    assert apprise._read(told, []).text.startswith("Sending failed inside Wakeful (KeyError).")
+def test_a_bug_behind_apprise_is_named_with_its_line(child: apprise._Child) -> None:
+    answer = child.ask({"url": "json://127.0.0.1:9/", "allow": ["loopback"]}, 60)
+    assert answer["outcome"] == "bug"
+    assert "in serve > KeyError" in answer["log"]
+    assert apprise._read(answer, []).text.startswith("Sending failed inside Wakeful (KeyError).")

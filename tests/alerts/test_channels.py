@@ -289,7 +289,7 @@ def verified(request: Request, secret_: str) -> bool:
     key = base64.b64decode(secret_.split("_", 1)[1])
     wanted = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
     entries = [entry.split(",", 1) for entry in head["webhook-signature"].split(" ")]
-    return any(version == "v1" and hmac.compare_digest(it, wanted) for version, it in entries)
+    return any(version == "v1" and hmac.compare_digest(entry, wanted) for version, entry in entries)
 
 
 def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
@@ -300,9 +300,9 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
 
     def with_access(call: Callable[..., str], *args: Any) -> str:
         with box.app.app_context():
-            found = call(box.settings, access.settings, *args)
+            result = call(box.settings, access.settings, *args)
             db.session.rollback()
-            return found
+            return result
 
     def send() -> Request:
         box.notice(monitor)
@@ -401,11 +401,11 @@ def test_a_closed_address_is_not_connected_to(box: Outbox, sink: HttpSink, chann
 
 
 @pytest.mark.parametrize(
-    ("certified", "status", "said"),
+    ("certified", "status", "reason"),
     [("localhost", DELIVERED, "HTTP 200"), ("other.example", PENDING, "could not be verified")],
 )
 def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
-    box: Outbox, tmp_path: Path, certified: str, status: DeliveryStatus, said: str
+    box: Outbox, tmp_path: Path, certified: str, status: DeliveryStatus, reason: str
 ) -> None:
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(certified).configure_cert(context)
@@ -420,7 +420,7 @@ def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
         sink.close()
     (row,) = box.rows()
     assert row.status == status, row.attempts
-    assert said in row.attempts[0]["answer"]
+    assert reason in row.attempts[0]["answer"]
 
 
 def test_only_the_addresses_of_a_name_that_policy_allows_are_used(
@@ -440,7 +440,7 @@ NGINX = """<html>\r\n<head><title>502 Bad Gateway</title><style>h1 { color: red 
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "said"),
+    ("body", "kind", "reason"),
     [
         (NGINX, "text/html", "HTTP 502: 502 Bad Gateway nginx & friends ••••"),
         (NGINX, "text/plain", "HTTP 502: 502 Bad Gateway nginx & friends ••••"),
@@ -449,13 +449,13 @@ NGINX = """<html>\r\n<head><title>502 Bad Gateway</title><style>h1 { color: red 
     ],
 )
 def test_only_the_text_of_an_html_answer_is_kept(
-    box: Outbox, sink: HttpSink, body: str, kind: str, said: str
+    box: Outbox, sink: HttpSink, body: str, kind: str, reason: str
 ) -> None:
     sink.replies["/hook/SECRETOFTHEHOOK"] = [Reply(502, body, (("Content-Type", kind),))]
     box.notice(box.monitor(("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")))
     box.turn()
     (row,) = box.rows()
-    assert row.attempts[-1]["answer"] == said
+    assert row.attempts[-1]["answer"] == reason
 
 
 ECHO_404, ECHO_500 = Reply(404, act="echo"), Reply(500, act="echo")
@@ -523,8 +523,8 @@ def test_a_mail_server_that_quotes_the_password_does_not_reveal_it(box: Outbox) 
     ],
 )
 def test_secrets_in_an_apprise_url_are_masked(url: str, secret_: str) -> None:
-    said = masking.clean(f"Failed at {url} with {url.upper()}", masking.secrets_in_apprise(url))
-    assert secret_.lower() not in said.lower()
+    text = masking.clean(f"Failed at {url} with {url.upper()}", masking.secrets_in_apprise(url))
+    assert secret_.lower() not in text.lower()
     host = masking.clean("mail.example.com refused", masking.secrets_in_apprise(url))
     assert host == "mail.example.com refused"
 

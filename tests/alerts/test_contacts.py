@@ -41,7 +41,7 @@ def test_a_value_that_several_contacts_give_is_alerted_once(box: Outbox, sink: H
     assert len(box.rows()) == 4
 
 
-def test_a_contact_is_told_of_an_acknowledgement_unless_it_does_not_want_that(
+def test_a_contact_is_notified_of_an_acknowledgement_unless_it_wants_none(
     box: Outbox, sink: HttpSink
 ) -> None:
     monitor = box.monitor()
@@ -62,7 +62,9 @@ def test_a_contact_is_told_of_an_acknowledgement_unless_it_does_not_want_that(
     assert types(sink, "/late") == []  # it was not told of the outage
 
 
-def test_a_contact_for_incidents_alone_is_told_of_no_expiry(box: Outbox, sink: HttpSink) -> None:
+def test_a_contact_for_incidents_alone_is_notified_of_no_expiry(
+    box: Outbox, sink: HttpSink
+) -> None:
     hook = ("webhook", f"{sink.url}/all")
     down = contact(box, "Down", ("webhook", f"{sink.url}/down"), hook, min_severity="down")
     monitor = box.monitor()
@@ -85,8 +87,8 @@ def test_the_quiet_hours_of_a_contact_hold_what_no_other_source_tells(
     incident = box.open(monitor)
     box.turn(1)
     assert (types(sink, "/quiet"), types(sink, "/both")) == ([], ["incident.opened"])
-    [held] = [row for row in box.rows() if row.status == DeliveryStatus.HELD]
-    assert (held.reason, held.next_attempt_at) == ("quiet hours", NIGHT_ENDS)
+    [on_hold] = [row for row in box.rows() if row.status == DeliveryStatus.HELD]
+    assert (on_hold.reason, on_hold.next_attempt_at) == ("quiet hours", NIGHT_ENDS)
     box.close(monitor, incident)
     box.turn((NIGHT_ENDS - box.clock.now).total_seconds() - 1)
     assert types(sink, "/quiet") == []
@@ -131,10 +133,10 @@ def test_quiet_hours_that_begin_while_a_message_waits_hold_it(box: Outbox, sink:
 
 def test_a_changed_contact_changes_what_is_sent_from_then_on(box: Outbox, sink: HttpSink) -> None:
     shop = contact(box, "Shop", ("webhook", f"{sink.url}/old"))
-    one, two = box.monitor(name="One"), box.monitor(name="Two")
-    give(box, one, shop)
+    first, two = box.monitor(name="One"), box.monitor(name="Two")
+    give(box, first, shop)
     give(box, two, shop)
-    box.open(one)
+    box.open(first)
     change(box, shop, channels=[["webhook", f"{sink.url}/new"]])
     box.turn(1)
     box.open(two)
@@ -191,7 +193,7 @@ def test_damaged_hours_of_a_contact_and_damaged_sources_hold_nobody_up(
     assert sorted(types(sink, "/broken")) == ["incident.opened", "incidents.digest"]
 
 
-def test_a_recovery_goes_to_everybody_who_was_told_of_the_outage(
+def test_a_recovery_goes_to_everybody_who_was_notified_of_the_outage(
     box: Outbox, sink: HttpSink
 ) -> None:
     shop = contact(box, "Shop", ("webhook", f"{sink.url}/old"))

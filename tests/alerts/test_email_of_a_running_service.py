@@ -52,35 +52,37 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def links(mail: MailSink, kind: str) -> list[str]:
-    texts = [part.get_content() for one in mail.mails for part in one.iter_parts()]
+    texts = [part.get_content() for sent in mail.mails for part in sent.iter_parts()]
     return list(dict.fromkeys(re.findall(rf"(/{kind}/[\w-]+)", " ".join(texts))))
 
 
 def test_email_set_up_on_the_dashboard_is_used_by_every_process(
     service: Service, mail: MailSink
 ) -> None:
-    found = service.await_line(r"(http://[^/\s]+)(/setup/\S+)")
-    admin = Browser(found[1])
+    links = service.await_line(r"(http://[^/\s]+)(/setup/\S+)")
+    admin = Browser(links[1])
     twice = {"password": PASSWORD, "password_again": PASSWORD, "time_zone": "UTC"}
-    admin.send(found[2], email="ada@example.org", **twice)
+    admin.send(links[2], email="ada@example.org", **twice)
     server = {"host": "127.0.0.1", "port": str(mail.port), "tls": "offered"}
     admin.send("/settings/email", sender="Wakeful <wakeful@example.org>", **server)
 
     contact = {"name": "Team", "channels[0][key]": "email"}
     contact |= {"channels[0][value]": "ops@example.org", "min_severity": "all"}
     tried = admin.send("/contacts/new", **{**contact, "try": "channels"})
-    eventually(lambda: [one for one in mail.mails if one["To"] == "ops@example.org"], "the alert")
+    eventually(
+        lambda: [sent for sent in mail.mails if sent["To"] == "ops@example.org"], "the alert"
+    )
     assert "SMTP 250" in tried.text
 
     admin.send("/people/invite", email="eve@example.org", role="viewer")
     (invitation,) = links(mail, "invitation")
-    eve = Browser(found[1])
+    eve = Browser(links[1])
     assert "You are logged in." in eve.send(invitation, name="Eve", **twice).text
 
-    Browser(found[1]).send("/login/forgotten", email="eve@example.org")
+    Browser(links[1]).send("/login/forgotten", email="eve@example.org")
     (link,) = eventually(lambda: links(mail, "new-password"), "the link")
     assert eve.open("/profile").url.endswith("/profile")
-    Browser(found[1]).send(link, password=NEW, password_again=NEW)
+    Browser(links[1]).send(link, password=NEW, password_again=NEW)
     assert "/login" in eve.open("/profile").url
     eve.send("/login", email="eve@example.org", password=NEW)
     assert eve.open("/profile").url.endswith("/profile")

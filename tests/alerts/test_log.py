@@ -22,7 +22,7 @@ from tests.alerts.sinks import HttpSink, Reply
 
 def broken(box: Outbox) -> list[tuple[str, str | None]]:
     with box.app.app_context():
-        return [(one.channel, one.reason) for one in failed_channels(db.session)]
+        return [(channel.channel, channel.reason) for channel in failed_channels(db.session)]
 
 
 @pytest.mark.both_databases

@@ -47,8 +47,8 @@ class Sink(MailSink):
 
     async def auth_CRAM__MD5(self, server: Any, args: list[str]) -> AuthResult:
         challenge = b"<1.2@mail.test>"
-        said = await server.challenge_auth(challenge)
-        user, _space, digest = said.rpartition(b" ")
+        response = await server.challenge_auth(challenge)
+        user, _space, digest = response.rpartition(b" ")
         wanted = hmac.new(PASSWORD.encode(), challenge, hashlib.md5).hexdigest()
         self.logins.append((user.decode(), PASSWORD if digest.decode() == wanted else "wrong"))
         return AuthResult(success=digest.decode() == wanted, auth_data=LoginPassword(user, b""))
@@ -83,7 +83,7 @@ def test_every_login_sends_user_and_password_as_utf8(
     assert [row.status for row in box.rows()] == [DeliveryStatus.DELIVERED], box.rows()[0].attempts
 
 
-def test_a_server_without_a_login_that_we_know_is_told_apart_from_a_lost_connection(
+def test_a_server_without_a_login_that_we_know_is_not_taken_for_a_lost_connection(
     box: Outbox, sink: Sink
 ) -> None:
     everything = {"PLAIN", "LOGIN", "CRAM-MD5"}

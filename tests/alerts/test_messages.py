@@ -60,8 +60,8 @@ def test_an_opening_says_what_since_when_why_and_what_else() -> None:
 
 def test_nobody_is_asked_to_acknowledge_what_is_acknowledged() -> None:
     """Decision 5: the link is for incidents that are open and not acknowledged."""
-    seen = INCIDENT | {"acknowledged_at": "2026-11-21T08:10:00Z", "acknowledged_by": "Ada"}
-    message = compose(facts(Event.INCIDENT_ACKNOWLEDGED, incident=seen), CONTEXT)
+    incident = INCIDENT | {"acknowledged_at": "2026-11-21T08:10:00Z", "acknowledged_by": "Ada"}
+    message = compose(facts(Event.INCIDENT_ACKNOWLEDGED, incident=incident), CONTEXT)
     assert [link.label for link in message.links] == ["Incident"]
     assert message.data["incident"]["acknowledge_link"] is None
 
@@ -113,21 +113,21 @@ def test_a_time_that_does_not_exist_stays_as_it_was_written() -> None:
 
 def test_an_opening_says_first_what_changed() -> None:
     changes = [{"what": "status", "text": f"Change {n}"} for n in range(4)]
-    told = facts(Event.INCIDENT_OPENED, incident=INCIDENT | {"changes": changes})
-    message = compose(told, CONTEXT)
+    opened = facts(Event.INCIDENT_OPENED, incident=INCIDENT | {"changes": changes})
+    message = compose(opened, CONTEXT)
     assert message.text.splitlines()[2] == "What changed: Change 0; Change 1; Change 2"
     assert message.data["incident"]["changes"] == changes
-    told["incident"] |= {"compared_with": "a good check 9 min before"}
-    assert "Change 2 (since a good check 9 min before)" in compose(told, CONTEXT).text
-    told["incident"] |= {"compared_with": "the last good check, 1 min before"}
+    opened["incident"] |= {"compared_with": "a good check 9 min before"}
+    assert "Change 2 (since a good check 9 min before)" in compose(opened, CONTEXT).text
+    opened["incident"] |= {"compared_with": "the last good check, 1 min before"}
     deployed = [{"name": "shop v2.1", "link": None, "time": "2026-11-21T07:57:00Z"}]
-    told["incident"] |= {"deployed": deployed}
-    lines = compose(told, CONTEXT).text.splitlines()
+    opened["incident"] |= {"deployed": deployed}
+    lines = compose(opened, CONTEXT).text.splitlines()
     assert lines[2:4] == [
         "Deployed: shop v2.1, 3 minutes before",
         "What changed: Change 0; Change 1; Change 2",
     ]
-    reminder = compose(told | {"event": Event.INCIDENT_REMINDER}, CONTEXT)
+    reminder = compose(opened | {"event": Event.INCIDENT_REMINDER}, CONTEXT)
     assert "What changed: Change 0" in reminder.text
 
 
@@ -139,15 +139,15 @@ def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "said"),
+    ("days", "text"),
     [(-3, "expired 3 days ago"), (0, "expires today"), (1, "tomorrow"), (14, "in 14 days")],
 )
-def test_an_expiry_alert_says_how_many_days_are_left(days: int, said: str) -> None:
+def test_an_expiry_alert_says_how_many_days_are_left(days: int, text: str) -> None:
     day = datetime(2026, 11, 21, 23, tzinfo=UTC) + timedelta(days=days)
     extra = {"expires_at": iso(day), "days_left": days, "domain": "shop.example"}
     for event in (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING):
         message = compose(facts(event, incident=None, extra=extra), CONTEXT)
-        assert said in message.title
+        assert text in message.title
         assert f"{day:%Y-%m-%d}" in message.text
         assert message.data["days_left"] == days
 
@@ -161,15 +161,15 @@ def test_an_expiry_alert_without_a_stored_date_has_no_days() -> None:
 def test_a_digest_counts_the_days_from_when_it_is_sent() -> None:
     """Otherwise a notice that waits from Friday to Monday says "in 3 days" on the day of expiry."""
     extra = {"expires_at": "2026-11-21T12:00:00Z", "days_left": 3}
-    held = facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra)
-    held["at"] = "2026-11-18T08:00:00Z"
+    expiry = facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra)
+    expiry["at"] = "2026-11-18T08:00:00Z"
     digest = {
         "open": 0,
         "resolved": 0,
         "notice_count": 1,
         "since": "2026-11-18T08:00:00Z",
         "incidents": [],
-        "notices": [held],
+        "notices": [expiry],
         "deliveries": [],
     }
     message = compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT)
@@ -228,8 +228,8 @@ def test_an_sms_says_since_when_why_how_long_and_what_else() -> None:
         "Acknowledge: https://wakeful.example/acknowledge/token-7",
     ]
     ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": "recovered"}
-    said = sms.text(compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT))
-    assert said.splitlines() == [
+    text = sms.text(compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT))
+    assert text.splitlines() == [
         "Up again: Shop",
         "It was down for 2 hours 5 minutes.",
         "Cause: The server refused the connection.",
@@ -240,17 +240,17 @@ def test_an_sms_says_since_when_why_how_long_and_what_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "said"),
+    ("by", "text"),
     [
         ("Ada", "Resolved by Ada after 2 hours 5 minutes."),
         (None, "Resolved manually after 2 hours 5 minutes."),
     ],
 )
-def test_a_monitor_whose_incident_a_person_resolved_is_not_said_to_be_up(by, said) -> None:
+def test_a_monitor_whose_incident_a_person_resolved_is_not_said_to_be_up(by, text) -> None:
     ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": "person"}
-    known = facts(Event.INCIDENT_RESOLVED, incident=ended, extra={"resolved_by": by})
-    message = compose(known, CONTEXT)
-    assert (message.title, message.summary) == ("Resolved: Shop", said)
+    resolved = facts(Event.INCIDENT_RESOLVED, incident=ended, extra={"resolved_by": by})
+    message = compose(resolved, CONTEXT)
+    assert (message.title, message.summary) == ("Resolved: Shop", text)
     assert "resolved_by" not in message.data  # receivers of webhooks rely on the fields they get
 
 
@@ -262,8 +262,8 @@ def test_an_incident_that_ends_because_places_fell_silent_is_no_recovery() -> No
         "seen_by": ["Oslo", "Sydney"],
         "unwatched": [gap],
     }
-    known = facts(Event.INCIDENT_RESOLVED, incident=ended)
-    message = compose(known, CONTEXT)
+    resolved = facts(Event.INCIDENT_RESOLVED, incident=ended)
+    message = compose(resolved, CONTEXT)
     assert message.title == "Resolved: Shop"
     assert message.summary == (
         "Oslo, Sydney saw the failure, then fell silent. The other places do not confirm it."
@@ -271,19 +271,19 @@ def test_an_incident_that_ends_because_places_fell_silent_is_no_recovery() -> No
         " Nothing was heard from Oslo, Sydney"
         " from 2026-11-21 08:10 UTC to 2026-11-21 10:05 UTC."
     )
-    said = "Ended after at most 2 hours 5 minutes: Oslo, Sydney fell silent."
+    sentence = "Ended after at most 2 hours 5 minutes: Oslo, Sydney fell silent."
     up = facts(Event.INCIDENT_RESOLVED, incident=ended | {"ending": "recovered"})
-    burst = {"count": 2, "incidents": [known, up], "deliveries": []}
+    burst = {"count": 2, "incidents": [resolved, up], "deliveries": []}
     many = compose(facts(Event.INCIDENTS_RESOLVED, **burst), CONTEXT)
     assert many.title == "2 incidents are over"
-    assert many.items[0].text.startswith(f"Shop: {said}")
+    assert many.items[0].text.startswith(f"Shop: {sentence}")
     assert many.items[1].text.startswith("Shop: was down for ")
-    held = {"open": 0, "resolved": 1, "notice_count": 0, "notices": [], "deliveries": []}
-    held |= {"incidents": [known], "since": gap["from"]}
+    digest = {"open": 0, "resolved": 1, "notice_count": 0, "notices": [], "deliveries": []}
+    digest |= {"incidents": [resolved], "since": gap["from"]}
     assert (
-        compose(facts(Event.INCIDENTS_DIGEST, **held), CONTEXT)
+        compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT)
         .items[0]
-        .text.startswith(f"Shop: {said}")
+        .text.startswith(f"Shop: {sentence}")
     )
 
 
@@ -299,10 +299,10 @@ def test_an_incident_that_ended_because_its_monitor_was_changed_is_not_up_again(
 
 def test_an_incident_whose_end_is_not_known_is_over_and_not_up_again() -> None:
     over = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": None}
-    known = facts(Event.INCIDENT_RESOLVED, incident=over)
-    message = compose(known, CONTEXT)
+    resolved = facts(Event.INCIDENT_RESOLVED, incident=over)
+    message = compose(resolved, CONTEXT)
     assert (message.title, message.summary[:22]) == ("Resolved: Shop", "The incident lasted 2 ")
-    burst = {"count": 1, "incidents": [known], "deliveries": []}
+    burst = {"count": 1, "incidents": [resolved], "deliveries": []}
     many = compose(facts(Event.INCIDENTS_RESOLVED, **burst), CONTEXT)
     assert many.title == "1 incident is over"
     assert many.items[0].text.startswith("Shop: Over after 2 hours 5 minutes. ")
@@ -416,7 +416,7 @@ def test_links_lead_to_the_public_url_or_to_where_we_listen(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [
         (0, "less than a second"),
         (1, "1 second"),
@@ -426,8 +426,8 @@ def test_links_lead_to_the_public_url_or_to_where_we_listen(
         (90061, "1 day 1 hour"),
     ],
 )
-def test_durations_are_written_in_two_units(seconds: int, said: str) -> None:
-    assert words.duration(seconds) == said
+def test_durations_are_written_in_two_units(seconds: int, text: str) -> None:
+    assert words.duration(seconds) == text
 
 
 def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:

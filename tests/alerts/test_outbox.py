@@ -373,7 +373,9 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     data = sink.requests[0].json["data"]
     members = box.rows()[:25]
     assert data["count"] == 25
-    assert [one["monitor"]["name"] for one in data["incidents"]] == [f"M{n:02}" for n in range(10)]
+    assert [incident["monitor"]["name"] for incident in data["incidents"]] == [
+        f"M{n:02}" for n in range(10)
+    ]
     assert data["incidents"][0]["id"] == incidents[0].id
     assert data["deliveries"] == [row.id for row in members]
     group = box.rows()[25]
@@ -413,8 +415,8 @@ def test_openings_that_become_a_burst_slowly_are_grouped_unless_sent_already(
     counts = [request.json["data"].get("count", 1) for request in sink.requests]
     assert sum(counts) == 30
     assert len(counts) < 20
-    held = [row for row in box.rows() if row.reason == "burst"]
-    assert len(held) >= 15
+    grouped = [row for row in box.rows() if row.reason == "burst"]
+    assert len(grouped) >= 15
 
 
 def test_nineteen_openings_are_not_grouped_and_none_waits_longer_than_two_seconds(
@@ -449,9 +451,9 @@ def test_flapping_is_reported_once_and_every_message_stays_in_the_log(
     assert sum("Flapping" in text for text in texts) == 1
     assert "Flapping: Down 4 times in 10 minutes" in texts[6]
     assert sum("Up again: Shop" in text for text in texts) == 4
-    held = [row for row in box.rows() if row.status == HELD]
-    assert len(held) == 6
-    assert {row.reason for row in held} == {"flapping"}
+    on_hold = [row for row in box.rows() if row.status == HELD]
+    assert len(on_hold) == 6
+    assert {row.reason for row in on_hold} == {"flapping"}
 
 
 def test_flapping_is_reported_by_sms_and_webhook_too(box: Outbox, sink: HttpSink) -> None:
@@ -463,7 +465,7 @@ def test_flapping_is_reported_by_sms_and_webhook_too(box: Outbox, sink: HttpSink
         box.close(monitor, incident)
         box.turn(30)
     data = [request.json["data"] for request in sink.to("/hook")]
-    assert [one.get("flapping") for one in data] == [None] * 6 + [4, None]
+    assert [record.get("flapping") for record in data] == [None] * 6 + [4, None]
     texts = [r.form["Body"] for r in sink.requests if r.path != "/hook"]
     assert ["Flapping: Down 4 times in 10 minutes." in text for text in texts] == [
         *[False] * 6, True, False

@@ -63,8 +63,8 @@ def test_quiet_hours_end_when_they_should(
     def moment(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
-    found = QuietHours(start, end, zone).until(moment(at))
-    assert found == (None if until is None else moment(until))
+    end = QuietHours(start, end, zone).until(moment(at))
+    assert end == (None if until is None else moment(until))
 
 
 def test_a_monitor_without_both_ends_has_no_quiet_hours_and_a_lost_zone_counts_as_utc() -> None:
@@ -74,12 +74,12 @@ def test_a_monitor_without_both_ends_has_no_quiet_hours_and_a_lost_zone_counts_a
     assert hours.until(datetime(2026, 11, 21, 8, 30, tzinfo=UTC)) is not None
 
 
-def said(sink: HttpSink, path: str = "/hook") -> list[dict[str, Any]]:
+def bodies(sink: HttpSink, path: str = "/hook") -> list[dict[str, Any]]:
     return [request.json for request in sink.to(path)]
 
 
 def types(sink: HttpSink, path: str = "/hook") -> list[str]:
-    return [one["type"] for one in said(sink, path)]
+    return [body["type"] for body in bodies(sink, path)]
 
 
 def change(box: Outbox, kind: type[Any], id: int, **fields: Any) -> None:
@@ -109,8 +109,8 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     )
     box.turn(3)
     assert types(sink) == ["incident.opened"]
-    held = [row for row in box.rows() if row.monitor_id != blog.id]
-    assert {(row.status, row.reason, row.next_attempt_at) for row in held} == {
+    on_hold = [row for row in box.rows() if row.monitor_id != blog.id]
+    assert {(row.status, row.reason, row.next_attempt_at) for row in on_hold} == {
         (HELD, "quiet hours", NIGHT_ENDS)
     }
 
@@ -119,15 +119,15 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     assert len(sink.requests) == 1
     box.turn(10)
     assert types(sink) == ["incident.opened", "incidents.digest"]
-    told = said(sink)[1]["data"]
-    assert (told["count"], told["open"], told["resolved"]) == (2, 1, 1)
-    assert [one["monitor"]["name"] for one in told["incidents"]] == ["Shop", "Mail"]
-    assert told["incidents"][0]["acknowledge_link"]
-    assert told["incidents"][1]["duration"] == 300
-    assert [(one["type"], one["days_left"]) for one in told["notices"]] == [
+    data = bodies(sink)[1]["data"]
+    assert (data["count"], data["open"], data["resolved"]) == (2, 1, 1)
+    assert [incident["monitor"]["name"] for incident in data["incidents"]] == ["Shop", "Mail"]
+    assert data["incidents"][0]["acknowledge_link"]
+    assert data["incidents"][1]["duration"] == 300
+    assert [(notice["type"], notice["days_left"]) for notice in data["notices"]] == [
         ("certificate.expiring", 7)
     ]
-    (text,) = [str(one) for one in said(sink, "/slack")]
+    (text,) = [str(body) for body in bodies(sink, "/slack")]
     assert "Quiet hours are over: 1 still down" in text
     assert "Shop: still down since 2026-11-21 08:00 UTC" in text
     assert f"/incidents/{still_down.id}" in text
@@ -139,7 +139,7 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     for digest in digests:
         covered = [row.id for row in box.rows() if row.covered_by == digest.id]
         assert covered == digest.facts["deliveries"]
-    rows = box.rows(*(row.id for row in held))
+    rows = box.rows(*(row.id for row in on_hold))
     assert {(row.status, row.reason, row.next_attempt_at) for row in rows} == {
         (HELD, "quiet hours", None)
     }
@@ -193,7 +193,7 @@ def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -
     box.turn(6)
     box.turn(2)
     assert types(sink) == ["incidents.digest"], "nor told twice"
-    assert said(sink)[0]["data"]["resolved"] == 1
+    assert bodies(sink)[0]["data"]["resolved"] == 1
 
 
 def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
@@ -207,7 +207,7 @@ def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
             box.close(shop, incident)
     box.clock.now = NIGHT_ENDS
     box.turn()
-    (body,) = said(sink)
+    (body,) = bodies(sink)
     assert (body["data"]["open"], body["data"]["resolved"]) == (15, 15)
     assert len(body["data"]["incidents"]) == 10
     assert len(body["data"]["deliveries"]) == 45
@@ -232,7 +232,7 @@ def test_reminders_repeat_until_somebody_acknowledges(box: Outbox, sink: HttpSin
     assert [remind(box, minutes) for minutes in (9, 0.95, 1, 8, 1, 0)] == [0, 1, 0, 0, 1, 0]
     box.turn(1)
     assert types(sink) == ["incident.opened"] * 2 + ["incident.reminder"] * 2
-    assert said(sink)[2]["data"]["incident"]["acknowledge_link"]
+    assert bodies(sink)[2]["data"]["incident"]["acknowledge_link"]
     change(box, IncidentRow, incident.id, acknowledged_at=box.clock.now)
     assert remind(box, 60) == 0
 

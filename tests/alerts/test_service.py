@@ -106,12 +106,12 @@ class Person:
 def slowest(instance: Path, incident: int) -> float:
     """Seconds from an incident's opening to the last of its messages, as the service wrote down."""
     with contextlib.closing(sqlite3.connect(instance / "wakeful.db")) as database:
-        (found,) = database.execute(
+        (slowest,) = database.execute(
             "SELECT max(delivered_at - created_at) FROM deliveries"
             " WHERE incident_id = ? AND event = 'incident.opened'",
             (incident,),
         ).fetchone()
-    return float(found) / 1000
+    return float(slowest) / 1000
 
 
 @pytest.mark.slow

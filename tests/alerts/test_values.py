@@ -55,13 +55,13 @@ def test_a_good_value_has_no_fault(channel: str, value: str) -> None:
     assert check_value(channel, value, telegram_token_set=False) is None
 
 
-@pytest.mark.parametrize(("channel", "value", "said"), BAD)
+@pytest.mark.parametrize(("channel", "value", "reason"), BAD)
 def test_a_wrong_value_gets_a_sentence_that_says_what_to_do(
-    channel: str, value: str, said: str
+    channel: str, value: str, reason: str
 ) -> None:
     sentence = check_value(channel, value, telegram_token_set=False)
     assert sentence is not None
-    assert said in sentence
+    assert reason in sentence
     assert "secret" not in sentence
 
 

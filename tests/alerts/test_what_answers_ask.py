@@ -237,8 +237,8 @@ def test_a_group_that_moved_is_stored_under_its_new_id_everywhere_and_said_once(
     chats = [request.json["chat_id"] for request in sink.to(path)]
     assert chats[0] == "-100"
     assert set(chats[1:]) == {"-1009"}
-    said = [record.getMessage() for record in caplog.records if record.name.endswith("moved")]
-    assert said == [
+    messages = [record.getMessage() for record in caplog.records if record.name.endswith("moved")]
+    assert messages == [
         "The service of a telegram channel gave it a new address. It is stored in 2 monitors and "
         "1 contact."
     ]

@@ -231,11 +231,11 @@ def test_an_answer_takes_few_statements(app, api):
 @pytest.mark.settings(rate_limit=3)
 def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
     """Counted for each key; 429 says when to retry."""
-    seen = [api("GET", "/me") for _ in range(4)]
+    answers = [api("GET", "/me") for _ in range(4)]
     # A minute may end meanwhile: then the count restarts, and the next four are in one minute.
-    if seen[-1].status_code == 200:
-        seen = [api("GET", "/me") for _ in range(4)]
-    refused = seen[-1]
+    if answers[-1].status_code == 200:
+        answers = [api("GET", "/me") for _ in range(4)]
+    refused = answers[-1]
     assert refused.status_code == refused.json["status"] == 429
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
     assert refused.headers["X-RateLimit-Limit"] == "3"

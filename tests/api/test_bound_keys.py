@@ -20,7 +20,7 @@ pytestmark = pytest.mark.settings(rate_limit=0)
 
 CANARY = "othersecretname"
 DENIED = "bound to the tag prod"
-# Of the operations without a monitor in their path, those that a bound key may use.
+# The operations without a monitor in their path that a bound key may use.
 OPEN = {"GET /me", "GET /overview", "GET /monitors", "GET /incidents", "GET /deliveries"}
 
 
@@ -94,12 +94,12 @@ def test_lists_counts_and_searches_have_the_monitors_of_the_tag_alone(app, api, 
     api.monitor(name="Capital", tags="Prod")
     make_incident(app, make_monitor(app, name="Mine too", tags="\nprod\n"), started_at=now())
     key = bound(app)
-    names = {one["name"] for one in key.get("/monitors", per_page=100)["data"]}
+    names = {record["name"] for record in key.get("/monitors", per_page=100)["data"]}
     assert names == {"Shop", "Mine too"}
     assert key.get("/monitors", search=CANARY)["data"] == []
     assert key.get("/monitors", search=CANARY, search_by="url")["data"] == []
     assert key.get("/monitors", tag="production")["data"] == []
-    assert [one["id"] for one in key.get("/monitors", tag="shop")["data"]] == [mine["id"]]
+    assert [record["id"] for record in key.get("/monitors", tag="shop")["data"]] == [mine["id"]]
     assert len(key.get("/monitors", sort_by="state", per_page=100)["data"]) == 2
     assert key.get("/monitors", sort_by="state")["meta"]["total"] == 2
     assert sum(key.get("/overview")["data"].values()) == 2
@@ -163,8 +163,11 @@ def test_a_bound_key_names_only_contacts_of_its_monitors(app, api, others):
         assert answer.status_code == 422
         missing = key("POST", "/monitors", data=MONITOR | {"tags": "prod"} | contact | {
             "alerts[0][value]": "nobody"})  # fmt: skip
-        told = [re.sub(f"{value}|nobody", "", str(one.json["errors"])) for one in (answer, missing)]
-        assert told[0] == told[1]
+        errors = [
+            re.sub(f"{value}|nobody", "", str(response.json["errors"]))
+            for response in (answer, missing)
+        ]
+        assert errors[0] == errors[1]
     own = api.monitor(tags="prod", **{"alerts[0][key]": "contact", "alerts[0][value]": CANARY})
     again = {"alerts[0][key]": "contact", "alerts[0][value]": CANARY}
     key.data("PATCH", f"/monitors/{own['id']}", data=again)
@@ -173,15 +176,15 @@ def test_a_bound_key_names_only_contacts_of_its_monitors(app, api, others):
 def test_me_says_whose_the_key_is_and_what_it_is_bound_to(app, api):
     owner = make_person(app, "editor")
     key = bound(app, owner_id=owner.id, networks="127.0.0.0/8, ::1")
-    told = key.get("/me")["data"]
-    assert told["owner"] == owner.email
-    assert told["networks"] == ["127.0.0.0/8", "::1/128"]
-    assert told["tag"] == "prod"
-    assert "overview" in told["features"]
-    assert "contacts" not in told["features"]
-    told = api.get("/me")["data"]
-    assert (told["owner"], told["networks"], told["tag"]) == (None, [], None)
-    assert "contacts" in told["features"]
+    answer = key.get("/me")["data"]
+    assert answer["owner"] == owner.email
+    assert answer["networks"] == ["127.0.0.0/8", "::1/128"]
+    assert answer["tag"] == "prod"
+    assert "overview" in answer["features"]
+    assert "contacts" not in answer["features"]
+    answer = api.get("/me")["data"]
+    assert (answer["owner"], answer["networks"], answer["tag"]) == (None, [], None)
+    assert "contacts" in answer["features"]
 
 
 def test_a_key_does_at_most_what_its_owner_may_do_now(app):

@@ -119,4 +119,4 @@ def test_a_delivery_that_waits_can_be_given_up(api):
     assert (given_up["status"], given_up["reason"]) == ("failed", "given up by hand")
     assert given_up["contacts"] == ["Shop team"]
     assert api("POST", f"/deliveries/{delivery}/give-up").status_code == 409
-    assert [one["id"] for one in api.get("/deliveries", contact_id=id)["data"]] == [delivery]
+    assert [record["id"] for record in api.get("/deliveries", contact_id=id)["data"]] == [delivery]

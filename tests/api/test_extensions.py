@@ -54,12 +54,12 @@ def test_a_check_of_unsaved_fields_stores_nothing(api, target):
     result = api.data("POST", "/checks", data={"url": target})
     assert list(result) == RESULT
     assert (result["verdict"], result["id"], result["monitor_id"]) == ("up", None, None)
-    found = api.data(
+    result = api.data(
         "POST",
         "/checks",
         json={"url": target, "alert_condition": "url_text", "alert_text_lookup": "well"},
     )
-    assert (found["verdict"], found["cause_code"]) == ("down", "text_found")
+    assert (result["verdict"], result["cause_code"]) == ("down", "text_found")
     assert api.get("/monitors")["data"] == []
     assert api.get("/incidents")["data"] == []
 
@@ -92,11 +92,14 @@ def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
     month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
     report = api.get("/report", **month)["data"]
     assert (report["from"], report["to"]) == ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z")
-    assert {one["id"]: one["incidents"] for one in report["monitors"]} == {first: 1, second: 0}
+    assert {monitor["id"]: monitor["incidents"] for monitor in report["monitors"]} == {
+        first: 1,
+        second: 0,
+    }
     assert (report["all"]["incidents"], report["all"]["longest"]) == (1, 1800)
     assert report["all"]["uptime"] is None, "nothing was checked"
     chosen = api.get("/report", **month, monitors=f"{second},{second},999")["data"]
-    assert [one["id"] for one in chosen["monitors"]] == [second]
+    assert [monitor["id"] for monitor in chosen["monitors"]] == [second]
     assert chosen["all"]["incidents"] == 0
 
 
@@ -291,12 +294,12 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     def figures():
         return dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines())
 
-    found = figures()
-    assert float(found['wakeful_check_lag_seconds{place="default"}']) == 0
-    assert 3540 <= float(found['wakeful_check_lag_seconds{place="oslo"}']) < 3600
-    assert float(found["wakeful_oldest_alert_seconds"]) == 0
-    assert float(found['wakeful_place_silent{place="oslo"}']) == 1
-    assert float(found['wakeful_place_silent{place="default"}']) == 0, "it was never there"
+    before = figures()
+    assert float(before['wakeful_check_lag_seconds{place="default"}']) == 0
+    assert 3540 <= float(before['wakeful_check_lag_seconds{place="oslo"}']) < 3600
+    assert float(before["wakeful_oldest_alert_seconds"]) == 0
+    assert float(before['wakeful_place_silent{place="oslo"}']) == 1
+    assert float(before['wakeful_place_silent{place="default"}']) == 0, "it was never there"
     with app.app_context():
         places.keep_heartbeat(
             "oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at
@@ -304,10 +307,10 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
         with writing() as session:
             for age, event in ((90, "test"), (30, "test")):
                 session.add(outbox.new_row(event, "email", "a@b", {}, at - timedelta(seconds=age)))
-    found = figures()
-    assert 90 <= float(found["wakeful_oldest_alert_seconds"]) < 150
-    assert float(found['wakeful_place_silent{place="oslo"}']) == 0
-    assert float(found['wakeful_place_checks_per_minute{place="oslo"}']) == 7
+    before = figures()
+    assert 90 <= float(before["wakeful_oldest_alert_seconds"]) < 150
+    assert float(before['wakeful_place_silent{place="oslo"}']) == 0
+    assert float(before['wakeful_place_checks_per_minute{place="oslo"}']) == 7
 
 
 @pytest.mark.settings(metrics_token="sesame")

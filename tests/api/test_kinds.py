@@ -15,7 +15,7 @@ def test_section_3_the_kind_follows_the_url_and_is_not_sent(api):
     path = f"/monitors/{monitor['id']}"
     assert list(api.errors("PATCH", path, data={"kind": "http"})) == ["kind"]
     assert api.data("PATCH", path, data={"url": "HTTPS://shop.test"})["kind"] == "http"
-    assert [one["kind"] for one in api.get("/monitors")["data"]] == ["http"]
+    assert [record["kind"] for record in api.get("/monitors")["data"]] == ["http"]
 
 
 def test_section_3_the_fields_of_another_kind_are_refused_by_name(api):

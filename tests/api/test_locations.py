@@ -31,7 +31,7 @@ def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
     }  # fmt: skip
     assert api.get(path)["data"] == place
     assert api.data("PATCH", path, json={"label": None}) == place | {"label": None}
-    assert [one["name"] for one in api.get("/locations")["data"]] == ["default", "eu-north-1"]
+    assert [record["name"] for record in api.get("/locations")["data"]] == ["default", "eu-north-1"]
     assert api("DELETE", path).json == {
         "id": place["id"],
         "object": "location",
@@ -57,8 +57,8 @@ def test_storing_an_agent_returns_its_token_once_and_a_new_one_ends_it(admin, co
     second = admin.data("POST", f"{path}/token")["token"]
     with core.app_context():
         assert agent_of(place["token"]) is None
-        found = agent_of(second)
-        assert (found.id, found.name, found.public_key) == (place["id"], "oslo", None)
+        agent = agent_of(second)
+        assert (agent.id, agent.name, agent.public_key) == (place["id"], "oslo", None)
         assert agent_of("wa_") is None
     admin.data("PATCH", path, json={"carrier": "local"})
     with core.app_context():
@@ -140,18 +140,18 @@ def test_a_queue_is_seen_when_its_probers_are_and_not_when_its_checker_is(api, c
     path, last = f"/locations/{place['id']}", now() - timedelta(minutes=4)
     make_monitor(core, places=[place["id"]], updated_at=now() - timedelta(days=1))
 
-    def seen(process, at, result_at):
+    def reported(process, at, result_at):
         with core.app_context():
             places.keep_heartbeat("eu", at, process=process, version="1", last_check_at=result_at)
-        found = api.get(path)["data"]
-        return found["state"], found["last_seen_at"]
+        record = api.get(path)["data"]
+        return record["state"], record["last_seen_at"]
 
-    assert seen("checker:here:1", now(), None) == ("silent", None)
+    assert reported("checker:here:1", now(), None) == ("silent", None)
     at = now()
-    assert seen("prober:there:1", at, at) == ("online", f"{at:%Y-%m-%dT%H:%M:%SZ}")
-    told = f"{last:%Y-%m-%dT%H:%M:%SZ}"
-    assert seen("prober:there:1", last, last) == ("silent", told)
-    assert seen("checker:here:1", now(), last) == ("silent", told)
+    assert reported("prober:there:1", at, at) == ("online", f"{at:%Y-%m-%dT%H:%M:%SZ}")
+    written = f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    assert reported("prober:there:1", last, last) == ("silent", written)
+    assert reported("checker:here:1", now(), last) == ("silent", written)
 
 
 def test_a_place_whose_checks_all_say_nothing_says_why(api, core):

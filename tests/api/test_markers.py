@@ -71,8 +71,8 @@ def test_the_list_is_of_a_time_and_of_a_monitor(api, reader):
     monitor = api.monitor(tags="shop")
     api.data("POST", "/markers", data=DEPLOY)
     api.data("POST", "/markers", data={"name": "mail v3", "tags": "mail"})
-    found = api.get("/markers", monitor_id=monitor["id"], **{"from": AT, "to": AT})["data"]
-    assert [marker["name"] for marker in found] == ["shop v2.1"]
+    markers = api.get("/markers", monitor_id=monitor["id"], **{"from": AT, "to": AT})["data"]
+    assert [marker["name"] for marker in markers] == ["shop v2.1"]
     answer = api("GET", "/markers?from=2026-11-22T00:00:00&to=2026-11-21T00:00:00")
     assert list(answer.json["errors"]) == ["to"]
     assert reader("POST", "/markers", data=DEPLOY).status_code == 403

@@ -49,9 +49,9 @@ def test_a_page_is_stored_from_a_form_shown_updated_and_deleted(api):
     assert changed.items() <= updated.items()
     assert updated["names"] == page["names"]
     assert api.data("PUT", path, data={"names": ""})["names"] == []
-    assert [one["id"] for one in api.get("/status-pages")["data"]] == [page["id"]]
-    found = api.get("/monitors", status_page_id=page["id"])["data"]
-    assert {one["id"] for one in found} == {a, b}
+    assert [record["id"] for record in api.get("/status-pages")["data"]] == [page["id"]]
+    monitors = api.get("/monitors", status_page_id=page["id"])["data"]
+    assert {monitor["id"] for monitor in monitors} == {a, b}
     gone = {"id": page["id"], "object": "status-page", "deleted": True, "status": 200}
     assert api("DELETE", path).json == gone
     assert api("GET", path).status_code == 404
@@ -115,7 +115,7 @@ def test_a_post_is_stored_updated_corrected_and_deleted(api, page):
     )  # fmt: skip
     assert shown["updates"][1] == corrected
     assert api.data("PUT", path, data={"title": "Slower"})["corrected_at"]
-    assert [one["id"] for one in api.get(posts, open="true")["data"]] == [post["id"]]
+    assert [record["id"] for record in api.get(posts, open="true")["data"]] == [post["id"]]
     gone = {"id": post["id"], "object": "post", "deleted": True, "status": 200}
     assert api("DELETE", path).json == gone
     assert api("GET", path).status_code == 404
@@ -168,7 +168,7 @@ def test_section_12_subscribers_are_listed_counted_and_cleared(app, api, page):
     path = f"/status-pages/{page['id']}/subscribers"
     subscribe(app, page["id"], 3)
     listed = api.get(path)
-    assert [one["target"] for one in listed["data"]] == [
+    assert [record["target"] for record in listed["data"]] == [
         "reader1@shop.example", "reader0@shop.example",
     ]  # fmt: skip
     assert set(listed["data"][0]) == {"id", "channel", "target", "created_at", "confirmed_at"}

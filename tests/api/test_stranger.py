@@ -105,9 +105,9 @@ def test_a_client_written_against_interface_md_alone_works(stranger):
         {"search": "shop.example", "search_by": "url", "sort_by": "url", "sort": "desc"},
         {"sort_by": "id", "per_page": "100"},
     ):
-        found = stranger.read("monitors", **query)
-        assert found.status_code == 200, found.text
-        assert id in [monitor["id"] for monitor in found.json()["data"]]
+        page = stranger.read("monitors", **query)
+        assert page.status_code == 200, page.text
+        assert id in [monitor["id"] for monitor in page.json()["data"]]
     assert stranger.read("monitors", status_page_id="1").status_code == 200
     for method, fields in (
         ("PUT", {"name": "Shop 2", "pause": "true"}),
@@ -129,8 +129,8 @@ def test_a_client_written_against_interface_md_alone_works(stranger):
         {"search": "rain", "search_by": "cause", "monitor_id": str(id)},
         {"search": "shop 2", "search_by": "monitor", "sort_by": "started_at"},
     ):
-        found = stranger.read("incidents", **query)
-        assert [row["cause"] for row in found.json()["data"]] == ["Rain"], (query, found.text)
+        page = stranger.read("incidents", **query)
+        assert [row["cause"] for row in page.json()["data"]] == ["Rain"], (query, page.text)
     assert stranger.read(incident).json()["data"]["status"] == "resolved"
     for path in (incident, f"monitors/{id}"):
         assert stranger.delete(path).status_code == 200

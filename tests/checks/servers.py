@@ -50,8 +50,8 @@ class NameServer:
     def close(self) -> None:
         self._end.close()
         self._thread.join(5)
-        for one in (self._tcp, self._udp, self._ended):
-            one.close()
+        for closable in (self._tcp, self._udp, self._ended):
+            closable.close()
 
     def _serve(self) -> None:
         while True:
@@ -63,12 +63,12 @@ class NameServer:
                 for answer in self._answers(data):
                     self._udp.sendto(answer, peer)
             if self._tcp in ready:
-                with self._tcp.accept()[0] as one:
-                    one.settimeout(5)
+                with self._tcp.accept()[0] as connection:
+                    connection.settimeout(5)
                     self.over_tcp += 1
-                    data = one.recv(4096)
+                    data = connection.recv(4096)
                     for answer in self._answers(data[2:], tcp=True):
-                        one.sendall(struct.pack("!H", len(answer)) + answer)
+                        connection.sendall(struct.pack("!H", len(answer)) + answer)
 
     def _answers(self, data: bytes, tcp: bool = False) -> list[bytes]:
         query = dns.message.from_wire(data)
@@ -77,13 +77,13 @@ class NameServer:
         kind = dns.rdatatype.to_text(question.rdtype)
         times = self.asked[name, kind]
         self.asked[name, kind] += 1
-        found = self.zone.get(name)
-        if callable(found):
-            answer = found(query, times)
+        entry = self.zone.get(name)
+        if callable(entry):
+            answer = entry(query, times)
             if answer is None:
                 return []
             return [answer if isinstance(answer, bytes) else answer.to_wire(max_size=65_535)]
-        return [reply(query, found, ttl=self.ttl).to_wire()]
+        return [reply(query, entry, ttl=self.ttl).to_wire()]
 
 
 def reply(
@@ -125,14 +125,14 @@ class Trap:
         """The addresses that were connected to. The kernel completes a connection even before it is
         accepted, so none is missed.
         """
-        found = []
+        records = []
         while True:
             try:
-                one, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
             except BlockingIOError:
-                return found
-            found.append(one.getsockname()[0])
-            one.close()
+                return records
+            records.append(connection.getsockname()[0])
+            connection.close()
 
     def close(self) -> None:
         self._socket.close()

@@ -57,8 +57,10 @@ def make(
     )
     if names:
         kinds = [
-            x509.IPAddress(ip_address(one)) if one[0].isdigit() or ":" in one else x509.DNSName(one)
-            for one in names
+            x509.IPAddress(ip_address(name))
+            if name[0].isdigit() or ":" in name
+            else x509.DNSName(name)
+            for name in names
         ]
         builder = builder.add_extension(x509.SubjectAlternativeName(kinds), critical=False)
     return Made(name, key, builder.sign(issuer.key if issuer else key, hashes.SHA256()))
@@ -127,12 +129,14 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustStore:
 def test_the_first_fault_in_order_is_named(
     trust: TrustStore, sent: Sequence[Made], cause: Cause | None, says: Sequence[str]
 ) -> None:
-    chain = [one for made in sent if (one := read_certificate(made.pem)) is not None]
-    found = judge_chain(chain, HOST, trust, NOW)
-    assert (found.code if found else None) == cause
+    chain = [
+        certificate for made in sent if (certificate := read_certificate(made.pem)) is not None
+    ]
+    judged = judge_chain(chain, HOST, trust, NOW)
+    assert (judged.code if judged else None) == cause
     for words in says:
-        assert found is not None
-        assert words in found.sentence
+        assert judged is not None
+        assert words in judged.sentence
 
 
 @pytest.mark.parametrize(
@@ -165,9 +169,9 @@ def test_a_certificate_is_valid_for_its_names_only(names: list[str], host: str, 
 def test_the_sentence_says_how_long_ago(trust: TrustStore, age: timedelta, says: str) -> None:
     leaf = read_certificate(make("x", ROOT, names=[HOST], since=-500 * DAY, until=-age).pem)
     assert leaf is not None
-    found = judge_chain([leaf], HOST, trust, NOW)
-    assert found is not None
-    assert says in found.sentence
+    judged = judge_chain([leaf], HOST, trust, NOW)
+    assert judged is not None
+    assert says in judged.sentence
 
 
 def test_an_unreadable_certificate_is_read_as_none() -> None:

@@ -259,9 +259,9 @@ def test_the_expiry_comes_from_the_registry_by_rdap(
 ) -> None:
     answer = rdap_json(("expiration", "2027-08-13T04:00:00Z"))
     httpserver.expect_request("/rdap/domain/example.test").respond_with_json(answer)
-    found = ask(registries(), {})
-    assert (found.expires_at, found.source) == (datetime(2027, 8, 13, 4, tzinfo=UTC), "rdap")
-    assert (found.domain, found.note) == ("example.test", None)
+    expiry = ask(registries(), {})
+    assert (expiry.expires_at, expiry.source) == (datetime(2027, 8, 13, 4, tzinfo=UTC), "rdap")
+    assert (expiry.domain, expiry.note) == ("example.test", None)
 
 
 def test_the_list_of_registries_is_read_from_a_url_once(httpserver: HTTPServer) -> None:
@@ -285,13 +285,13 @@ def test_whois_is_asked_when_rdap_gives_no_date(
 ) -> None:
     httpserver.expect_request("/rdap/domain/example.test").respond_with_data("no", status=404)
     server = whois_server("domain: {question}\nexpires: 2027-01-02\n")
-    for found in (
+    for expiry in (
         ask(registries(), {"test": server}),
         ask(registries(), {"*": server}),
         ask(registries(whois={"test": server})),
         ask(registries("ftp://only.example/"), {"test": server}),
     ):
-        assert (found.expires_at, found.source) == (datetime(2027, 1, 2, tzinfo=UTC), "whois")
+        assert (expiry.expires_at, expiry.source) == (datetime(2027, 1, 2, tzinfo=UTC), "whois")
 
 
 @pytest.mark.parametrize(
@@ -314,9 +314,9 @@ def test_an_answer_about_the_suffix_above_is_none(
     answer[member] = "UK.TEST"
     httpserver.expect_request("/rdap/domain/shop.uk.test").respond_with_json(answer)
     servers = {"uk.test": whois_server(f"{named}\nexpires: 2027-01-02\n"), "test": "127.0.0.1:1"}
-    found = ask(registries(), servers, domain="shop.uk.test")
-    assert found.expires_at is None
-    assert found.note.count("the registry answers for uk.test, not for shop.uk.test") == 2
+    expiry = ask(registries(), servers, domain="shop.uk.test")
+    assert expiry.expires_at is None
+    assert expiry.note.count("the registry answers for uk.test, not for shop.uk.test") == 2
 
 
 def test_a_private_suffix_may_have_a_registry_of_its_own(
@@ -332,9 +332,9 @@ def test_an_unknown_expiry_has_a_note_that_says_why(
     httpserver: HTTPServer, registries: Callable[..., str], whois_server: WhoisServer
 ) -> None:
     httpserver.expect_request("/rdap/domain/example.test").respond_with_data("no", status=429)
-    found = ask(registries(), {"test": whois_server("No match for {question}\n")})
-    assert (found.expires_at, found.source) == (None, None)
-    assert found.note == (
+    expiry = ask(registries(), {"test": whois_server("No match for {question}\n")})
+    assert (expiry.expires_at, expiry.source) == (None, None)
+    assert expiry.note == (
         "RDAP: the registry accepts no more queries for now. "
         "WHOIS: the registry does not know example.test."
     )
@@ -357,10 +357,10 @@ def test_a_broken_list_of_registries_gives_an_unknown_expiry(
 ) -> None:
     path = tmp_path / "bootstrap.json"
     path.write_text(content)
-    found = ask(str(path), {})
-    assert found.expires_at is None
-    assert why in found.note
-    assert "WHOIS: no server is known for .test." in found.note
+    expiry = ask(str(path), {})
+    assert expiry.expires_at is None
+    assert why in expiry.note
+    assert "WHOIS: no server is known for .test." in expiry.note
 
 
 def test_a_missing_list_and_dead_servers_give_an_unknown_expiry(
@@ -369,15 +369,15 @@ def test_a_missing_list_and_dead_servers_give_an_unknown_expiry(
     closed, hole = ClosedPort(), BlackHole()
     try:
         assert "could not be loaded" in ask("/no/such/file.json", {}).note
-        found = ask(
+        expiry = ask(
             registries(f"http://127.0.0.1:{closed.port}/"), {"test": f"127.0.0.1:{closed.port}"}
         )
-        assert found.note == (
+        assert expiry.note == (
             "RDAP: 127.0.0.1 refused the connection. WHOIS: 127.0.0.1 could not be reached."
         )
         silent = f"127.0.0.1:{hole.port}"
-        found = ask(registries(f"http://{silent}/"), {"test": silent}, timeout=3)
-        assert found.note.count("in time") == 2
+        expiry = ask(registries(f"http://{silent}/"), {"test": silent}, timeout=3)
+        assert expiry.note.count("in time") == 2
     finally:
         closed.close()
         hole.close()
@@ -396,11 +396,11 @@ def test_endless_answers_are_cut_off(
     httpserver.expect_request("/rdap/domain/example.test").respond_with_handler(endless)
     listener = Listener(talk)
     try:
-        found = ask(registries(), {"test": f"127.0.0.1:{listener.port}"}, timeout=60)
+        expiry = ask(registries(), {"test": f"127.0.0.1:{listener.port}"}, timeout=60)
     finally:
         listener.close()
-    assert "the answer is too large" in found.note
-    assert "the answer has no expiry date" in found.note
+    assert "the answer is too large" in expiry.note
+    assert "the answer has no expiry date" in expiry.note
 
 
 def test_a_redirect_is_followed_only_where_policy_allows(

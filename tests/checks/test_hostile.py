@@ -107,7 +107,7 @@ def test_evidence_of_the_largest_answers_is_bounded_and_taken_by_the_server(prob
             moved = b"HTTP/1.1 302 Found\r\nLocation: /%02d%s\r\n" % (number + 1, b"x" * 14_000)
             connection.send(moved + b"Content-Length: 0\r\n\r\n")
         else:
-            headers = b"".join(b"X-%d: %s\r\n" % (one, b"\xff" * 600) for one in range(100))
+            headers = b"".join(b"X-%d: %s\r\n" % (number, b"\xff" * 600) for number in range(100))
             connection.send(b"HTTP/1.1 503 No\r\n" + headers + b"\r\n" + b"\x01" * 5_000)
 
     target = Listener(answer)

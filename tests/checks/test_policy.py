@@ -122,11 +122,11 @@ def test_every_row_closes_its_first_and_last_address() -> None:
 
 
 def test_embedded_ipv4_addresses_are_found() -> None:
-    found = {
-        text: [str(one) for one in embedded(ip_address(text))]  # type: ignore[arg-type]
+    by_text = {
+        text: [str(address) for address in embedded(ip_address(text))]  # type: ignore[arg-type]
         for text in ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "2002:c000:204::", "::1", "2606::1")
     }
-    assert found == {
+    assert by_text == {
         "2001:0:4136:e378:8000:63bf:3fff:fdd2": ["65.54.227.120", "192.0.2.45"],  # RFC 4380's
         "2002:c000:204::": ["192.0.2.4"],
         "::1": [],
@@ -293,7 +293,7 @@ def test_a_name_with_open_and_closed_addresses_uses_only_the_open_ones(
     assert outcome.result.verdict == Verdict.UP
     assert outcome.result.ip == REDIRECTOR
     assert outcome.evidence is not None
-    assert [one["address"] for one in outcome.evidence["refused"]] == ["::1", "127.0.0.1"]
+    assert [refusal["address"] for refusal in outcome.evidence["refused"]] == ["::1", "127.0.0.1"]
 
 
 def test_a_name_is_judged_again_at_each_hop(
@@ -341,9 +341,9 @@ def test_policy_is_checked_again_when_the_socket_is_opened(names: NameServer, tr
 def test_no_alert_url_leads_to_a_closed_address(names: NameServer, trap: Trap) -> None:
     network = client.Network(ALLOWED, SystemNames((names.server,)))
     hosts = [*SPELLINGS, *(f"n{number}.test" for number in range(len(NAMED)))]
-    for one in (*hosts, "alias.test", "several.test", "1.2.3.256"):
+    for name in (*hosts, "alias.test", "several.test", "1.2.3.256"):
         with pytest.raises(client.Blocked):
-            network.post(f"http://{one}:{trap.port}/hook", body=b"")
+            network.post(f"http://{name}:{trap.port}/hook", body=b"")
     assert trap.caught() == []
 
 
@@ -356,17 +356,17 @@ def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -
     urls += ["json://127.0.0.1:53/", "json://169.254.169.254:53/"]
     # Apprise gives up after four seconds, which a busy machine may need for the redirect.
     urls = [f"{url}?cto=60&rto=60" for url in urls]
-    told = {}
+    outcomes = {}
     try:
         for url in urls:
             task = {"url": url, "title": "", "body": "x", "kind": "info", "allow": [ALLOWED_TEXT]}
-            told[url] = child.ask(task, 60)["outcome"]
+            outcomes[url] = child.ask(task, 60)["outcome"]
     finally:
         child.end()
     assert any("/trap" in head for head in redirector.heads), "the redirect was asked for"
-    assert set(told.values()) <= {"permanent", "retry"}
+    assert set(outcomes.values()) <= {"permanent", "retry"}
     for url in (urls[0], *urls[-2:]):
-        assert told[url] == "permanent"
+        assert outcomes[url] == "permanent"
     assert trap.caught() == []
 
 

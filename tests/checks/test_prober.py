@@ -98,7 +98,7 @@ def spec(web: Web, path: str = "/", name: str = "a.test", **fields: Any) -> Chec
 def sent(web: Web, number: int = -1) -> dict[str, str]:
     """A request as received: the request line under "", headers by lower-case name."""
     line, *lines = web.heads[number].split("\r\n")
-    pairs = (one.partition(": ") for one in lines)
+    pairs = (line.partition(": ") for line in lines)
     return {"": line} | {name.lower().rstrip(":"): value for name, _, value in pairs}
 
 
@@ -148,7 +148,9 @@ def test_own_headers_are_sent_unchanged_and_replace_defaults(prober: Prober, web
         ("Authorization", "Bearer t0ken"), ("Cookie", "a=1"),
     ]  # fmt: skip
     prober.check(
-        spec(web, request_headers=tuple(Pair(*one) for one in headers), auth=("ann", "secret"))
+        spec(
+            web, request_headers=tuple(Pair(*header) for header in headers), auth=("ann", "secret")
+        )
     )
     head = sent(web)
     assert head["x-token"].encode("latin-1").decode() == "sécret"
@@ -214,11 +216,11 @@ def test_headers_that_are_no_secret_go_to_every_origin(prober: Prober, web: Web)
     chain = f"/to/302?http://b.test:{web.port}/end"
     prober.check(spec(web, chain, request_headers=headers + hidden))
     for number in (0, 1):
-        seen = sent(web, number)
-        assert {name: seen[name.lower()] for name in OPEN_HEADERS} == OPEN_HEADERS
+        request = sent(web, number)
+        assert {name: request[name.lower()] for name in OPEN_HEADERS} == OPEN_HEADERS
     assert sent(web, 0)["host"] == "x"
-    assert seen["host"] == f"b.test:{web.port}"
-    assert not {"referer", "origin", "accept-charset", "content-type"} & set(seen)
+    assert request["host"] == f"b.test:{web.port}"
+    assert not {"referer", "origin", "accept-charset", "content-type"} & set(request)
 
 
 @pytest.mark.parametrize(
@@ -594,10 +596,10 @@ def test_secrets_that_a_target_echoes_are_masked_everywhere(prober: Prober, path
     web = Web(answer)
     with closing(web):
         outcome = prober.check(spec(web, path, request_headers=(Pair("X-Key", secret),)))
-    told = repr(outcome)
-    assert MASK in told
+    message = repr(outcome)
+    assert MASK in message
     for spelling in (secret, echo, secret.encode().decode("latin-1")):
-        assert spelling not in told
+        assert spelling not in message
 
 
 def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
@@ -675,7 +677,9 @@ def test_a_family_without_a_route_is_left_out(
     monkeypatch: pytest.MonkeyPatch, roads: str, kept: tuple[str, ...]
 ) -> None:
     """Its "no route" would hide the other family's error, such as a refusal."""
-    monkeypatch.setattr(families, "has_route", lambda one: ("6" if ":" in one else "4") in roads)
+    monkeypatch.setattr(
+        families, "has_route", lambda address: ("6" if ":" in address else "4") in roads
+    )
     families._cached_route.cache_clear()
     assert families.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
     assert families.routed(("2001:db8::1",)) == ("2001:db8::1",)
@@ -687,8 +691,8 @@ def test_a_family_without_a_route_is_left_out(
 
 def gather(prober: Prober, specs: list[CheckSpec]) -> list[Outcome]:
     futures: list[Future[Outcome]] = [Future() for _ in specs]
-    for one, future in zip(specs, futures, strict=True):
-        prober.submit(one, future.set_result)
+    for spec, future in zip(specs, futures, strict=True):
+        prober.submit(spec, future.set_result)
     return [future.result(90) for future in futures]
 
 
@@ -697,8 +701,8 @@ def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, web: Web
     gather(prober, [spec(web, timeout=60)] * 50)
     before = len(os.listdir("/proc/self/fd"))
     outcomes = gather(prober, [spec(web, timeout=60, monitor_id=number) for number in range(400)])
-    assert {one.result.verdict for one in outcomes} == {Verdict.UP}
-    assert [one.result.monitor_id for one in outcomes] == list(range(400))
+    assert {outcome.result.verdict for outcome in outcomes} == {Verdict.UP}
+    assert [outcome.result.monitor_id for outcome in outcomes] == list(range(400))
     assert prober.in_flight == 0
     after = len(os.listdir("/proc/self/fd"))
     assert after - before < 50, "connections of the test's server may still be closing"
@@ -724,7 +728,7 @@ def test_checks_beyond_the_limit_wait_until_others_finish(names: NameServer) -> 
         outcomes = gather(prober, [spec(web)] * 30)
         refused = gather(prober, [CheckSpec(url="http://10.0.0.1/")] * 3000)
     prober.close(5)
-    assert {one.result.verdict for one in outcomes} == {Verdict.UP}
+    assert {outcome.result.verdict for outcome in outcomes} == {Verdict.UP}
     assert most <= 3
     assert len(refused) == 3000
 

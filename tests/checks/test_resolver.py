@@ -60,13 +60,13 @@ def failing(rcode: dns.rcode.Rcode) -> Answer:
     return lambda query, times: reply(query, [], rcode=rcode)
 
 
-def for_kind(kind: str, this: Answer, other: Answer) -> Answer:
-    """``this`` for questions of one type, ``other`` for all others."""
+def for_kind(kind: str, first: Answer, other: Answer) -> Answer:
+    """``first`` for questions of one type, ``other`` for all others."""
 
     def answer(query: Query, times: int) -> Query | bytes | None:
         asked = dns.rdatatype.to_text(query.question[0].rdtype)
-        found = this if asked == kind else other
-        return found(query, times) if callable(found) else reply(query, found)
+        answer = first if asked == kind else other
+        return answer(query, times) if callable(answer) else reply(query, answer)
 
     return answer
 
@@ -123,22 +123,22 @@ ANSWERS: dict[str, tuple[Answer | None, tuple[str, ...] | Cause]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("answer", "found"), ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize(("answer", "expected"), ANSWERS.values(), ids=ANSWERS)
 def test_an_answer_is_addresses_or_one_cause(
-    names: NameServer, answer: Answer | None, found: tuple[str, ...] | Cause
+    names: NameServer, answer: Answer | None, expected: tuple[str, ...] | Cause
 ) -> None:
     if answer is not None:
         names.zone["a.test"] = answer
     resolved = ask(names)
-    if isinstance(found, Cause):
-        assert (resolved.cause, resolved.addresses) == (found, ())
+    if isinstance(expected, Cause):
+        assert (resolved.cause, resolved.addresses) == (expected, ())
         assert "a.test" in resolved.sentence
         assert str(names.server) in resolved.sentence
     else:
         assert resolved.cause is None
-        shuffled = len(found) > 2  # by the test's server
+        shuffled = len(expected) > 2  # by the test's server
         assert (sorted(resolved.addresses) if shuffled else resolved.addresses) == (
-            sorted(found) if shuffled else found
+            sorted(expected) if shuffled else expected
         )
 
 
@@ -225,9 +225,9 @@ def test_after_an_error_the_next_server_is_asked_at_once(
 def test_servfail_outranks_refused_and_nxdomain_ends_the_look_up() -> None:
     refusing = NameServer({"a.test": failing(dns.rcode.REFUSED)})
     failing_ = NameServer({"a.test": failing(dns.rcode.SERVFAIL)})
-    found = resolve("a.test", 5, names=system(refusing.server, failing_.server))
-    assert found.cause == Cause.DNS_SERVFAIL
-    assert str(failing_.server) in found.sentence
+    resolved = resolve("a.test", 5, names=system(refusing.server, failing_.server))
+    assert resolved.cause == Cause.DNS_SERVFAIL
+    assert str(failing_.server) in resolved.sentence
     nothing = resolve("gone.test", 5, names=system(refusing.server, failing_.server))
     assert nothing.cause == Cause.DNS_NXDOMAIN
     assert failing_.asked["gone.test", "A"] == 0
@@ -236,8 +236,8 @@ def test_servfail_outranks_refused_and_nxdomain_ends_the_look_up() -> None:
 
 
 def test_unreachable_servers_are_a_timeout(closed_port: int) -> None:
-    found = resolve("a.test", 0.4, names=system(DnsServer("127.0.0.1", closed_port)))
-    assert found.cause == Cause.DNS_TIMEOUT
+    resolved = resolve("a.test", 0.4, names=system(DnsServer("127.0.0.1", closed_port)))
+    assert resolved.cause == Cause.DNS_TIMEOUT
 
 
 # --- The cache ------------------------------------------------------------------------------------

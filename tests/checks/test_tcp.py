@@ -152,7 +152,7 @@ def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, mail: Li
 
     gather(20)
     before = len(os.listdir("/proc/self/fd"))
-    assert {one.result.verdict for one in gather(200)} == {Verdict.UP}
+    assert {outcome.result.verdict for outcome in gather(200)} == {Verdict.UP}
     assert len(os.listdir("/proc/self/fd")) - before < 50, "the server may still be closing some"
     assert prober.in_flight == 0
 

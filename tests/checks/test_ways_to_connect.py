@@ -289,5 +289,5 @@ def test_canaries_are_asked_of_dns_servers_and_by_the_same_rule(
 ) -> None:
     names.zone["canary.test"] = host("canary.test", "127.0.0.2", "127.0.0.1")
     with closing(BlackHole("127.0.0.2", server.port)):
-        told = ask([("canary.test.", server.port)], SECONDS, dns_servers=[names.server])
-    assert list(told.values()) == ["accepted"]
+        answers = ask([("canary.test.", server.port)], SECONDS, dns_servers=[names.server])
+    assert list(answers.values()) == ["accepted"]

@@ -70,7 +70,7 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
     arrived = outcome_of(sent(outcome))
     # Certificates' times are kept in whole seconds.
     assert arrived.result == outcome.result
-    kept = {name: one for name, one in (outcome.evidence or {}).items() if one not in (None, [])}
+    kept = {name: part for name, part in (outcome.evidence or {}).items() if part not in (None, [])}
     assert (arrived.evidence or {}) == kept
     assert arrived.ssl_fingerprint == outcome.ssl_fingerprint
     assert arrived.answered == outcome.answered
@@ -156,8 +156,8 @@ def test_odd_evidence_of_a_stranger_is_left_out_or_has_the_types_of_ours(odd):
         *("request", "resolved", "redirects", "refused", "headers", "tls", "curl"),
     ]
     for name in names:
-        found = outcome_of(sent(OUTCOMES[1]) | {"evidence": {name: odd}}).evidence
-        kind = type((found or {}).get(name))
+        evidence = outcome_of(sent(OUTCOMES[1]) | {"evidence": {name: odd}}).evidence
+        kind = type((evidence or {}).get(name))
         assert kind in {
             "body_bytes": {int, NoneType},
             "body_cut": {bool, NoneType},
@@ -176,5 +176,5 @@ def test_evidence_names_neither_place_nor_verdict_nor_anything_that_checks_do_no
     for _ in range(500):
         deep = {"a": deep}
     names = ("location", "verdict", "cause", "cause_code", "checked_at", "aside", "made_up")
-    found = outcome_of(sent(OUTCOMES[1]) | {"evidence": dict.fromkeys(names, deep) | {"ip": "x"}})
-    assert found.evidence == {"ip": "x"}
+    outcome = outcome_of(sent(OUTCOMES[1]) | {"evidence": dict.fromkeys(names, deep) | {"ip": "x"}})
+    assert outcome.evidence == {"ip": "x"}

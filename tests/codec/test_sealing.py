@@ -15,29 +15,29 @@ def key():
 
 
 def test_a_batch_is_read_with_the_same_key():
-    one = key()
-    sealed = one.seal(DATA, "checks eu")
+    own = key()
+    sealed = own.seal(DATA, "checks eu")
     assert b"hunter2" not in sealed
-    assert one.open(sealed, "checks eu") == DATA
+    assert own.open(sealed, "checks eu") == DATA
 
 
 def test_a_batch_for_another_purpose_or_from_another_key_is_forged():
-    one = key()
-    sealed = one.seal(DATA, "checks eu")
-    for reader, about in ((one, "checks us"), (one, "outcomes eu"), (key(), "checks eu")):
+    own = key()
+    sealed = own.seal(DATA, "checks eu")
+    for reader, about in ((own, "checks us"), (own, "outcomes eu"), (key(), "checks eu")):
         with pytest.raises(Forged):
             reader.open(sealed, about)
 
 
 @pytest.mark.parametrize("place", [0, 12, 20, -1])
 def test_a_changed_byte_makes_a_batch_forged(place):
-    one = key()
-    changed = bytearray(one.seal(DATA, "checks"))
+    own = key()
+    changed = bytearray(own.seal(DATA, "checks"))
     changed[place] ^= 1
     with pytest.raises(Forged):
-        one.open(bytes(changed), "checks")
+        own.open(bytes(changed), "checks")
     with pytest.raises(Forged):
-        one.open(b"short", "checks")
+        own.open(b"short", "checks")
 
 
 @pytest.mark.parametrize("text", ["", "hunter2", base64.b64encode(bytes(31)).decode(), "ü" * 44])

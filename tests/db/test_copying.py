@@ -48,9 +48,9 @@ def elsewhere(path):
 
 
 def rows_of(copy):
-    with closing(sqlite3.connect(copy)) as found:
-        assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return found.execute("SELECT count(*) FROM t").fetchone()[0]
+    with closing(sqlite3.connect(copy)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return database.execute("SELECT count(*) FROM t").fetchone()[0]
 
 
 @pytest.mark.parametrize("way", [copying.while_used, copying.while_locked])
@@ -126,7 +126,7 @@ def test_room_is_asked_for_before_anything_is_copied(file, monkeypatch, left):
     assert not list(file.parent.glob("copy*"))
 
 
-def test_what_cp_says_is_told(file):
+def test_what_cp_says_is_in_the_error(file):
     file.with_name("copy.db").mkdir()
     with locked(file), pytest.raises(OSError, match="directory"):
         copying.while_locked(str(file), file.with_name("copy.db"))

@@ -98,7 +98,7 @@ def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
 
 
 def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
-    """Of one, an incident takes a part: that is counted by what people said of the incident."""
+    """The part of an outage that an incident takes is counted by what people said of it."""
     monitor, at = make_monitor(core), now().replace(microsecond=0)
     make_incident(core, monitor, started_at=at, ended_at=at + MINUTE, classification="false_alarm")
     begin, end = to_ms(at - MINUTE) + 250, to_ms(at + 3 * MINUTE) + 250
@@ -119,8 +119,8 @@ def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
                 },
             )  # fmt: skip
         schema.upgrade()
-        found = sa.select(IncidentRow).where(IncidentRow.found_late)
-        rows = db.session.scalars(found.order_by(IncidentRow.started_at)).all()
+        late = sa.select(IncidentRow).where(IncidentRow.found_late)
+        rows = db.session.scalars(late.order_by(IncidentRow.started_at)).all()
         assert [(row.started_at, row.ended_at) for row in rows] == [
             (at - MINUTE, at),
             (at + MINUTE, at + 3 * MINUTE),

@@ -89,12 +89,12 @@ def test_a_lock_that_was_not_got_is_not_held(pauses: Pauses, clock: Clock) -> No
 
 def test_no_thread_of_the_process_holds_the_lock_during_a_pause() -> None:
     database, paused = threading.Lock(), threading.Event()
-    held: list[bool] = []
+    on_turn: list[bool] = []
 
     def sleep(seconds: float) -> None:
         for _ in range(12):
             time.sleep(seconds / 12)
-            held.append(database.locked())
+            on_turn.append(database.locked())
         paused.set()
 
     pauses, give_up = Pauses(sleep=sleep), time.monotonic() + 20
@@ -110,8 +110,8 @@ def test_no_thread_of_the_process_holds_the_lock_during_a_pause() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert held
-    assert not any(held)
+    assert on_turn
+    assert not any(on_turn)
 
 
 def test_a_thread_that_stays_inside_does_not_keep_the_others_out(

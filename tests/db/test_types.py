@@ -91,5 +91,5 @@ def test_a_damaged_value_is_replaced_and_found(type_, stored, instead):
 
 def test_a_row_names_its_fields_that_cannot_be_read():
     row = SimpleNamespace(role=read(ROLE, "owner"), name="Ada", secret=Unreadable(Why.OTHER_KEY))
-    found = unreadable_in(row, ("name", "role", "secret"))
-    assert found == {"role": Why.ODD, "secret": Why.OTHER_KEY}
+    damages = unreadable_in(row, ("name", "role", "secret"))
+    assert damages == {"role": Why.ODD, "secret": Why.OTHER_KEY}

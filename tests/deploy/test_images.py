@@ -35,9 +35,9 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def of_last_stage() -> list[tuple[str, str]]:
-    found = instructions()
-    last = max(number for number, (word, _rest) in enumerate(found) if word == "FROM")
-    return found[last:]
+    lines = instructions()
+    last = max(number for number, (word, _rest) in enumerate(lines) if word == "FROM")
+    return lines[last:]
 
 
 def values(word: str) -> list[str]:
@@ -50,15 +50,15 @@ def compose() -> dict:
 
 
 def test_both_stages_are_debian_slim_and_the_last_one_gets_no_tools_of_the_first():
-    found = instructions()
-    [base] = [rest for word, rest in found if (word, rest[:5]) == ("ARG", "BASE=")]
+    lines = instructions()
+    [base] = [rest for word, rest in lines if (word, rest[:5]) == ("ARG", "BASE=")]
     assert re.fullmatch(r"BASE=debian:[a-z]+-slim(@sha256:[0-9a-f]{64})?", base)
-    assert [rest for word, rest in found if word == "FROM"] == ["${BASE} AS build", "${BASE}"]
-    [(_word, run)] = [one for one in of_last_stage() if one[0] == "RUN"]
+    assert [rest for word, rest in lines if word == "FROM"] == ["${BASE} AS build", "${BASE}"]
+    [(_word, run)] = [line for line in of_last_stage() if line[0] == "RUN"]
     assert "--no-install-recommends python3 ${EXTRA} " in run
     assert "rm -rf /var/lib/apt/lists/*" in run
     assert values("COPY") == ["--from=build /opt/wakeful /opt/wakeful"]
-    installs = [rest for word, rest in found if word == "RUN" and "apt-get install" in rest]
+    installs = [rest for word, rest in lines if word == "RUN" and "apt-get install" in rest]
     assert not re.search(r"gcc|g\+\+|build-essential|-dev\b", " ".join(installs))
 
 
@@ -96,7 +96,7 @@ def test_no_secret_of_a_checkout_reaches_the_build():
     assert next(line for line in patterns if not line.startswith("#")) == "*"
     kept = [line.removeprefix("!") for line in patterns if line.startswith("!")]
     for secret in ("instance/secret_key", "deploy/.env", ".git/config", "wakeful.db"):
-        assert not any(fnmatch.fnmatch(secret, f"{one}*") for one in kept), secret
+        assert not any(fnmatch.fnmatch(secret, f"{path}*") for path in kept), secret
     ignored = subprocess.run(
         ["git", "check-ignore", "deploy/.env"], cwd=ROOT, capture_output=True, check=False
     )
@@ -159,7 +159,9 @@ def test_compose_gives_wakeful_no_more_than_it_needs(compose):
     }
     assert [volume.split(":")[1] for volume in wakeful["volumes"]] == values("VOLUME")
     named = {
-        volume.split(":")[0] for one in compose["services"].values() for volume in one["volumes"]
+        volume.split(":")[0]
+        for service in compose["services"].values()
+        for volume in service["volumes"]
     }
     assert named == set(compose["volumes"])
 
@@ -171,7 +173,7 @@ def test_compose_waits_for_a_database_that_the_settings_reach(compose, tmp_path)
     password = "${POSTGRES_PASSWORD:?set it in deploy/.env}"
     assert database["environment"]["POSTGRES_PASSWORD"] == password
     url = wakeful["environment"]["WAKEFUL_DATABASE_URL"].replace(password, "0a1b")
-    user, name = (database["environment"][f"POSTGRES_{one}"] for one in ("USER", "DB"))
+    user, name = (database["environment"][f"POSTGRES_{name}"] for name in ("USER", "DB"))
     assert url == f"postgresql://{user}:0a1b@database/{name}"
     text = (DEPLOY / "compose.env.example").read_text()
     assert "POSTGRES_PASSWORD=\n" in text, "nobody keeps a password of ours"

@@ -175,12 +175,14 @@ def test_pages_over_plain_http_lead_to_https(front: Front, path: str):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/monitors", "//api/v1/me", "/metrics"])
-def test_a_program_that_sends_its_key_over_plain_http_is_refused_and_told(front: Front, path: str):
+def test_a_program_that_sends_its_key_over_plain_http_is_refused_with_a_reason(
+    front: Front, path: str
+):
     """It would follow a redirect, and nobody would notice that its key can be read."""
     answer = over_http(front, path, Authorization=f"Bearer {front.key}")
     assert (answer.status, answer.headers["Content-Type"]) == (403, "application/json")
-    told = json.loads(answer.text)
-    assert told["status"] == 403
-    assert told["message"].startswith(f"Use https://{NAME}. A key that was sent here")
+    message = json.loads(answer.text)
+    assert message["status"] == 403
+    assert message["message"].startswith(f"Use https://{NAME}. A key that was sent here")
     assert "Location" not in answer.headers
     assert front.key not in answer.text

@@ -36,10 +36,10 @@ def printed(app: Flask, client: FlaskClient) -> dict[str, set[str]]:
         with writing() as session:
             session.merge(HeartbeatRow(name="worker:a:1", at=now))
     text = client.get("/metrics").text
-    found: dict[str, set[str]] = {}
+    rules: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
-        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
-    return found
+        rules.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return rules
 
 
 def rules() -> list[dict]:
@@ -60,12 +60,12 @@ def test_rules_use_metrics_and_labels_that_are_printed(printed: dict[str, set[st
 
 def test_the_manual_lists_each_metric_that_is_printed(printed: dict[str, set[str]]):
     manual = (ROOT / "docs" / "operate.md").read_text()
-    told = {
+    labels_by_metric = {
         name: set(labels.split(",")) - {""}
         for name, labels in re.findall(r"`(wakeful_\w+)(?:\{([\w,]+)\})?`", manual)
         if not name.endswith("_total")
     }
-    assert told == printed
+    assert labels_by_metric == printed
 
 
 def test_each_rule_says_how_urgent_it_is_what_is_wrong_and_what_to_do():

@@ -79,9 +79,9 @@ def test_a_fault_would_be_found(root: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_is_closed_to_what_it_does_not_need(root: Path, name: str):
-    said = analyze(root, "security", "--offline=yes", name)
-    [exposure] = re.findall(r"Overall exposure level for \S+: ([0-9.]+)", said)
-    assert float(exposure) <= EXPOSURE, said
+    text = analyze(root, "security", "--offline=yes", name)
+    [exposure] = re.findall(r"Overall exposure level for \S+: ([0-9.]+)", text)
+    assert float(exposure) <= EXPOSURE, text
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -112,7 +112,7 @@ def test_systemd_waits_longer_than_a_stop_takes():
 
 
 def test_the_settings_of_the_services_are_read(tmp_path: Path):
-    """Those of the units, and those of the example with its examples switched on."""
+    """The settings of the units, and of the example file with its examples switched on."""
     text = (UNITS / "wakeful.env.example").read_text()
     named = re.findall(r"^#?(WAKEFUL_\w+)='.*'$", text, re.MULTILINE)
     assert {name.removeprefix(PREFIX) for name in named} <= SETTING_NAMES

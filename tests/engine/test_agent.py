@@ -66,12 +66,12 @@ NETWORK = Network(Policy(), SystemNames())
 SECRET = "hunter2-in-the-clear"
 
 
-def opened(told):
-    return unseal(KEY, base64.b64decode(told["sealed"]), ABOUT_ASSIGNED.format("oslo"))
+def opened(answer):
+    return unseal(KEY, base64.b64decode(answer["sealed"]), ABOUT_ASSIGNED.format("oslo"))
 
 
 def incidents(app):
-    """Those that were not found late."""
+    """The incidents that were not found late."""
     with app.app_context():
         return db.session.scalars(select(IncidentRow).where(~IncidentRow.found_late)).all()
 
@@ -95,8 +95,8 @@ def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
 def test_the_key_of_the_first_hello_stays(ask):
     assert ask("hello", public_key=public())["location"] == "oslo"
     assert ask("hello", public_key=public())["location"] == "oslo"
-    said = ask("hello", status=409, public_key=public(new_private_key()))
-    assert "make a new token" in said["message"]
+    answer = ask("hello", status=409, public_key=public(new_private_key()))
+    assert "make a new token" in answer["message"]
     assert ask("hello", status=422, public_key="short")
     # To keys of this kind nothing can be encrypted.
     assert ask("hello", status=422, public_key=base64.b64encode(bytes(32)).decode())
@@ -126,25 +126,25 @@ def test_an_agent_gets_its_own_monitors_alone_and_sealed(app, client, place, ask
     make_monitor(app, url="http://127.0.0.1:9/other")
     assert ask("assigned", status=409)
     ask("hello", public_key=public())
-    told = ask("assigned")
-    assert SECRET not in json.dumps(told)
-    found = opened(told)
-    assert found["whole"]
-    assert [one["spec"]["monitor_id"] for one in found["assigned"]] == [mine.id]
-    assert found["assigned"][0]["spec"]["request_headers"] == [["X-Token", SECRET]]
+    answer = ask("assigned")
+    assert SECRET not in json.dumps(answer)
+    assigned = opened(answer)
+    assert assigned["whole"]
+    assert [assignment["spec"]["monitor_id"] for assignment in assigned["assigned"]] == [mine.id]
+    assert assigned["assigned"][0]["spec"]["request_headers"] == [["X-Token", SECRET]]
 
 
-def test_later_only_what_has_changed_is_told(app, place, ask):
+def test_later_only_changed_monitors_are_sent(app, place, ask):
     ask("hello", public_key=public())
     before = ask("assigned")["change"]
-    one = make_monitor(app, places=[place[0]])
+    changed = make_monitor(app, places=[place[0]])
     other = make_monitor(app)
-    told = ask("assigned", since=before)
-    found = opened(told)
-    assert not found["whole"]
-    assert [one["spec"]["monitor_id"] for one in found["assigned"]] == [one.id]
-    assert found["gone"] == [other.id]
-    for odd in (told["change"] + 10, -1, -(10**30), 10**30, "1", None, 1.5):
+    answer = ask("assigned", since=before)
+    assigned = opened(answer)
+    assert not assigned["whole"]
+    assert [assignment["spec"]["monitor_id"] for assignment in assigned["assigned"]] == [changed.id]
+    assert assigned["gone"] == [other.id]
+    for odd in (answer["change"] + 10, -1, -(10**30), 10**30, "1", None, 1.5):
         assert opened(ask("assigned", since=odd))["whole"]
 
 
@@ -154,19 +154,19 @@ def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     sent = result(monitor, Verdict.UP, datetime.now(UTC))
     for _ in range(3):
         ask("results", results=[sent], version="1.0", clock_offset_ms=-5, checks_per_minute=3)
-    found = stored(app, monitor.id)
-    assert [(one.verdict, one.location) for one in found] == [(Verdict.UP, "oslo")]
+    results = stored(app, monitor.id)
+    assert [(result.verdict, result.location) for result in results] == [(Verdict.UP, "oslo")]
     with app.app_context():
         sign = db.session.scalars(select(HeartbeatRow)).one()
         assert (sign.location, sign.version, sign.clock_offset_ms) == ("oslo", "1.0", -5)
         slot = db.session.scalar(select(AssignmentRow.slot))
-        assert slot == last_slot(monitor.id, 60, found[0].checked_at)
+        assert slot == last_slot(monitor.id, 60, results[0].checked_at)
 
 
 def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place, ask):
     own, other = make_monitor(app, places=[place[0]]), make_monitor(app)
     now = datetime.now(UTC)
-    told = ask(
+    answer = ask(
         "results",
         results=[
             result(other, Verdict.DOWN, now),
@@ -175,7 +175,7 @@ def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place
             "nonsense",
         ],
     )
-    assert (told["taken"], told["refused"]) == (0, 4)
+    assert (answer["taken"], answer["refused"]) == (0, 4)
     assert stored(app, own.id) == stored(app, other.id) == []
     assert ask("results", status=422, results="nonsense")
 
@@ -210,7 +210,7 @@ def test_a_place_that_is_made_again_under_its_old_name_gets_its_results(app, pla
     monitor = make_monitor(app, places=[again])
     sent = result(monitor, Verdict.UP, datetime.now(UTC))
     assert ask("results", token=token, results=[sent])["standings"][str(monitor.id)]
-    assert [one.location for one in stored(app, monitor.id)] == ["oslo"]
+    assert [result.location for result in stored(app, monitor.id)] == ["oslo"]
 
 
 def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, place, ask):
@@ -233,12 +233,12 @@ def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, a
         for number, at in enumerate(minutes)
     ]
     ask("results", results=[result(monitor, Verdict.UP, now)])
-    told = ask("results", results=cut[30:] + cut[:30])
-    assert told["taken"] == 60
+    answer = ask("results", results=cut[30:] + cut[:30])
+    assert answer["taken"] == 60
     ask("results", results=cut)
-    found = stored(app, monitor.id)
-    assert len(found) == 61
-    assert sum(one.verdict is Verdict.DOWN for one in found) == 10
+    results = stored(app, monitor.id)
+    assert len(results) == 61
+    assert sum(result.verdict is Verdict.DOWN for result in results) == 10
     assert not incidents(app)
     with app.app_context():
         state = db.session.get(MonitorStateRow, monitor.id)
@@ -286,8 +286,8 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     now = datetime.now(UTC).replace(microsecond=0)
     first = now - timedelta(seconds=90)
     made = [result(monitor, Verdict.DOWN, at) for at in (now, now - timedelta(seconds=30), first)]
-    told = ask("results", results=made)
-    assert told["taken"] == 3
+    answer = ask("results", results=made)
+    assert answer["taken"] == 3
     (incident,) = incidents(app)
     assert incident.started_at == first
     assert len(stored(app, monitor.id)) == 3
@@ -360,7 +360,7 @@ def test_what_an_agent_saw_of_an_earlier_url_is_left_out_and_logged(app, place, 
     before = result(monitor, Verdict.DOWN, changed - timedelta(seconds=1))
     after = result(monitor, Verdict.DOWN, changed + timedelta(seconds=1))
     assert ask("results", results=[before, after])["taken"] == 1
-    assert [one.checked_at for one in stored(app, monitor.id)] == [
+    assert [result.checked_at for result in stored(app, monitor.id)] == [
         from_ms(to_ms(changed - timedelta(seconds=1)))
     ]
     assert "1 results of oslo are left out" in caplog.text
@@ -405,12 +405,12 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     assert ask("results", results=made[:19])["taken"] == 19
     assert ask("results", results=made[19:20])["taken"] == 1, "the twentieth"
     clock.advance(seconds=3)
-    said = client.post(
+    answer = client.post(
         "/api/v1/agent/results", json={"results": made[20:]},
         headers={"Authorization": f"Bearer {place[1]}"},
     )  # fmt: skip
-    assert (said.status_code, said.headers["Retry-After"]) == (429, "7")
-    assert "at most 200 requests, 20 results and 2048 KiB in 10 s" in said.json["message"]
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
+    assert "at most 200 requests, 20 results and 2048 KiB in 10 s" in answer.json["message"]
     assert len(stored(app, monitor.id)) == 20
     assert ask("assigned", status=409), "requests have a budget of their own"
     clock.advance(seconds=7)
@@ -445,8 +445,8 @@ def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs
     large = {"made_up": "x" * 20_000}
     assert ask("results", results=[large])["refused"] == 1
     assert ask("hello", public_key=public(), **large), "each request counts"
-    said = ask("results", status=429, results=[])["message"]
-    assert "5 results and 40 KiB in 10 s" in said
+    answer = ask("results", status=429, results=[])["message"]
+    assert "5 results and 40 KiB in 10 s" in answer
     clock.advance(seconds=10)
     ask("results", results=[])
 
@@ -506,10 +506,10 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
             eventually(lambda: waiting(agent) > before, "it goes on")
             gate.cut = False
             eventually(lambda: not waiting(agent), "all are sent")
-    slots = [last_slot(monitor.id, 1, one.checked_at) for one in stored(app, monitor.id)]
+    slots = [last_slot(monitor.id, 1, result.checked_at) for result in stored(app, monitor.id)]
     assert len(slots) == len(set(slots))
     assert len(slots) >= 4
-    assert max(later - one for one, later in pairwise(slots)) <= timedelta(seconds=12)
+    assert max(later - slot for slot, later in pairwise(slots)) <= timedelta(seconds=12)
 
 
 def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path, caplog):
@@ -520,11 +520,15 @@ def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path,
         with running(agent_settings(tmp_path, url, token, allow_networks="")) as agent:
             eventually(lambda: len(stored(app, monitor.id)) > 1, "two results")
             assert agent._figures() == {"checks_per_minute": 0}, "they were not made"
-    (found,) = stored(app, monitor.id)[:1]
-    assert found.cause_code == Cause.BLOCKED_BY_POLICY
-    assert "of this agent" in found.cause
-    (told,) = [one for one in caplog.messages if "ALLOW_NETWORKS of this agent allows no" in one]
-    assert told.endswith(found.cause)
+    (result,) = stored(app, monitor.id)[:1]
+    assert result.cause_code == Cause.BLOCKED_BY_POLICY
+    assert "of this agent" in result.cause
+    (message,) = [
+        message
+        for message in caplog.messages
+        if "ALLOW_NETWORKS of this agent allows no" in message
+    ]
+    assert message.endswith(result.cause)
 
 
 def test_the_log_names_the_setting_only_if_it_refuses_every_monitor(caplog):
@@ -569,8 +573,8 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]
     tries = []
 
-    def found():
-        return [to_ms(one.checked_at) for one in stored(app, monitor.id)]
+    def stored_times():
+        return [to_ms(result.checked_at) for result in stored(app, monitor.id)]
 
     def server(environ, start_response):
         tries.append(environ["PATH_INFO"])
@@ -587,14 +591,14 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
                 ]
             )
         with running(settings):
-            eventually(lambda: {to_ms(at) for at in times} <= set(found()), "all are taken")
+            eventually(lambda: {to_ms(at) for at in times} <= set(stored_times()), "all are taken")
             eventually(lambda: "works again" in caplog.text, "the log says it")
-    assert len(found()) == len(set(found()))
+    assert len(stored_times()) == len(set(stored_times()))
     # Four for ten results, and hardly more that were refused: it does not try in between.
     assert 4 <= sum(path.endswith("results") for path in tries) <= 14
-    said = "takes no more requests now (429: The agent of oslo sends too much: at most "
+    sentence = "takes no more requests now (429: The agent of oslo sends too much: at most "
     # Once for the backlog, not for each of its pauses; again at most for a result that comes later.
-    assert 1 <= caplog.text.count(said) == caplog.text.count("(429") <= 2
+    assert 1 <= caplog.text.count(sentence) == caplog.text.count("(429") <= 2
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(59, 59), (60, 60), (61, 60), (86_400, 60)])
@@ -605,9 +609,9 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
         start_response("429 Too Many", [("Retry-After", str(asked)), ("Content-Length", "0")])
         return []
 
-    waits, known = [], {"network": NETWORK, "wake": int, "figures": dict}
+    waits, options = [], {"network": NETWORK, "wake": int, "figures": dict}
     with serving(server) as url, closing(Buffer(tmp_path)) as buffer:
-        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **options)
         monkeypatch.setattr(link._ended, "wait", waits.append)
         with pytest.raises(Later) as caught:
             link._turn()
@@ -615,7 +619,7 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
     assert waits == [waited]
 
 
-def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
+def test_an_agent_with_another_key_says_what_to_do(app, place, ask, tmp_path, caplog):
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):
         eventually(lambda: "make a new token" in caplog.text, "the log says it")
@@ -641,7 +645,7 @@ def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
         stop.set()
         agent.checks.wake()
         thread.join(60)
-    pauses = [later - one for one, later in pairwise(tries[:4])]
+    pauses = [later - attempt for attempt, later in pairwise(tries[:4])]
     assert all(pause >= least for pause, least in zip(pauses, (0.05, 0.1, 0.1), strict=True))
     assert f"The server {url} refuses the agent: 401: No place has this token" in caplog.text
     assert caplog.text.count("refuses the agent") == 1
@@ -674,9 +678,9 @@ UNREACHED = [
 
 def said_of(url, tmp_path, caplog, **more):
     """What the log has of a server that is not reached."""
-    buffer, known = Buffer(tmp_path), {"network": NETWORK, "wake": int, "figures": dict} | more
+    buffer, options = Buffer(tmp_path), {"network": NETWORK, "wake": int, "figures": dict} | more
     with closing(buffer):
-        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **options)
         link.start()
         eventually(lambda: caplog.text, "the log says it")
         link.close(10)
@@ -690,8 +694,8 @@ def test_the_log_says_which_server_is_not_reached_and_why(
 ):
     monkeypatch.setattr(links, "CONNECT_SECONDS", 1.0)
     with closing(server()) as there:
-        said = said_of(f"{scheme}://127.0.0.1:{there.port}", tmp_path, caplog)
-    assert said.startswith(expected)
+        reason = said_of(f"{scheme}://127.0.0.1:{there.port}", tmp_path, caplog)
+    assert reason.startswith(expected)
 
 
 def test_the_log_says_that_a_name_is_not_found_or_a_certificate_not_trusted(tmp_path, caplog):
@@ -699,8 +703,8 @@ def test_the_log_says_that_a_name_is_not_found_or_a_certificate_not_trusted(tmp_
     caplog.clear()
     context = Certificates(tmp_path).context("self_signed")
     with closing(Listener(over_tls(context, serve))) as there:
-        said = said_of(f"https://127.0.0.1:{there.port}", tmp_path, caplog)
-    assert said.startswith("its certificate is not trusted (self")
+        reason = said_of(f"https://127.0.0.1:{there.port}", tmp_path, caplog)
+    assert reason.startswith("its certificate is not trusted (self")
 
 
 def refuse(connection):
@@ -716,8 +720,8 @@ def refuse(connection):
 def test_the_log_says_that_a_proxy_does_not_serve(proxy, why, tmp_path, caplog, monkeypatch):
     with closing(proxy()) as there:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{there.port}")
-        said = said_of("https://wakeful.invalid", tmp_path, caplog)
-    assert said == f"the proxy of HTTPS_PROXY: {why}"
+        reason = said_of("https://wakeful.invalid", tmp_path, caplog)
+    assert reason == f"the proxy of HTTPS_PROXY: {why}"
 
 
 API, PAGE = b'{"status": 429, "message": "Send the rest in 7 s."}', b"<h1>Slow down</h1>"
@@ -767,8 +771,8 @@ def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
         link.start()
         eventually(lambda: caplog.messages, "the log says it, and has the traceback")
         link.close(10)
-    told = "The agent's exchange with the server http://127.0.0.1:9 failed: "
-    assert caplog.messages[0] == told + why
+    prefix = "The agent's exchange with the server http://127.0.0.1:9 failed: "
+    assert caplog.messages[0] == prefix + why
     assert caplog.records[0].exc_info
 
 
@@ -782,7 +786,7 @@ def test_a_missing_setting_is_named(tmp_path, missing):
 def test_a_clock_follows_the_quickest_answer():
     clock, sent, at = Clock(), uptime(), datetime.now(UTC)
     for took, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
-        moments = (at + timedelta(seconds=one) for one in (received, answered))
+        moments = (at + timedelta(seconds=seconds) for seconds in (received, answered))
         clock.measure(sent, took, *moments)
     assert clock.offset.total_seconds() == pytest.approx(60, abs=LEAST)
     assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=LEAST)
@@ -806,7 +810,7 @@ def test_a_folder_that_cannot_be_used_is_named(name, tmp_path):
 
 
 def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
-    """Those above 200 were dropped. The first 200 wait for an answer, which comes after them."""
+    """Outcomes above 200 were dropped. The first 200 wait for an answer, which comes after them."""
     settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token", canaries="127.0.0.1:9")
     agent = Agent(settings)
     job = Job(1, CheckSpec(url="http://127.0.0.1:9/", monitor_id=1), 60, 0, 0, Standing(5))
@@ -831,14 +835,17 @@ def test_a_damaged_key_is_named_with_the_way_out(tmp_path):
 
 
 LIES = [
-    *({"interval": one} for one in (0, -60, 10**30, "often", None, True, float("nan"))),
-    *({"version": one} for one in (None, "x", 10**30)),
-    *({"standing": one} for one in (None, [], {"slot": 5, "checked_at": [], "blind": "x"})),
+    *({"interval": value} for value in (0, -60, 10**30, "often", None, True, float("nan"))),
+    *({"version": value} for value in (None, "x", 10**30)),
+    *({"standing": value} for value in (None, [], {"slot": 5, "checked_at": [], "blind": "x"})),
     {"standing": dict.fromkeys(("slot", "checked_at", "unconfirmed_at"), "9999-12-31T23:59:59Z")},
-    *({"spec": one} for one in (None, [], {}, "x")),
-    *({"monitor_id": one} for one in (None, 0, -1, 2**63, "x", True)),
-    *({"url": one} for one in (5, None, "nonsense", "file:///etc/passwd", "http://[", "x" * 10**5)),
-    *({"timeout": one} for one in (0, -1, 10**30, "x", None, float("nan"))),
+    *({"spec": value} for value in (None, [], {}, "x")),
+    *({"monitor_id": value} for value in (None, 0, -1, 2**63, "x", True)),
+    *(
+        {"url": value}
+        for value in (5, None, "nonsense", "file:///etc/passwd", "http://[", "x" * 10**5)
+    ),
+    *({"timeout": value} for value in (0, -1, 10**30, "x", None, float("nan"))),
     *({name: 5} for name in ("request_headers", "auth", "request_body", "accepted_statuses")),
     {"request_headers": [["A\r\nB", "C\r\nD"]]},
     {"request_headers": [[5, None]]},
@@ -887,29 +894,29 @@ class Liar:
             return [self.odd[path]]
         if path != "assigned":
             return self.app(environ, start_response)
-        lies = [self.one(lie, 1_000_000 + number) for number, lie in enumerate(self.lies)]
-        told = {"whole": True, "assigned": [*lies, self.one(), *lies], "gone": []}
+        lies = [self.assignment(lie, 1_000_000 + number) for number, lie in enumerate(self.lies)]
+        answer = {"whole": True, "assigned": [*lies, self.assignment(), *lies], "gone": []}
         public = public_key_of(KEY)
-        sealed = base64.b64encode(seal_to(public, told, ABOUT_ASSIGNED.format("oslo"))).decode()
+        sealed = base64.b64encode(seal_to(public, answer, ABOUT_ASSIGNED.format("oslo"))).decode()
         now = datetime.now(UTC).isoformat()
         data = {"change": 0, "sealed": sealed, "received": now, "now": now}
         start_response("200 OK", [("Content-Type", "application/json")])
         return [json.dumps({"data": data, "status": 200}).encode()]
 
-    def one(self, lie=None, id=0):
+    def assignment(self, lie=None, id=0):
         standing = {"slot": None, "checked_at": None, "unconfirmed_at": None, "blind": False}
-        told = {
+        assignment = {
             "spec": dict(self.spec),
             "interval": 1,
             "version": self.version,
             "standing": standing,
         }
         if lie is None:
-            return told
-        told["spec"]["monitor_id"] = id
+            return assignment
+        assignment["spec"]["monitor_id"] = id
         for name, value in lie.items():
-            (told if name in told else told["spec"])[name] = value
-        return told
+            (assignment if name in assignment else assignment["spec"])[name] = value
+        return assignment
 
 
 def with_our_key(tmp_path, place):
@@ -956,10 +963,12 @@ def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, 
         liar.version = to_ms(monitor.updated_at)
         with running(replace(settings, server=url)):
             eventually(lambda: stored(app, monitor.id), "a result of the good monitor")
-    assert {one.split()[0] for one in received} == {b"GET"}
+    assert {request.split()[0] for request in received} == {b"GET"}
     assert b"smuggled" not in b"".join(received)
-    told = "monitors that the server sent cannot be read and are not checked"
-    assert caplog.text.count(f"4 {told} (request_headers, request_method).") == 1, "not each time"
+    sentence = "monitors that the server sent cannot be read and are not checked"
+    assert caplog.text.count(f"4 {sentence} (request_headers, request_method).") == 1, (
+        "not each time"
+    )
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():

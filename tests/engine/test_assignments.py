@@ -21,8 +21,8 @@ def context(core):
         yield core
 
 
-def ids(found):
-    return sorted(one.spec.monitor_id for one in found)
+def ids(read):
+    return sorted(assignment.spec.monitor_id for assignment in read)
 
 
 def test_only_assignments_of_the_place_are_read(context):
@@ -43,8 +43,10 @@ def test_what_is_read_in_pieces_is_read_whole(context, monkeypatch):
     everything = range(shards.count())
     for size in (1, 2, 4, 5, 6):
         monkeypatch.setattr(assignments, "PIECE", size)
-        found = [one.spec.monitor_id for one in assignments.of_shards(1, everything)]
-        assert found == made
+        monitor_ids = [
+            assignment.spec.monitor_id for assignment in assignments.of_shards(1, everything)
+        ]
+        assert monitor_ids == made
     monkeypatch.setattr(assignments, "PIECE", 2)
     assert ids(assignments.piece(1, everything, made[1])) == made[2:4]
 
@@ -53,9 +55,9 @@ def test_an_assignment_has_the_monitors_standing(context):
     assignment = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
     state = {"unconfirmed_at": NOW + timedelta(seconds=2)}
     id = make_monitor(context, assignment=assignment, state=state, interval=300).id
-    [found] = assignments.of_monitors(1, [id])
-    known = {name: getattr(found, name) for name in (*assignment, *state, "interval")}
-    assert known == {**assignment, **state, "interval": 300}
+    [read] = assignments.of_monitors(1, [id])
+    stored = {name: getattr(read, name) for name in (*assignment, *state, "interval")}
+    assert stored == {**assignment, **state, "interval": 300}
 
 
 def test_a_place_is_added_and_removed(context):

@@ -134,7 +134,7 @@ def test_a_disk_that_damages_each_new_file_leaves_the_first_one_aside(
         buffer.add(made(3))
         assert newest(buffer) == [3, 2, 1, 0]
     assert (tmp_path / "agent.db.damaged").read_bytes().startswith(b"results")
-    assert ["set aside" in one for one in caplog.messages] == [False, True, False]
+    assert ["set aside" in message for message in caplog.messages] == [False, True, False]
 
 
 def test_a_result_that_comes_while_the_file_is_replaced_is_not_removed_for_another(tmp_path):
@@ -201,7 +201,7 @@ def test_results_in_memory_are_forgotten_after_a_day_too(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_each_result_is_sent_once_whatever_the_disk_does(seed, tmp_path):
     """Until the agent ends: what could not be written down comes again after that."""
-    chosen, known = random.Random(seed), 0
+    chosen, results = random.Random(seed), 0
     for _start in range(3):
         buffer, taken, on_way = Buffer(tmp_path), [], None
         before = newest(buffer, 1000)
@@ -209,8 +209,8 @@ def test_each_result_is_sent_once_whatever_the_disk_does(seed, tmp_path):
         for _step in range(60):
             step = chosen.choice(["add", "add", "send", "answer", "answer", "cut", "disk"])
             if step == "add":
-                more = range(known, known + chosen.randint(1, 8))
-                known = more.stop
+                more = range(results, results + chosen.randint(1, 8))
+                results = more.stop
                 buffer.add(made(*more))
                 added += more
             elif step == "send" and on_way is None:
@@ -249,10 +249,10 @@ class Disk:
         self.calls += 1
         if self.calls == self.at and not self.after:
             raise sqlite3.OperationalError("disk I/O error")
-        found = work(*arguments, **options)
+        result = work(*arguments, **options)
         if self.calls == self.at:
             raise sqlite3.OperationalError("disk I/O error")
-        return found
+        return result
 
 
 class Sqlite:

@@ -54,10 +54,10 @@ def test_a_checker_of_another_carrier_does_not_start_and_changes_nothing(
         checker = make_checker(core, replace(settings, location="oslo"), queued=queued)
         with pytest.raises(OtherCarrier) as caught:
             checker.run(threading.Event())
-        told = str(caught.value)
-        assert f"The place oslo is checked by {named}" in told
-        assert "WAKEFUL_LOCATION" in told
-        assert "Settings, Places" in told
+        message = str(caught.value)
+        assert f"The place oslo is checked by {named}" in message
+        assert "WAKEFUL_LOCATION" in message
+        assert "Settings, Places" in message
         assert stored_carrier("oslo") == stored
         assert db.session.scalars(select(ShardRow.owner)).all() == []
 

@@ -81,10 +81,10 @@ def test_what_is_still_down_without_a_place_says_where(places):
     places.rounds(0)
     places.rounds(60, 70, sydney="down")
     places.change(100, locations=["oslo", "sydney"])
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     assert places.shown.cause == "Down in 1 of 2 places (sydney): The server refused."
     places.change(110, locations=["sydney"])
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     assert (places.shown.verdict, places.shown.cause) == ("down", "The server refused.")
     assert places.shown.status_since == at(60.02), "it has been down all the time"
     assert "incident.resolved" not in places.events()
@@ -96,9 +96,9 @@ def test_a_place_that_is_added_ends_nothing_before_it_has_checked(places):
     places.see("berlin", "down", 10, MOMENT)
     places.see("oslo", "down", 10.01, MOMENT)
     places.change(20, locations=[*NAMES], location_rule="all")
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     places.change(25, locations=["sydney"])
-    assert [one.ended_at for one in places.opened] == [None], "nobody has seen it end"
+    assert [incident.ended_at for incident in places.opened] == [None], "nobody has seen it end"
     assert places.shown.verdict == "down"
 
 
@@ -149,7 +149,7 @@ def test_a_recovery_that_is_being_confirmed_goes_with_its_place(places):
     places.change(105, locations=["oslo", "sydney"])
     state = places.shown
     assert (state.verdict, state.recovering_since, state.status_since) == ("down", None, at(60.02))
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
 
 
 def test_in_maintenance_a_change_ends_no_incident_before_its_end(places):
@@ -162,7 +162,7 @@ def test_in_maintenance_a_change_ends_no_incident_before_its_end(places):
     places.rounds(0)
     places.rounds(60, sydney="down")
     places.change(100, location_rule="majority")
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     assert "incident.resolved" not in places.events()
     places.rounds(HOUR, sydney="down")
     (incident,) = places.opened
@@ -176,7 +176,7 @@ def test_an_incident_whose_place_is_silent_ends_by_silence_and_not_by_a_change(p
     for hours in (1, 2, 3):
         places.see("berlin", "down" if hours < 3 else "up", hours * HOUR, MOMENT)
     places.change(3 * HOUR + 5, location_rule="majority")
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     places.see("berlin", "up", 3 * HOUR + 10, MOMENT)
     assert places.opened[0].ended_at is not None
     assert places.opened[0].ending != "changed"
@@ -201,7 +201,7 @@ def test_a_rule_and_places_that_change_together_are_judged_together(places):
     places.start(confirmations=0, location_rule="any")
     places.rounds(0, sydney="down")
     places.change(10, location_rule="all", locations=["sydney"])
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     assert (places.shown.verdict, places.shown.cause) == ("down", "The server refused.")
 
 
@@ -209,6 +209,6 @@ def test_a_change_with_a_pause_ends_the_incident_by_the_pause(places):
     places.start(confirmations=0, location_rule="any")
     places.rounds(0, sydney="down")
     places.change(10, location_rule="all", pause=True)
-    assert [one.ending for one in places.opened] == ["pause"]
+    assert [incident.ending for incident in places.opened] == ["pause"]
     resolved = select(DeliveryRow).where(DeliveryRow.event == "incident.resolved")
     assert db.session.scalars(resolved).all() == []

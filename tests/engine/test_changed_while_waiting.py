@@ -69,7 +69,7 @@ class Waiting(Engine):
         return db.session.scalars(select(what)).all()
 
     @property
-    def told(self):
+    def channels(self):
         """To whom alerts go."""
         return sorted(row.value for row in self.read(DeliveryRow))
 
@@ -124,18 +124,20 @@ def test_an_hour_is_summed_without_the_maintenance_that_was_just_cancelled(engin
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [({"paused": True}, []), ({"alerts": [["email", OTHER]]}, [OTHER])],
 )
-def test_the_expiry_of_a_domain_is_told_as_the_monitor_was_just_changed(engine, changes, told):
+def test_the_expiry_of_a_domain_is_alerted_as_the_monitor_was_just_changed(
+    engine, changes, expected
+):
     id = engine.monitor(domain_alert_days=30, state={"domain": "shop.test"})
     with writing() as session:
         session.add(DomainRow(domain="shop.test", expires_at=at(0) + timedelta(days=3)))
     engine.changed_before(id, dict(changes), lambda: domains.tell_expiring(at(61)))
-    assert engine.told == told
+    assert engine.channels == expected
 
 
-def test_an_incident_by_hand_is_told_to_whom_the_monitor_was_just_set_to_alert(engine):
+def test_an_incident_by_hand_alerts_those_whom_the_monitor_was_just_set_to_alert(engine):
     id = engine.monitor(alerts=ALERTS)
 
     def report():
@@ -144,7 +146,7 @@ def test_an_incident_by_hand_is_told_to_whom_the_monitor_was_just_set_to_alert(e
             recorder.store_incident(session, fields, at(61))
 
     engine.changed_before(id, {"alerts": [["email", OTHER]]}, report)
-    assert engine.told == [OTHER]
+    assert engine.channels == [OTHER]
 
 
 def test_a_state_that_a_check_has_just_changed_is_not_set_back_to_an_older_one(engine):

@@ -80,8 +80,8 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         assert incident.evidence["last_good"]["status_code"] == 200
         usual = incident.evidence["usual"]
         assert usual["checked_at"] == incident.evidence["last_good"]["checked_at"]
-        told = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).first()
-        assert told["incident"]["changes"][0]["text"] == "Status 503, was 200"
+        facts = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).first()
+        assert facts["incident"]["changes"][0]["text"] == "Status 503, was 200"
         events = db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)).all()
         assert events == ["incident.opened", "incident.resolved"]
         state = db.session.get(MonitorStateRow, id)
@@ -164,7 +164,7 @@ def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings,
         until(core, lambda: site.asked == 1)
     with core.app_context():
         assert results(id) == []
-        assert {one.owner for one in shards.read(1)} == {None}
+        assert {shard.owner for shard in shards.read(1)} == {None}
         assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
@@ -186,12 +186,12 @@ def test_two_places_each_make_their_own_checks(core, settings, site):
     there = make_monitor(core, url=site.url, places=[oslo]).id
     both = make_monitor(core, url=site.url, places=[1, oslo]).id
 
-    def seen():
+    def checked():
         return sorted(db.session.execute(select(ResultRow.monitor_id, ResultRow.location_id)))
 
     wanted = sorted([(here, 1), (there, oslo), (both, 1), (both, oslo)])
     with running(core, settings), running(core, elsewhere):
-        until(core, lambda: seen() == wanted)
+        until(core, lambda: checked() == wanted)
     with core.app_context():
         assert {result.location for result in results(both)} == {"default", "oslo"}
 
@@ -233,7 +233,7 @@ def test_a_created_changed_or_resumed_monitor_is_checked_at_once(core, settings,
     store = LocalStore(settings)
     fields = {"name": "Shop", "url": site.url, "interval": 3600}
     with running(core, settings):
-        until(core, lambda: {one.owner for one in shards.read(1)} not in (set(), {None}))
+        until(core, lambda: {shard.owner for shard in shards.read(1)} not in (set(), {None}))
         with core.app_context():
             id = store.monitors.create(fields).id
         until(core, lambda: len(results(id)) == 1)
@@ -338,7 +338,7 @@ def test_our_network_counts_as_down_only_while_every_canary_fails(core, settings
     """One dead canary does not blind us; all of them dead, nothing opens, and nothing is lost."""
     monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.5)
     canaries, target = [Place(), Place()], Place()
-    addresses = ",".join(f"127.0.0.1:{one.port}" for one in canaries)
+    addresses = ",".join(f"127.0.0.1:{canary.port}" for canary in canaries)
     url = f"http://127.0.0.1:{target.port}/good"
     ids = [make_monitor(core, url=url, confirmations=0).id for _ in range(4)]
 
@@ -402,7 +402,7 @@ def test_a_check_by_hand_is_recorded_and_counts(core, site):
         result = now.check_now(id)
         assert result.cause_code == "http_status:500"
         assert result.id
-        assert results(id) == [one.result for one in result.places]
+        assert results(id) == [place.result for place in result.places]
         assert db.session.scalar(select(IncidentRow.monitor_id)) == id
         with pytest.raises(NotFound):
             now.check_now(404)

@@ -89,18 +89,20 @@ def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(p
 
 @pytest.mark.both_databases
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
-    """Of hours that are summed already, too."""
+    """Also in hours that are summed already."""
     places.start()
     for minute in range(20):
         places.see("oslo", "unknown", 60 * minute)
     rollups.roll(at(ROLLED))
     assert places.seconds(ROLLED)["unknown"] == pytest.approx(1200 + 90, abs=1)
     outcomes = [make_outcome("up", at(60 * minute + 20)) for minute in range(20)]
-    late = [replace(one.result, monitor_id=places.id, location="berlin") for one in outcomes]
+    late = [
+        replace(outcome.result, monitor_id=places.id, location="berlin") for outcome in outcomes
+    ]
     assert recorder.record_late(late, at(HOUR), location="berlin") == 20
-    found = places.seconds(ROLLED)
-    assert found["up"] == pytest.approx(1140 + 150, abs=1)
-    assert found["unknown"] == pytest.approx(20, abs=1), "before the first late result"
+    seconds = places.seconds(ROLLED)
+    assert seconds["up"] == pytest.approx(1140 + 150, abs=1)
+    assert seconds["unknown"] == pytest.approx(20, abs=1), "before the first late result"
 
 
 def test_a_pause_ends_what_the_last_check_of_each_place_stands_for(places):

@@ -61,7 +61,7 @@ class Late(Figures):
 
     def in_time(self, id):
         """The incidents of a monitor that were not found late."""
-        return [one for one in self.incidents(id) if not one.found_late]
+        return [incident for incident in self.incidents(id) if not incident.found_late]
 
     def forget(self):
         with writing() as session:
@@ -98,7 +98,7 @@ def test_a_monitor_is_up_since_the_end_of_an_outage_that_was_found_afterwards(la
     """Beside the outage, its page said that it had been up for longer."""
     lab.alone()
     lab.live(verdict, 0)
-    lab.late([(verdict if seen == "up" else seen, when) for seen, when in AN_HOUR_AGO[1:]])
+    lab.late([(verdict if other == "up" else other, when) for other, when in AN_HOUR_AGO[1:]])
     lab.live(verdict, 20 * SLOT)
     assert lab.outages == THEN
     (shown,) = lab.store.monitors.list(MonitorQuery()).items
@@ -202,16 +202,16 @@ def test_late_results_of_one_place_show_the_outages_that_they_show_in_time(
     assert lab.seconds(HOUR)["down"] == sum(end - start for start, end in outages)
 
 
-def judged(seen, confirmations):
+def judged(checks, confirmations):
     """Start and end of each outage by results that are judged one after another."""
-    state, found = State(), []
-    for verdict, seconds in seen:
+    state, outages = State(), []
+    for verdict, seconds in checks:
         began = state.started_at
         after = advance(state, Observation(at(seconds), Verdict(verdict)), confirmations)
         state = after.state
         if after.step is Step.END:
-            found.append((since(began), since(after.moment)))
-    return found
+            outages.append((since(began), since(after.moment)))
+    return outages
 
 
 def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
@@ -224,13 +224,15 @@ def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
             if chance.random() < 0.3:
                 verdict = chance.choice(["up", "down", "down", "unknown", "degraded"])
             verdicts.append(verdict)
-        seen = [(one, SLOT * minute) for minute, one in enumerate([*verdicts, "up", "up"])]
+        checks = [
+            (verdict, SLOT * minute) for minute, verdict in enumerate([*verdicts, "up", "up"])
+        ]
         lab.alone(confirmations=confirmations)
-        pieces = [seen[start : start + 7] for start in range(0, len(seen), 7)]
+        pieces = [checks[start : start + 7] for start in range(0, len(checks), 7)]
         chance.shuffle(pieces)
         for piece in pieces:
             lab.late(piece)
-        assert lab.outages == judged(seen, confirmations), seed
+        assert lab.outages == judged(checks, confirmations), seed
         lab.forget()
 
 
@@ -253,10 +255,10 @@ def test_a_result_that_counts_into_an_hour_that_is_summed_is_counted_there(lab):
     lab.live("up", 2 * HOUR + 1900)
     rollups.roll(at(3 * HOUR + ROLLED))
     lab.late([("up", 1700), ("up", 3500)])
-    found = lab.seconds(3 * HOUR + ROLLED)
+    seconds = lab.seconds(3 * HOUR + ROLLED)
     with writing():
         rollups.reroll(lab.id, at(-HOUR))
-    assert lab.seconds(3 * HOUR + ROLLED) == found
+    assert lab.seconds(3 * HOUR + ROLLED) == seconds
 
 
 def test_a_request_is_written_in_pieces(lab, monkeypatch):
@@ -281,8 +283,8 @@ def test_what_is_in_maintenance_is_no_outage(lab):
     assert lab.outages == []
     lab.late([("down", second) for second in range(13 * SLOT + 1, 13 * SLOT + 50, 10)])
     assert lab.outages == [(13 * SLOT + 1, 14 * SLOT)], "what lasts is confirmed after it"
-    found = lab.seconds(20 * SLOT)
-    assert (found["down"], found["maintenance"]) == (59, 9 * SLOT)
+    seconds = lab.seconds(20 * SLOT)
+    assert (seconds["down"], seconds["maintenance"]) == (59, 9 * SLOT)
 
 
 def test_a_paused_monitor_has_no_outage(lab):
@@ -301,7 +303,7 @@ def test_a_paused_monitor_has_no_outage(lab):
 
 
 def test_results_of_a_pause_that_is_over_count_for_nothing(lab):
-    """Of an agent that was cut off: a person paused the monitor meanwhile, and resumed it."""
+    """An agent was cut off; a person paused the monitor meanwhile, and resumed it."""
     lab.alone(confirmations=1)
     paused, resumed = 5 * SLOT + 30, 12 * SLOT - 30
     with writing() as session:
@@ -309,9 +311,9 @@ def test_results_of_a_pause_that_is_over_count_for_nothing(lab):
         recorder.resume(session, lab.id, at(resumed))
     assert lab.late(script("up", 0, 3) + script("down", 3, 14) + script("up", 14, 16)) == 16
     assert lab.outages == [(3 * SLOT, paused), (12 * SLOT, 14 * SLOT)]
-    found = lab.seconds(16 * SLOT)
-    assert found["down"] == paused - 3 * SLOT + 2 * SLOT
-    assert found["up"] == 3 * SLOT + 2 * SLOT
+    seconds = lab.seconds(16 * SLOT)
+    assert seconds["down"] == paused - 3 * SLOT + 2 * SLOT
+    assert seconds["up"] == 3 * SLOT + 2 * SLOT
 
 
 def test_results_of_before_a_pause_count_during_it(lab):
@@ -330,8 +332,8 @@ def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
             lab.see(name, "up", 1800 * number + 60 + more)
     lab.store.now = lambda: at(8 * 1800)
     lab.store.monitors.update(lab.id, {"interval": 20})
-    seen = [("down" if number in (2, 3) else "up", 1800 * number) for number in range(8)]
-    assert lab.late(seen, "oslo") == 8
+    checks = [("down" if number in (2, 3) else "up", 1800 * number) for number in range(8)]
+    assert lab.late(checks, "oslo") == 8
     assert lab.outages == []
     late = [("down", 8 * 1800 + 100), ("down", 8 * 1800 + 120), ("up", 8 * 1800 + 140)]
     lab.late(late, "oslo")
@@ -511,7 +513,7 @@ def test_places_that_fail_at_once_confirm_once_together(lab):
 def test_pieces_of_several_places_in_any_order_show_the_same(lab):
     for seed in range(2):
         chance = random.Random(seed)
-        found = []
+        checks = []
         pieces = []
         for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
             verdict = "up"
@@ -527,9 +529,9 @@ def test_pieces_of_several_places_in_any_order_show_the_same(lab):
             chance.shuffle(pieces)
             for name, part in pieces:
                 lab.late(part, name)
-            found.append(lab.outages)
+            checks.append(lab.outages)
             lab.forget()
-        assert found[0] == found[1], seed
+        assert checks[0] == checks[1], seed
 
 
 def in_time_and_late(lab, checks, pause=(), **fields):
@@ -548,15 +550,17 @@ def in_time_and_late(lab, checks, pause=(), **fields):
     for name, verdict, seconds in checks:
         turn(seconds)
         lab.see(name, verdict, seconds)
-    times = [(whole(one.started_at), whole(one.ended_at)) for one in lab.incidents(lab.id)]
+    times = [
+        (whole(incident.started_at), whole(incident.ended_at)) for incident in lab.incidents(lab.id)
+    ]
     lab.start(**fields)
     turns = [*zip((recorder.pause, recorder.resume), pause, strict=False)]
     turn(HOUR)
     for name in NAMES:
         lab.late([check[1:] for check in checks if check[0] == name], name)
-    found = lab.outages
+    outages = lab.outages
     lab.forget()
-    return times, found
+    return times, outages
 
 
 def test_good_checks_of_one_place_confirm_no_failure_of_another(lab):
@@ -593,14 +597,14 @@ def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_afte
 
 @pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
 def test_a_maintenance_drops_a_failure_that_is_being_confirmed(lab, names):
-    """Of several places it did not: the incident began before the maintenance."""
-    seen = [("up", 0), *(("down", second) for second in (20, 40, 60, 100, 140, 160)), ("up", 180)]
-    checks = [(name, verdict, when + n) for verdict, when in seen for n, name in enumerate(names)]
+    """With several places it did not: the incident began before the maintenance."""
+    story = [("up", 0), *(("down", second) for second in (20, 40, 60, 100, 140, 160)), ("up", 180)]
+    checks = [(name, verdict, when + n) for verdict, when in story for n, name in enumerate(names)]
     assert in_time_and_late(lab, checks, confirmations=3, **MAINTENANCE) == ([], [])
 
 
 def test_late_results_of_places_show_the_same_as_in_time(lab):
-    seen = 0
+    recorded = 0
     for seed in (0, 4, 8):
         chance = random.Random(seed)
         rule = ("any", "majority", "all")[seed % 3]
@@ -622,5 +626,5 @@ def test_late_results_of_places_show_the_same_as_in_time(lab):
             **({}, {"pause": (130, 210)}, MAINTENANCE)[seed // 3],
         )
         assert late == live, seed
-        seen += len(live)
-    assert seen > 1
+        recorded += len(live)
+    assert recorded > 1

@@ -80,7 +80,7 @@ class House:
         self.keeper.check_domains()
         db.session.expire_all()
 
-    def told(self):
+    def notices(self):
         rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
         return [(row.monitor_id, row.event, row.facts["extra"]["days_left"]) for row in rows]
 
@@ -143,15 +143,15 @@ def test_a_domain_is_alerted_once_and_again_after_a_renewal(house):
     house.monitor("https://example.com/", domain_alert_days=None)
     house.registry.expiries["example.com"] = NOW + 8 * DAY
     house.check_domains()
-    assert house.told() == []
+    assert house.notices() == []
     house.check_domains(1)
     house.check_domains(2)
-    assert house.told() == [(near, "domain.expiring", 7)]
+    assert house.notices() == [(near, "domain.expiring", 7)]
     house.registry.expiries["example.com"] = NOW + 370 * DAY
     house.check_domains(4)
-    assert len(house.told()) == 1
+    assert len(house.notices()) == 1
     house.check_domains(364)
-    assert house.told()[1:] == [(near, "domain.expiring", 6)]
+    assert house.notices()[1:] == [(near, "domain.expiring", 6)]
 
 
 def test_dates_that_registries_give_in_turn_are_alerted_once_each(house):
@@ -159,7 +159,7 @@ def test_dates_that_registries_give_in_turn_are_alerted_once_each(house):
     for day in range(12):
         house.registry.expiries["example.com"] = NOW + (20 + 10 * (day % 3)) * DAY
         house.check_domains(day)
-    assert [days for _id, _event, days in house.told()] == [20, 29, 38]
+    assert [days for _id, _event, days in house.notices()] == [20, 29, 38]
 
 
 def test_a_name_below_a_private_suffix_is_asked_for_itself(house):
@@ -168,7 +168,7 @@ def test_a_name_below_a_private_suffix_is_asked_for_itself(house):
     house.registry.expiries |= dict.fromkeys(("co.ua", "uk.com", "github.io"), NOW + DAY)
     house.check_domains()
     assert sorted(house.registry.asked) == ["a.uk.com", "shop.co.ua", "someone.github.io"]
-    assert house.told() == []
+    assert house.notices() == []
 
 
 def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
@@ -176,13 +176,13 @@ def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     for domain in ("example.com", "example.org"):
         house.registry.expiries[domain] = NOW + 5 * DAY
     house.check_domains()
-    assert len(house.told()) == 1
+    assert len(house.notices()) == 1
     house.move(id, "https://www.example.com/other")
     house.check_domains(0.1)
-    assert len(house.told()) == 1, "the same domain, behind another URL"
+    assert len(house.notices()) == 1, "the same domain, behind another URL"
     house.move(id, "https://example.org/")
     house.check_domains(0.2)
-    assert len(house.told()) == 2
+    assert len(house.notices()) == 2
 
 
 @pytest.mark.parametrize("first", ["rdap", "whois"])
@@ -196,7 +196,7 @@ def test_a_date_with_and_without_a_time_is_alerted_once(house, first):
     for day, answer in enumerate(answers):
         house.registry.expiries["example.com"] = answer
         house.check_domains(1.01 * day)
-        assert len(house.told()) == 1
+        assert len(house.notices()) == 1
 
 
 def test_maintenance_keeps_a_domain_alert_for_later(house):
@@ -204,9 +204,9 @@ def test_maintenance_keeps_a_domain_alert_for_later(house):
     house.monitor("https://example.com/", domain_alert_days=60, **quiet)
     house.registry.expiries["example.com"] = NOW + 8 * DAY
     house.check_domains()
-    assert house.told() == []
+    assert house.notices() == []
     house.check_domains(1)
-    assert len(house.told()) == 1
+    assert len(house.notices()) == 1
 
 
 def test_a_new_url_is_another_domain(house):

@@ -46,10 +46,10 @@ class Player:
         if len(body) > self.limit:
             start_response("413 Content Too Large", [("Content-Length", "0")])
             return []
-        said = json.loads(body)
+        document = json.loads(body)
         self.asked.append(path)
         if path == "results":
-            self.sent.append(said["results"])
+            self.sent.append(document["results"])
         if path in self.on:
             self.on[path]()
         now = datetime.now(UTC).isoformat()
@@ -64,13 +64,13 @@ class Player:
         return {"refused": 0, "change": self.change, "standings": self.standings}
 
     def assigned(self):
-        told = {"whole": True, "assigned": [], "gone": []}
-        sealed = seal_to(public_key_of(self.key), told, ABOUT_ASSIGNED.format("oslo"))
+        answer = {"whole": True, "assigned": [], "gone": []}
+        sealed = seal_to(public_key_of(self.key), answer, ABOUT_ASSIGNED.format("oslo"))
         return {"change": self.change, "sealed": base64.b64encode(sealed).decode()}
 
     @property
     def taken(self):
-        return [one for batch in self.sent for one in batch]
+        return [result for batch in self.sent for result in batch]
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def linked(player, folder, backlog=0):
 
 
 def heard(link):
-    found = []
+    news = []
     while not link.news.empty():
-        found.append(link.news.get_nowait())
-    return found
+        news.append(link.news.get_nowait())
+    return news
 
 
 # --- A turn
@@ -152,8 +152,10 @@ def test_a_server_that_cannot_say_what_has_changed_gets_all_results_without_a_pa
         link.close(10)
     assert player.taken == list(reversed(range(35)))
     assert player.asked.count("assigned") == 1, "the pause is between these"
-    said = [one.message for one in caplog.records if one.name.startswith("app.")]
-    assert ["is not Wakeful's API (status 500)" in one for one in said] == [True], said
+    messages = [record.message for record in caplog.records if record.name.startswith("app.")]
+    assert ["is not Wakeful's API (status 500)" in message for message in messages] == [True], (
+        messages
+    )
 
 
 def test_a_proxy_that_takes_no_large_request_gets_smaller_ones(
@@ -168,7 +170,7 @@ def test_a_proxy_that_takes_no_large_request_gets_smaller_ones(
         eventually(lambda: len(player.taken) >= 9, "all results")
         link.close(10)
     assert [len(batch) for batch in player.sent[:3]] == [4, 4, 1]
-    assert ["status 413" in one for one in caplog.messages] == [True, False]
+    assert ["status 413" in message for message in caplog.messages] == [True, False]
 
 
 def test_what_is_asked_for_anew_while_an_answer_is_on_its_way_is_not_forgotten(player, tmp_path):
@@ -219,8 +221,8 @@ def test_a_compressed_answer_is_refused_before_it_takes_memory(player, tmp_path)
 
 def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch):
     """40 MB of empty lists took 1.1 GB. Whoever knows the agent's public key can seal them."""
-    told = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
-    sealed = seal_to(public_key_of(KEY), told, ABOUT_ASSIGNED.format("oslo"))
+    answer = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
+    sealed = seal_to(public_key_of(KEY), answer, ABOUT_ASSIGNED.format("oslo"))
     answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
     monkeypatch.setattr(links, "MOST_VALUES", 1_000)
     player.assigned = lambda: answer
@@ -252,10 +254,10 @@ def test_a_servers_sentence_is_one_short_line_in_the_log(tmp_path, caplog):
         link.start()
         eventually(lambda: caplog.messages, "the log says it")
         link.close(10)
-    (said,) = caplog.messages
-    assert said.isprintable()
-    assert "No. 2026-11-25 12:00:00 ERROR forged" in said
-    assert len(said) < links.LONGEST_SENTENCE + 100
+    (message,) = caplog.messages
+    assert message.isprintable()
+    assert "No. 2026-11-25 12:00:00 ERROR forged" in message
+    assert len(message) < links.LONGEST_SENTENCE + 100
 
 
 # --- A file of results that fails
@@ -299,9 +301,9 @@ def test_what_to_check_is_heard_on_a_full_disk_and_written_when_there_is_room(
     (tmp_path / "assigned").mkdir()  # what cannot be replaced by a file
     with linked(player, tmp_path) as (link, _buffer):
         link._turn()
-        assert [type(one) for one in heard(link)] == [Greeted, AssignedNews]
+        assert [type(item) for item in heard(link)] == [Greeted, AssignedNews]
         link._turn()
-        assert ["cannot be written to" in one for one in caplog.messages] == [True]
+        assert ["cannot be written to" in message for message in caplog.messages] == [True]
         (tmp_path / "assigned").rmdir()
         link._turn()
     assert player.asked.count("assigned") == 1
@@ -319,8 +321,8 @@ def test_an_agent_whose_key_the_server_does_not_use_says_so_and_sends_its_result
         link.start()
         eventually(lambda: len(player.taken) >= 35, "all results")
         link.close(10)
-    (said,) = caplog.messages
-    assert "has the key of another agent for this place" in said
+    (message,) = caplog.messages
+    assert "has the key of another agent for this place" in message
     assert player.asked.count("hello") == 1, "it could be refused, and the results would wait"
 
 

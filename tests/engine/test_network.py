@@ -38,7 +38,7 @@ class Canaries:
 
     def sort(self, script, now):
         """``script``: monitors by id and mark, as "1d 2u"; what can be recorded, in like form."""
-        return marks(self.network.sort([finished(one) for one in script.split()], now))
+        return marks(self.network.sort([finished(word) for word in script.split()], now))
 
     def later(self, now):
         """What can be recorded after a while in which nothing came."""
@@ -56,8 +56,8 @@ class Canaries:
         return self.collect(now + HOLD_SECONDS)
 
 
-def finished(one, at=None):
-    id, mark = int(one[:-1]), one[-1]
+def finished(outcome, at=None):
+    id, mark = int(outcome[:-1]), outcome[-1]
     down = "down", at
     return id, {
         "u": make_outcome("up", at, answered=True),

@@ -28,7 +28,7 @@ KINDS = (
     {"alerts": [["email", "b@example.test"]], "quiet_start": "07:00", "quiet_end": "09:00"},
 )
 # What each monitor's checks find, second by second: it fails, recovers, and fails again.
-FOUND = ("up", "down", "down", "up", "up", "down", "down", "down")
+VERDICTS = ("up", "down", "down", "up", "up", "down", "down", "down")
 
 # What each place finds, in slots of ten seconds: a blip, an outage that the places see one after
 # another, an end that they see one after another, and an outage that all see at once.
@@ -57,9 +57,9 @@ class Shops:
 
     def make(self, count, **more):
         """Monitors of every kind, in turn."""
-        return [self._one(number, more) for number in range(count)]
+        return [self._outcomes_of(number, more) for number in range(count)]
 
-    def _one(self, number, more):
+    def _outcomes_of(self, number, more):
         fields = {"confirmations": 1, "interval": 60, **KINDS[number % len(KINDS)], **more}
         before = START - timedelta(days=1)
         id = make_monitor(self.core, **fields, created_at=before, updated_at=before).id
@@ -68,11 +68,11 @@ class Shops:
                 session.add(MonitorContactRow(monitor_id=id, contact_id=contact + 1, position=0))
         return id
 
-    def outcomes(self, ids, found=FOUND):
+    def outcomes(self, ids, verdicts=VERDICTS):
         """By second, then by monitor."""
         return [
             (id, make_outcome(verdict, START + timedelta(seconds=second), monitor_id=id))
-            for second, verdict in enumerate(found)
+            for second, verdict in enumerate(verdicts)
             for id in ids
         ]
 
@@ -100,13 +100,13 @@ class Shops:
     def _rows(self, table, id, *names):
         columns = [getattr(table, name) for name in names]
         key = table.__table__.primary_key.columns
-        found = db.session.execute(select(*columns).where(table.monitor_id == id).order_by(*key))
-        return [tuple(row) for row in found]
+        rows = db.session.execute(select(*columns).where(table.monitor_id == id).order_by(*key))
+        return [tuple(row) for row in rows]
 
 
 def _without_ids(facts):
     return {
-        name: {key: one for key, one in value.items() if key != "id"}
+        name: {key: part for key, part in value.items() if key != "id"}
         if isinstance(value, dict)
         else value
         for name, value in facts.items()
@@ -117,13 +117,13 @@ def _without_ids(facts):
 def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
     together, apart = shops.make(8), shops.make(8)
     recorder.record(shops.outcomes(together), NOW)
-    for one in shops.outcomes(apart):
-        recorder.record([one], NOW)
+    for outcome in shops.outcomes(apart):
+        recorder.record([outcome], NOW)
     story = shops.story(together)
     assert story == shops.story(apart)
-    for one in story:
-        assert [ended is None for _began, ended, *_rest in one["incidents"]] == [False, True]
-    events = {message[0] for one in story for message in one["messages"]}
+    for outcome in story:
+        assert [ended is None for _began, ended, *_rest in outcome["incidents"]] == [False, True]
+    events = {message[0] for monitor in story for message in monitor["messages"]}
     assert events == {"incident.opened", "incident.resolved"}
 
 
@@ -131,32 +131,34 @@ def test_batches_of_three_places_leave_what_their_checks_would_leave_one_by_one(
     places = [journal.location_id(name) for name in PLACES]
     fields = {"places": places, "interval": 10}
     together, apart = shops.make(4, **fields), shops.make(4, **fields)
-    for slot, seen in enumerate(zip(*PLACES.values(), strict=True)):
+    for slot, signs in enumerate(zip(*PLACES.values(), strict=True)):
         began = START + timedelta(seconds=10 * slot)
-        for name, sign in zip(PLACES, seen, strict=True):
+        for name, sign in zip(PLACES, signs, strict=True):
             verdict = "up" if sign == "+" else "down"
 
-            def found(ids, verdict=verdict, began=began):
+            def outcomes(ids, verdict=verdict, began=began):
                 return [(id, make_outcome(verdict, began, monitor_id=id)) for id in ids]
 
             recorded = began + timedelta(milliseconds=2)
-            recorder.record(found(together), recorded, location=name)
-            for one in found(apart):
-                recorder.record([one], recorded, location=name)
+            recorder.record(outcomes(together), recorded, location=name)
+            for claim in outcomes(apart):
+                recorder.record([claim], recorded, location=name)
     story = shops.story(together)
     assert story == shops.story(apart)
-    ends = [[ended is not None for _began, ended, *_rest in one["incidents"]] for one in story]
+    ends = [
+        [ended is not None for _began, ended, *_rest in monitor["incidents"]] for monitor in story
+    ]
     assert all(end[-2:] == [True, False] for end in ends)
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
-    ("before", "found", "most"),
+    ("before", "verdicts", "most"),
     # To open an incident, what was usual is read by itself, and SQLite gives each its id.
     [((), ("down", "down"), 2), (("down", "down"), ("up", "up"), 0)],
     ids=["opening", "ending"],
 )
-def test_an_incident_more_in_a_batch_takes_few_statements_more(shops, before, found, most):
+def test_an_incident_more_in_a_batch_takes_few_statements_more(shops, before, verdicts, most):
     ids = shops.make(40)
     counts = []
     for some in (ids[:8], ids[8:]):
@@ -164,11 +166,11 @@ def test_an_incident_more_in_a_batch_takes_few_statements_more(shops, before, fo
             recorder.record(shops.outcomes(some, before), NOW)
         later = [
             (id, make_outcome(verdict, NOW + timedelta(seconds=second), monitor_id=id))
-            for second, verdict in enumerate(found)
+            for second, verdict in enumerate(verdicts)
             for id in some
         ]
-        with queries() as seen:
+        with queries() as statements:
             recorder.record(later[: len(some)], NOW)
             recorder.record(later[len(some) :], NOW)
-        counts.append(len(seen))
+        counts.append(len(statements))
     assert counts[1] - counts[0] <= most * (32 - 8)

@@ -36,7 +36,7 @@ def plan():
 
 
 def taken(plan, now, limit=100):
-    return [one.monitor_id for one in plan.take(now, limit)]
+    return [due.monitor_id for due in plan.take(now, limit)]
 
 
 # --- when a check is due
@@ -132,20 +132,20 @@ def test_the_longest_overdue_monitors_come_first(plan):
 
 def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
     plan.put(job(7, Standing(turn=1)), START)
-    [one] = plan.take(START, 5)
+    [due] = plan.take(START, 5)
     after = done(7, turn=2)
-    assert not plan.end(one.claim(), after, at(1))
+    assert not plan.end(due.claim(), after, at(1))
     assert plan.next() == next_check(7, 60, START)
 
 
 def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
     plan.put(job(7, Standing(turn=1), timeout=20), START)
-    [one] = plan.take(START, 5)
+    [due] = plan.take(START, 5)
     lost = at(20) + GIVEN_UP
     assert taken(plan, lost - SECOND) == []
     [again] = plan.take(lost, 5)
-    assert again.claim().turn == one.claim().turn, "whichever comes first counts"
+    assert again.claim().turn == due.claim().turn, "whichever comes first counts"
 
 
 def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
@@ -164,8 +164,8 @@ def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
 
 def test_a_dropped_check_reloads_its_monitor(plan):
     plan.put(job(7, Standing(turn=1)), START)
-    [one] = plan.take(START, 5)
-    assert plan.end(one.claim(), None, at(1)), "somebody else has checked it, or changed it"
+    [due] = plan.take(START, 5)
+    assert plan.end(due.claim(), None, at(1)), "somebody else has checked it, or changed it"
 
 
 def test_monitors_of_lost_shards_are_dropped(plan):

@@ -33,9 +33,9 @@ def write_due(app: Flask, now: datetime) -> int:
 
 def change(app: Flask, row: Any, **fields: Any) -> None:
     with app.app_context(), writing() as session:
-        found = session.get_one(type(row), row.id)
+        stored_row = session.get_one(type(row), row.id)
         for name, value in fields.items():
-            setattr(found, name, value)
+            setattr(stored_row, name, value)
 
 
 def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
@@ -74,7 +74,7 @@ def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> No
     assert write_due(core, T + 4 * MINUTE) == 0
 
 
-def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_public(
+def test_a_problem_that_ended_only_by_silence_is_not_posted_as_resolved(
     core: Flask, pages: Pages
 ) -> None:
     """An earlier incident of the monitor that ended so is not what the post is about."""
@@ -88,8 +88,8 @@ def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_pub
         change(core, incident, ended_at=start + 2 * MINUTE, ending=ending)
         write_due(core, start + 3 * MINUTE)
     with core.app_context(), writing() as session:
-        said = [row.body for row in session.query(PostUpdateRow) if row.state == "resolved"]
-    assert said == ["The problem is resolved.", "The problem is no longer seen."]
+        bodies = [row.body for row in session.query(PostUpdateRow) if row.state == "resolved"]
+    assert bodies == ["The problem is resolved.", "The problem is no longer seen."]
 
 
 @pytest.mark.parametrize("what", ["deleted", "a false alarm"])
@@ -146,7 +146,9 @@ def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages
     plan = pages.post(page, now=T, state="in_progress")
     with core.app_context(), writing() as session:
         session.add(PostMonitorRow(post_id=post, monitor_id=shop.id))
-        session.add_all(PostMonitorRow(post_id=plan, monitor_id=one.id) for one in (shop, till))
+        session.add_all(
+            PostMonitorRow(post_id=plan, monitor_id=monitor.id) for monitor in (shop, till)
+        )
     assert write_due(core, T + 10 * MINUTE) == 0
     make_incident(core, till, started_at=T + 10 * MINUTE)
     assert write_due(core, T + 20 * MINUTE) == 1, "maintenance tells nothing of an outage"
@@ -240,11 +242,11 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
     def together(now: datetime) -> list[int]:
         start, counts = Barrier(4), []
 
-        def one() -> None:
+        def post() -> None:
             start.wait(30)
             counts.append(write_due(core, now))
 
-        threads = [Thread(target=one) for _ in range(4)]
+        threads = [Thread(target=post) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -84,7 +84,7 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
         eventually(lambda: done, "the outcome")
     result = done[0].result
     assert (result.monitor_id, result.verdict, result.location) == (7, Verdict.UP, "eu")
-    assert [one.checks for one in carrier.reports()] == [1]
+    assert [report.checks for report in carrier.reports()] == [1]
     assert carrier.reports() == [], "nothing was heard since"
 
 
@@ -92,7 +92,7 @@ def test_a_prober_without_checks_is_heard_until_it_ends(settings, carrier, monke
     """Nobody could tell it from a dead one while there was nothing to check."""
     monkeypatch.setattr(far, "SIGN_SECONDS", 0.01)
     with desk(settings, sending=True) as made:
-        names = {one.process for one in eventually(carrier.reports, "its sign")}
+        names = {report.process for report in eventually(carrier.reports, "its sign")}
         assert names == {made.name}
         eventually(carrier.reports, "its next sign")
     read = len(made.sent)
@@ -106,12 +106,12 @@ def test_a_prober_is_heard_before_its_first_check(redis_server, settings, carrie
         ["prober", "--location", "eu"], prober_environ(redis_server, settings)
     )
     try:
-        told = eventually(carrier.reports, "its sign")
+        reports = eventually(carrier.reports, "its sign")
     finally:
         process.kill()
         process.wait(60)
         process.stdout.close()
-    assert [(one.process.split(":")[0], one.checks) for one in told] == [("prober", 0)]
+    assert [(report.process.split(":")[0], report.checks) for report in reports] == [("prober", 0)]
 
 
 def test_signs_go_to_the_checkers_that_listen(redis_server, settings, carrier):
@@ -138,17 +138,17 @@ def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(
     done, about, checks = [], about_outcomes("eu", carrier.name), Counter()
 
     def heard():
-        for one in carrier.reports():
-            checks[one.process] += one.checks
+        for report in carrier.reports():
+            checks[report.process] += report.checks
         return len(checks) == 2
 
     with closing(Listener(serve)) as site, desk(settings) as made:
         carrier.submit(secret_spec(page(site)), done.append)
         made.take(sent_batch(redis_server))
         assert made.came.wait(30)
-        told = BatchKey(KEY).open(made.sent[-1][1], about)
+        batch = BatchKey(KEY).open(made.sent[-1][1], about)
         for name in ("one", "other"):
-            again = BatchKey(KEY).seal(told | {"prober": name}, about)
+            again = BatchKey(KEY).seal(batch | {"prober": name}, about)
             redis_server.client.rpush(carrier.name, again)
         eventually(heard, "both are read")
     assert len(done) == 1
@@ -165,9 +165,9 @@ def test_nothing_on_the_broker_can_be_read(redis_server, settings, carrier):
         made.take(sealed)
         assert made.came.wait(30)
         hand_over(redis_server, made)
-        seen = redis_server.everything() + sealed
+        everything = redis_server.everything() + sealed
     for text in (SECRET, "private-path", base64.b64encode(SECRET.encode()).decode()[:-4]):
-        assert text.encode() not in seen
+        assert text.encode() not in everything
 
 
 def test_a_checker_takes_no_result_that_is_forged_copied_or_of_another_monitor(
@@ -179,12 +179,12 @@ def test_a_checker_takes_no_result_that_is_forged_copied_or_of_another_monitor(
         carrier.submit(CheckSpec(page(site), 7, timeout=5), first.append)
         made.take(sent_batch(redis_server))
         eventually(lambda: made.sent, "the outcome")
-        sealed = next(one for _to, one in made.sent)
+        sealed = next(sealed_batch for _to, sealed_batch in made.sent)
         about = about_outcomes("eu", carrier.name)
-        told = BatchKey(KEY).open(sealed, about)
+        opened = BatchKey(KEY).open(sealed, about)
         other = BatchKey(base64.b64encode(os.urandom(32)).decode())
-        push(carrier.name, b"garbage", other.seal(told, about))
-        push(carrier.name, BatchKey(KEY).seal(told, about_outcomes("eu", "outcomes.eu.another")))
+        push(carrier.name, b"garbage", other.seal(opened, about))
+        push(carrier.name, BatchKey(KEY).seal(opened, about_outcomes("eu", "outcomes.eu.another")))
         push(carrier.name, sealed)
         eventually(lambda: first, "the outcome")
         # The same outcome again, while another check is under way; and one for the wrong monitor.
@@ -192,8 +192,8 @@ def test_a_checker_takes_no_result_that_is_forged_copied_or_of_another_monitor(
         carrier.submit(CheckSpec(page(site), 8, timeout=5), second.append)
         sent_batch(redis_server)
         push(carrier.name, sealed)
-        ticket = told["outcomes"][0][0] + 1
-        swapped = told | {"outcomes": [[ticket, told["outcomes"][0][1]]]}
+        ticket = opened["outcomes"][0][0] + 1
+        swapped = opened | {"outcomes": [[ticket, opened["outcomes"][0][1]]]}
         push(carrier.name, BatchKey(KEY).seal(swapped, about))
         eventually(lambda: redis_server.client.llen(carrier.name) == 0, "all are read")
     carrier.close(0)
@@ -209,12 +209,12 @@ def test_a_result_is_timed_by_the_clock_of_the_checker(redis_server, settings, c
         made.take(sent_batch(redis_server))
         eventually(lambda: made.sent, "the outcome")
         about = about_outcomes("eu", carrier.name)
-        told = BatchKey(KEY).open(next(one for _to, one in made.sent), about)
+        batch = BatchKey(KEY).open(next(sealed_batch for _to, sealed_batch in made.sent), about)
     late = timedelta(seconds=20)
-    told["now"] = (datetime.fromisoformat(told["now"]) + late).isoformat()
-    result = told["outcomes"][0][1]["result"]
+    batch["now"] = (datetime.fromisoformat(batch["now"]) + late).isoformat()
+    result = batch["outcomes"][0][1]["result"]
     result["checked_at"] = (datetime.fromisoformat(result["checked_at"]) + late).isoformat()
-    redis_server.client.rpush(carrier.name, BatchKey(KEY).seal(told, about))
+    redis_server.client.rpush(carrier.name, BatchKey(KEY).seal(batch, about))
     eventually(lambda: done, "the outcome")
     assert before <= done[0].result.checked_at <= datetime.now(UTC)
     assert abs(carrier.reports()[0].clock_offset - late) < timedelta(seconds=5)
@@ -232,9 +232,9 @@ def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypat
     finally:
         made.close(0)
     about = about_checks("eu")
-    one, other = (BatchKey(KEY).open(sealed, about) for sealed in (first, again))
-    assert one["checks"] == other["checks"]
-    assert one["id"] != other["id"]
+    batch, other = (BatchKey(KEY).open(sealed, about) for sealed in (first, again))
+    assert batch["checks"] == other["checks"]
+    assert batch["id"] != other["id"]
     assert caplog.messages[:2] == [
         "1 check was lost on the way, so sent again.",
         "No prober of eu was heard lately. Is one running, with the same WAKEFUL_BATCH_KEY?",
@@ -403,11 +403,11 @@ def test_a_batch_that_waits_for_room_is_known_to_be_there_and_runs_once(
         taken = pool.submit(made.take, sealed)
         batch = BatchKey(KEY).open(sealed, about_checks("eu"))["id"]
 
-        def told():
+        def reported():
             _to, last = made.sent[-1]
             return BatchKey(KEY).open(last, about_outcomes("eu", carrier.name))["running"]
 
-        eventually(lambda: made.sent and batch in told(), "the checker hears that it is there")
+        eventually(lambda: made.sent and batch in reported(), "the checker hears that it is there")
         eventually(lambda: carrier._state.batches[batch].named_at, "the checker knows it")
         assert not taken.done()
         gate.open.set()
@@ -452,13 +452,13 @@ def test_a_batch_that_has_arrived_though_sending_failed_is_sent_once(
 
 def test_a_batch_is_run_by_one_prober_or_sent_again(redis_server, settings, carrier, impatient):
     """Redis delivers it twice, or late, if a consumer loses its connection."""
-    with closing(Listener(serve)) as site, desk(settings) as one, desk(settings) as other:
+    with closing(Listener(serve)) as site, desk(settings) as first, desk(settings) as other:
         carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
         lost = next_batch(redis_server)
         again = next_batch(redis_server)
         with pytest.raises(MessageRefused, match="A batch came too late"):
-            one.take(lost)
-        one.take(again)
+            first.take(lost)
+        first.take(again)
         with pytest.raises(MessageRefused, match="A batch came too late"):
             other.take(again)
 
@@ -466,13 +466,13 @@ def test_a_batch_is_run_by_one_prober_or_sent_again(redis_server, settings, carr
 def faults(caplog, *, away=False):
     """The faults of ours in the log, each with its trace."""
     start = "A fault of ours while "
-    told = [one for one in caplog.records if one.getMessage().startswith(start)]
-    assert all(one.exc_info for one in told)
+    records = [record for record in caplog.records if record.getMessage().startswith(start)]
+    assert all(record.exc_info for record in records)
     assert ("The broker cannot be used" in caplog.text) is away
-    return [one.getMessage().removeprefix(start) for one in told]
+    return [record.getMessage().removeprefix(start) for record in records]
 
 
-def test_a_broker_that_is_away_is_told_once_and_no_check_is_lost(
+def test_a_broker_that_is_away_is_logged_once_and_no_check_is_lost(
     redis_server, settings, carrier, impatient, caplog
 ):
     with closing(Listener(serve)) as site:
@@ -483,7 +483,9 @@ def test_a_broker_that_is_away_is_told_once_and_no_check_is_lost(
         redis_server.start()
         eventually(lambda: waiting(redis_server), "the checks")
         eventually(lambda: "The broker works again." in caplog.messages, "the end of the trouble")
-    away = [one for one in caplog.messages if one.startswith("The broker cannot be used (")]
+    away = [
+        message for message in caplog.messages if message.startswith("The broker cannot be used (")
+    ]
     assert 1 <= len(away) <= 2, "each of the two threads says it once"
     assert faults(caplog, away=True) == []
     assert "No prober of eu was heard" not in caplog.text, "nobody could be heard"
@@ -530,10 +532,10 @@ def test_a_check_that_no_monitor_has_is_not_made_and_keeps_no_other_from_being_m
         made.take(next_batch(redis_server))
         eventually(lambda: len(done) == 2, "both")
         assert site.connections == 1
-    found = {one.result.monitor_id: one.result for one in done}
-    assert found[8].verdict is Verdict.UP
-    assert found[7].cause_code == Cause.CHECK_ERROR
-    assert "(request_headers)" in found[7].cause
+    results = {outcome.result.monitor_id: outcome.result for outcome in done}
+    assert results[8].verdict is Verdict.UP
+    assert results[7].cause_code == Cause.CHECK_ERROR
+    assert "(request_headers)" in results[7].cause
 
 
 def test_outcomes_that_we_cannot_read_keep_no_others_from_being_taken(
@@ -565,9 +567,11 @@ def test_an_outcome_that_cannot_be_packed_keeps_no_other_from_being_sent(
             carrier.submit(CheckSpec(page(site), number, timeout=5), done.append)
         made.take(next_batch(redis_server))
         eventually(lambda: not carrier._state.checks, "both")
-    assert [one.result.monitor_id for one in done] == [8]
+    assert [outcome.result.monitor_id for outcome in done] == [8]
     assert faults(caplog) == ["sending outcomes:"]
-    assert any(one.startswith("An outcome of monitor 7 is wrong") for one in caplog.messages)
+    assert any(
+        message.startswith("An outcome of monitor 7 is wrong") for message in caplog.messages
+    )
 
 
 def test_a_prober_that_cannot_reach_the_broker_keeps_its_outcomes(

@@ -136,8 +136,8 @@ def text_in(message):
 def test_a_large_batch_is_sent_in_parts(redis_server, settings, carrier, monkeypatch):
     """Otherwise probers would drop it, and its checks would never be made."""
     spec = CheckSpec("http://127.0.0.1:9/", request_body="x" * 30_000)
-    one = len(BatchKey(KEY).seal([sender.pack(spec)], ""))
-    monkeypatch.setattr(sender, "LARGEST_SEALED", 3 * one)
+    size = len(BatchKey(KEY).seal([sender.pack(spec)], ""))
+    monkeypatch.setattr(sender, "LARGEST_SEALED", 3 * size)
     monkeypatch.setattr(sender, "GATHER_SECONDS", 60)
     monkeypatch.setattr(sender, "ENOUGH", 9)
     made = QueueCarrier(settings)
@@ -150,11 +150,11 @@ def test_a_large_batch_is_sent_in_parts(redis_server, settings, carrier, monkeyp
         made.close(0)
     sizes = [len(batch) for batch in redis_server.client.lrange(QUEUE, 0, -1)]
     assert sent_tickets(redis_server) == list(range(1, 10))
-    assert max(sizes) < 3 * one * 2
+    assert max(sizes) < 3 * size * 2
 
 
 def sent_tickets(redis_server):
-    """Of all batches in the queue, the oldest first."""
+    """The tickets of all batches in the queue, the oldest first."""
     return [
         ticket
         for message in reversed(redis_server.client.lrange(QUEUE, 0, -1))
@@ -173,13 +173,13 @@ def test_a_prober_without_a_database_makes_no_check_that_is_forged_copied_or_old
         url = page(site)
 
         def batch(name, number, *, key=KEY, place="eu", age=0):
-            told = {
+            batch = {
                 "id": name,
                 "to": carrier.name,
                 "at": (datetime.now(UTC) - timedelta(seconds=age)).isoformat(),
                 "checks": [[number, {"url": url, "monitor_id": number}]],
             }
-            return BatchKey(key).seal(told, about_checks(place))
+            return BatchKey(key).seal(batch, about_checks(place))
 
         bad = [
             b"garbage",
@@ -204,13 +204,13 @@ def test_a_prober_without_a_database_makes_no_check_that_is_forged_copied_or_old
             process.send_signal(signal.SIGTERM)
             code = process.wait(60)
         with process.stdout as stdout:
-            told = stdout.read()
-        assert site.connections == 20, told
-    assert {one.result.verdict for one in done} == {Verdict.UP}
+            printed = stdout.read()
+        assert site.connections == 20, printed
+    assert {outcome.result.verdict for outcome in done} == {Verdict.UP}
     assert code == 0
     assert not (settings.instance / "none").exists()
-    assert "not made with our BATCH_KEY" in told
-    assert re.search(r"Batches are \d+ s old by our clock", told)
+    assert "not made with our BATCH_KEY" in printed
+    assert re.search(r"Batches are \d+ s old by our clock", printed)
 
 
 def sent_messages(redis_server):
@@ -219,10 +219,10 @@ def sent_messages(redis_server):
 
 
 def test_two_probers_run_a_copy_of_a_batch_once(redis_server, settings, carrier):
-    with closing(Listener(serve)) as site, desk(settings) as one, desk(settings) as other:
+    with closing(Listener(serve)) as site, desk(settings) as first, desk(settings) as other:
         carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
         sealed = next_batch(redis_server)
-        one.take(sealed)
+        first.take(sealed)
         with pytest.raises(MessageRefused, match="made by another prober"):
             other.take(sealed)
 
@@ -234,18 +234,18 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
     done = []
     with (
         closing(Listener(serve)) as site,
-        desk(settings, sending=True) as one,
+        desk(settings, sending=True) as first,
         desk(settings, sending=True) as other,
     ):
         carrier.submit(CheckSpec(page(site), 7), done.append)
         sealed = next_batch(redis_server)
-        for made in (one, other):
+        for made in (first, other):
             made.take(sealed)
             redis_server.client.delete(*redis_server.client.keys("claimed.*"))
-        for made in (one, other):
+        for made in (first, other):
             with pytest.raises(MessageRefused, match="second time"):
                 made.take(sealed)
-        for made in (one, other):
+        for made in (first, other):
             eventually(lambda made=made: made.sent, "the outcome")
         eventually(lambda: len(carrier._state.probers) == 2, "both are read")
     assert len(done) == 1
@@ -254,7 +254,7 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
 # --- messages to checkers
 
 
-def told_by(carrier, name, *, at=None, outcomes=(), running=()):
+def report_of(carrier, name, *, at=None, outcomes=(), running=()):
     """A message as a prober seals it."""
     return BatchKey(KEY).seal(
         {
@@ -272,25 +272,25 @@ def told_by(carrier, name, *, at=None, outcomes=(), running=()):
 def bring(redis_server, carrier, *sealed):
     """Hand messages to a checker, and wait until it has read them. Returns its reports."""
     last = f"last of {len(sealed)} at {datetime.now(UTC)}"
-    redis_server.client.rpush(carrier.name, *sealed, told_by(carrier, last))
-    found = []
+    redis_server.client.rpush(carrier.name, *sealed, report_of(carrier, last))
+    reports = []
 
     def read():
-        found.extend(carrier.reports())
-        return any(one.process == last for one in found)
+        reports.extend(carrier.reports())
+        return any(report.process == last for report in reports)
 
     eventually(read, "all are read")
-    return [one for one in found if not one.process.startswith("last of")]
+    return [report for report in reports if not report.process.startswith("last of")]
 
 
 def test_a_copy_of_outcomes_says_nothing_about_their_place(redis_server, carrier, caplog):
     """Sent again every few seconds, it kept a place online that had no probers."""
-    sealed = told_by(carrier, "gone")
+    sealed = report_of(carrier, "gone")
     bring(redis_server, carrier, sealed)
     heard = carrier._state.probers["gone"].seen_at
     bring(redis_server, carrier, *50 * [sealed])
     assert carrier._state.probers["gone"].seen_at == heard
-    dropped = [one for one in caplog.messages if "dropped" in one]
+    dropped = [message for message in caplog.messages if "dropped" in message]
     assert dropped == ["Outcomes came a second time, and were dropped."], "said once"
 
 
@@ -299,7 +299,7 @@ def test_outcomes_that_were_held_back_say_nothing_about_their_place(
     redis_server, carrier, caplog, seconds
 ):
     at = datetime.now(UTC) + timedelta(seconds=seconds)
-    assert bring(redis_server, carrier, told_by(carrier, "gone", at=at)) == []
+    assert bring(redis_server, carrier, report_of(carrier, "gone", at=at)) == []
     assert "or the clocks of the checker and of the prober differ" in caplog.text
 
 
@@ -312,15 +312,15 @@ def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, car
         carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
         made.take(sent_batch(redis_server))
         assert made.came.wait(30)
-        told = key.open(made.sent[-1][1], about)
+        report = key.open(made.sent[-1][1], about)
     for check in carrier._state.checks.values():
         check.submitted_at = now - timedelta(seconds=30)
     checked_at = now - timedelta(seconds=9)  # and sent at once
-    told["now"] = (checked_at + differs).isoformat()
-    told["outcomes"][0][1]["result"]["checked_at"] = told["now"]
+    report["now"] = (checked_at + differs).isoformat()
+    report["outcomes"][0][1]["result"]["checked_at"] = report["now"]
     at = datetime.now(UTC) + differs
-    bring(redis_server, carrier, told_by(carrier, told["prober"], at=at))
-    bring(redis_server, carrier, key.seal(told, about))
+    bring(redis_server, carrier, report_of(carrier, report["prober"], at=at))
+    bring(redis_server, carrier, key.seal(report, about))
     assert abs(done[0].result.checked_at - checked_at) < timedelta(seconds=3)
 
 

@@ -52,17 +52,17 @@ def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypat
     """
     monkeypatch.setattr(checkers, "LOOK_SECONDS", 0.0)
     settings, ahead = replace(settings, location="eu"), timedelta(milliseconds=250)
-    told = [ProberReport("prober:host:1", "1.0", ahead, 1)]
+    reports = [ProberReport("prober:host:1", "1.0", ahead, 1)]
     with app.app_context():
         for made in (1, 2):  # by each of two checkers
             network = RemoteNetwork()
-            network.reports = lambda: told
+            network.reports = lambda: reports
             checker = Checker(app, settings, remote=network)
             start = checker._reported_at
             checker._look_at_shards(start)
             checker.checks.made += made
             checker._look_at_shards(start + 12)
-        (place,) = [one for one in _places() if one.name == "eu"]
+        (place,) = [place for place in _places() if place.name == "eu"]
     assert place.checks_per_minute == 3
     assert (place.version, place.clock_offset_ms) == ("1.0", 250), "its probers', not a checker's"
 

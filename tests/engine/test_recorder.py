@@ -89,8 +89,8 @@ def test_an_incident_keeps_what_was_usual_and_its_alert_says_what_changed(engine
     assert usual["timings"]["ttfb"] == 370
     assert usual["addresses"] == ["127.0.0.1"]
     assert usual["checked_at"] == "2026-11-21T08:00:04Z"
-    told = db.session.scalars(select(DeliveryRow.facts)).first()
-    assert [one["text"] for one in told["incident"]["changes"]] == [
+    facts = db.session.scalars(select(DeliveryRow.facts)).first()
+    assert [change["text"] for change in facts["incident"]["changes"]] == [
         "Address 192.0.2.1, was 127.0.0.1",
         "902 ms, 900 ms of it first byte; usually 390 ms",
     ]
@@ -109,8 +109,11 @@ def test_an_alert_says_what_was_deployed_shortly_before(engine):
         db.session.add(MarkerRow(name=name, tags=tags, **times))
     db.session.commit()
     engine.check(id, "down", 0)
-    told = db.session.scalars(select(DeliveryRow.facts)).first()
-    assert [one["name"] for one in told["incident"]["deployed"]] == ["all", "shop v2.1"]
+    facts = db.session.scalars(select(DeliveryRow.facts)).first()
+    assert [deployment["name"] for deployment in facts["incident"]["deployed"]] == [
+        "all",
+        "shop v2.1",
+    ]
 
 
 def test_checks_of_an_earlier_url_are_not_usual(engine):
@@ -215,7 +218,7 @@ def test_each_check_of_one_millisecond_is_a_result(engine, paused):
     results = [engine.check(id, "up", seconds) for seconds in (0, 0.001, 5, 0, 5)]
     together = [(id, make_outcome("up", at(0))), (id, make_outcome("up", at(0)))]
     results += recorder.record(together, at(5))
-    assert len({one.id for one in results}) == 7
+    assert len({result.id for result in results}) == 7
     stored = db.session.scalars(select(ResultRow.at).order_by(ResultRow.at)).all()
     moments = (0, 0.001, 0.002, 0.003, 0.004, 5, 5.001)
     assert stored == [to_ms(at(seconds)) for seconds in moments]
@@ -237,7 +240,7 @@ def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     id = engine.monitor(confirmations=0)
     late = engine.claim(id)
     with writing() as session:
-        [shard] = [one for one in shards.read(1) if one.number == late.shard]
+        [shard] = [shard for shard in shards.read(1) if shard.number == late.shard]
         taken = shards.take(session, 1, [shard], "another", at(20))
     assert taken == {late.shard: late.token + 1}
     assert engine.scheduled(late, "down", 0) is None
@@ -255,7 +258,7 @@ def test_no_slot_is_recorded_twice(engine):
     assert standing.slot == last_slot(id, 60, START)
     assert engine.scheduled(claim, "up", 1) is None, "somebody has done it"
     both = [(engine.claim(id), make_outcome("up", at(second))) for second in (60, 61)]
-    assert [bool(one) for one in recorder.record_claimed(both, at(61))] == [True, False]
+    assert [bool(recorded) for recorded in recorder.record_claimed(both, at(61))] == [True, False]
     assert count(ResultRow) == 2
 
 
@@ -266,7 +269,7 @@ def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, mon
         pytest.skip("SQLite has one writer at a time")
     id = engine.monitor()
     claim = engine.claim(id)
-    [shard] = [one for one in shards.read(1) if one.number == claim.shard]
+    [shard] = [shard for shard in shards.read(1) if shard.number == claim.shard]
     keep, taken = journal.keep, []
 
     def take_meanwhile(rows):
@@ -424,11 +427,11 @@ def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
 def test_a_change_of_what_is_checked_or_how_often_is_checked_at_once(engine, changed, at_once):
     id = engine.monitor()
     engine.scheduled(engine.claim(id), "up", 0)
-    on_its_way, told = engine.claim(id), count(ChangeRow)
+    on_its_way, changes = engine.claim(id), count(ChangeRow)
     with writing() as session:
         recorder.apply_changes(session, session.get(MonitorRow, id), changed, at(30))
     assert (engine.assignment(id).slot is None) == at_once
-    assert count(ChangeRow) == told + 1
+    assert count(ChangeRow) == changes + 1
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once
 
 
@@ -516,7 +519,7 @@ def test_closing_by_hand_sends_a_recovery_and_failing_checks_open_a_new_incident
     change(engine.incidents(id)[0].id, 20, ended_at=WHOLE + timedelta(seconds=20))
     assert engine.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
     facts = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).all()
-    assert [one.get("extra") for one in facts] == [None] * 2 + [{"resolved_by": "Ada"}] * 2
+    assert [message.get("extra") for message in facts] == [None] * 2 + [{"resolved_by": "Ada"}] * 2
     engine.checks(id, [("down", 60), ("down", 70)])
     first, second = engine.incidents(id)
     assert second.started_at == WHOLE + timedelta(seconds=60)
@@ -625,9 +628,9 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     for name in ids:
         engine.scheduled(engine.claim(id, ids[name]), "up", 0, name)
     engine.scheduled(engine.claim(id, ids["berlin"]), "down", 5, "berlin")
-    told = count(ChangeRow)
+    changes = count(ChangeRow)
     engine.scheduled(engine.claim(id, ids["oslo"]), "down", 6, "oslo")
-    assert count(ChangeRow) == told + 1, "the other place's checker hears of it"
+    assert count(ChangeRow) == changes + 1, "the other place's checker hears of it"
     unconfirmed = engine.state(id).unconfirmed_at
     for place in ids.values():
         assignment = engine.assignment(id, place)

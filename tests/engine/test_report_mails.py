@@ -60,7 +60,7 @@ def set_created(id, at):
         session.get(ReportMailRow, id).created_at = at
 
 
-def told():
+def deliveries():
     db.session.expire_all()
     return db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
 
@@ -69,7 +69,7 @@ def test_a_report_goes_to_the_addresses_of_its_contact_on_the_first(ordered):
     assert report_mails.send(NOVEMBER - timedelta(seconds=1)) == 0
     assert report_mails.send(NOVEMBER) == 0  # the last checks are still coming in
     assert report_mails.send(NOVEMBER + report_mails.SETTLED) == 1
-    rows = told()
+    rows = deliveries()
     assert [(row.channel, row.value) for row in rows] == [
         ("email", "boss@shop.example"), ("email", "deputy@shop.example"),
     ]  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_report_is_sent_once_even_if_the_clock_changes(ordered):
         NOVEMBER + timedelta(days=10),
     )
     assert [report_mails.send(at) for at in moments] == [1, 0, 0, 0, 0, 0]
-    assert len(told()) == 2
+    assert len(deliveries()) == 2
 
 
 def test_a_server_that_was_off_on_the_first_sends_it_later(ordered):

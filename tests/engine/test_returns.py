@@ -34,13 +34,13 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         monitor = make_monitor(core)
         with writing():
             shards.make(1)
-        told = []
-        returns = Returns(settings.location, lambda *given: told.append(given))
+        calls = []
+        returns = Returns(settings.location, lambda *given: calls.append(given))
 
         def put_outcome(turn):
             returns.take([(Claim(monitor.id, turn=turn), make_outcome(verdict))])
             returns.flush()
-            return told.pop()[1]
+            return calls.pop()[1]
 
         assert put_outcome(turn=5) is None, "it is dropped"
         assert returns.last_check_at is None
@@ -53,15 +53,15 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
         monitor = make_monitor(core)
         with writing():
             shards.make(1)
-        told = []
-        returns = Returns(settings.location, lambda *given: told.append(given))
+        calls = []
+        returns = Returns(settings.location, lambda *given: calls.append(given))
         returns.take([(Claim(monitor.id), make_outcome())])
         returns.flush()
         came = returns.last_check_at
         assert came is not None
-        claim = Claim(monitor.id, turn=told.pop()[1].turn)
+        claim = Claim(monitor.id, turn=calls.pop()[1].turn)
         returns.take([(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))])
-        assert told, "it is taken without being written"
+        assert calls, "it is taken without being written"
         with writing() as session:
             recorder.pause(session, monitor.id, datetime.now(UTC))
         returns.flush()
@@ -69,7 +69,7 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
 
 
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
-    returns = Returns(settings.location, lambda *_told: None)
+    returns = Returns(settings.location, lambda *_change: None)
     assert returns.wait(60.0) > 0
     returns.take([(Claim(1), make_outcome("down"))])
     assert returns.wait(60.0) == 0

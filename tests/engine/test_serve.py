@@ -62,7 +62,7 @@ def test_serve_prints_its_address_restarts_children_and_stops_them(service):
     service.await_line("The web server ended")
     assert requests.get(f"{base}/healthz", timeout=60).status_code == 200
     after = eventually(
-        lambda: (found := parts(service)).keys() == before.keys() and found, "all parts run again"
+        lambda: (now := parts(service)).keys() == before.keys() and now, "all parts run again"
     )
     assert after["checker"] != before["checker"]
     assert after["web"] != before["web"]

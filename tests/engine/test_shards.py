@@ -170,9 +170,9 @@ def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_
     house.join("b")
     house.go_on(8)
     lease = LEASE.total_seconds()
-    for one in house.checkers.values():
-        assert one.may_start(house.seconds + lease - LOOK_SECONDS)
-        assert not one.may_start(house.seconds + lease + 1)
+    for checker in house.checkers.values():
+        assert checker.may_start(house.seconds + lease - LOOK_SECONDS)
+        assert not checker.may_start(house.seconds + lease + 1)
 
 
 @pytest.mark.both_databases
@@ -183,8 +183,8 @@ def test_setting_the_clock_stops_no_checker(house, hours):
     monotonic, step = Shards.look, timedelta(hours=hours)
     for _ in range(4):
         for name in ("a", "b"):
-            one = house.checkers[name]
-            monotonic(one, house.now + step, house.seconds)
+            checker = house.checkers[name]
+            monotonic(checker, house.now + step, house.seconds)
         house.seconds += LOOK_SECONDS
     assert parts(house, 32, 32)
     assert all(shard.is_owned(house.now + step) for shard in shards.read(1))
@@ -197,8 +197,8 @@ def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
         shards.make(1)
         for number, lead in ahead.items():
             if number < shards.count():
-                [one] = [one for one in shards.read(1) if one.number == number]
-                shards.take(session, 1, [one], "checker:elsewhere:gone", START + lead)
+                [shard] = [shard for shard in shards.read(1) if shard.number == number]
+                shards.take(session, 1, [shard], "checker:elsewhere:gone", START + lead)
     house.join("a")
     house.look("a")
     assert set(house.checkers["a"].tokens) == set(range(1, shards.count()))
@@ -221,17 +221,17 @@ def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
     place = 1
     with writing():
         shards.make(place)
-    found = shards.read(place)
+    free = shards.read(place)
     with writing() as session:
-        first = shards.take(session, place, found, "a", START + LEASE)
+        first = shards.take(session, place, free, "a", START + LEASE)
     with writing() as session:
-        assert shards.take(session, place, found, "b", START + LEASE) == {}
+        assert shards.take(session, place, free, "b", START + LEASE) == {}
     assert len(first) == shards.count()
 
 
 @pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
 def test_shares_are_fair_and_add_up_to_all_shards(core, checkers):
     names = [f"c{number}" for number in range(checkers)]
-    found = [fair_share(name, names, {}, 64) for name in names]
-    assert sum(found) == 64
-    assert max(found) - min(found) <= 1
+    parts = [fair_share(name, names, {}, 64) for name in names]
+    assert sum(parts) == 64
+    assert max(parts) - min(parts) <= 1

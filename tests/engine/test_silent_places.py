@@ -91,11 +91,11 @@ class House:
         return sum(bucket["up"] for bucket in store.results.statistics(id, "24h")["buckets"])
 
     @property
-    def told_silent_at(self):
+    def alerted_silent_at(self):
         db.session.rollback()
         return db.session.get(LocationRow, self.id).silent_at
 
-    def told(self):
+    def messages(self):
         db.session.rollback()
         rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id))
         return [(row.event, row.value) for row in rows]
@@ -108,17 +108,17 @@ class House:
 SILENT, ONLINE = "location.silent", "location.online"
 
 
-def test_a_silent_place_and_its_return_are_told_once_to_the_default_contacts(house):
+def test_a_silent_place_and_its_return_are_alerted_once_to_the_default_contacts(house):
     house.contact("Others", "others@example.test", default=False)
     house.monitor("default", "oslo")
     house.pass_minutes(1, "default", "oslo")
     house.pass_minutes(2, "default")
-    assert house.told() == [], "two minutes are not silence yet"
+    assert house.messages() == [], "two minutes are not silence yet"
     house.pass_minutes(10, "default")
-    assert house.told() == [(SILENT, "ops@example.test")]
+    assert house.messages() == [(SILENT, "ops@example.test")]
     assert setting(Notice.PLACES_SILENT) == "Oslo"
     house.pass_minutes(2, "default", "oslo")
-    assert house.told() == [(SILENT, "ops@example.test"), (ONLINE, "ops@example.test")]
+    assert house.messages() == [(SILENT, "ops@example.test"), (ONLINE, "ops@example.test")]
     assert setting(Notice.PLACES_SILENT) is None
     facts = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).first()
     assert facts["extra"] == {
@@ -163,7 +163,7 @@ def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
     state = house.state(id)
     assert (state.verdict, state.status_since) == ("unknown", house.now)
     assert house.up_seconds(id) == counts
-    assert house.told() == [], "its place brings the results of others"
+    assert house.messages() == [], "its place brings the results of others"
 
 
 @pytest.mark.parametrize(
@@ -300,10 +300,10 @@ def test_without_a_checker_the_alert_worker_looks(house):
     checker()
     house.check(id, "default")
     pass_seconds(150)
-    assert (house.state(id).verdict, house.told()) == ("up", [])
+    assert (house.state(id).verdict, house.messages()) == ("up", [])
     pass_seconds(35)
     assert house.state(id).verdict == "unknown"
-    assert house.told() == [(SILENT, "ops@example.test")]
+    assert house.messages() == [(SILENT, "ops@example.test")]
 
 
 def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
@@ -327,8 +327,10 @@ def test_an_open_incident_stays_open_while_nobody_checks(house):
     assert house.state(id).verdict == "unknown"
     incident = db.session.scalars(select(IncidentRow)).one()
     assert incident.ended_at is None
-    known = house.state(id).status_since
-    assert incident.unwatched == [{"from": iso(START), "to": iso(known)}], "its length is a limit"
+    last_known = house.state(id).status_since
+    assert incident.unwatched == [{"from": iso(START), "to": iso(last_known)}], (
+        "its length is a limit"
+    )
     house.now += MINUTE
     house.check(id, "oslo", "down")
     db.session.expire_all()
@@ -361,7 +363,7 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
 
     for _look in range(40):
         house.pass_minutes(0.25, "default")
-        events = [event for event, _value in house.told()]
+        events = [event for event, _value in house.messages()]
         assert (shown() == "silent") == (events == [SILENT])
         if events == [SILENT]:
             places.keep_heartbeat(
@@ -371,7 +373,7 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
                 session.get(MonitorRow, monitor).updated_at = house.now
     assert shown() == "silent"
     house.pass_minutes(0.25, "default", "oslo")
-    assert (shown(), house.told()[-1][0]) == ("online", ONLINE)
+    assert (shown(), house.messages()[-1][0]) == ("online", ONLINE)
 
 
 def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
@@ -387,11 +389,11 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     house.now += 4 * MINUTE  # whoever looks after the places is restarted
     house.pass_minutes(10)
     assert house.state(id).verdict == "up", "the fresh verdict stays"
-    assert [event for event, _ in house.told()] == [SILENT, ONLINE]
-    since = {one["extra"]["since"] for one in db.session.scalars(select(DeliveryRow.facts))}
+    assert [event for event, _ in house.messages()] == [SILENT, ONLINE]
+    since = {facts["extra"]["since"] for facts in db.session.scalars(select(DeliveryRow.facts))}
     assert since == {iso(last)}, "both give the last result before the silence"
     house.pass_minutes(125, every=MINUTE)
-    assert [event for event, _ in house.told()] == [SILENT, ONLINE, SILENT]
+    assert [event for event, _ in house.messages()] == [SILENT, ONLINE, SILENT]
 
 
 @pytest.mark.parametrize("how", ["person", "pause"])
@@ -420,16 +422,16 @@ def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals
     house.monitor("oslo", interval=600)
     house.pass_minutes(1, "oslo")
     house.pass_minutes(18)
-    assert house.told() == []
+    assert house.messages() == []
     house.pass_minutes(3)
-    assert [event for event, _ in house.told()] == [SILENT]
+    assert [event for event, _ in house.messages()] == [SILENT]
 
 
-def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
+def test_a_place_that_was_never_there_or_has_nothing_to_check_is_not_alerted(house):
     house.monitor("bergen")
     house.pass_minutes(1, "default", "oslo")
     house.pass_minutes(30, "default")
-    assert house.told() == []
+    assert house.messages() == []
 
 
 def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_heard(house):
@@ -437,12 +439,12 @@ def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_he
     house.pass_minutes(1, "oslo")
     house.now += timedelta(hours=9)
     house.pass_minutes(2)
-    assert house.told() == []
+    assert house.messages() == []
     house.pass_minutes(2)
-    assert [event for event, _ in house.told()] == [SILENT]
+    assert [event for event, _ in house.messages()] == [SILENT]
 
 
-def test_places_that_were_silent_while_the_server_was_off_are_not_told(house):
+def test_places_that_were_silent_while_the_server_was_off_are_not_alerted(house):
     """A checker of another place looked on, and at the restart people got two messages for each
     place: silent, and seconds later online.
     """
@@ -454,20 +456,20 @@ def test_places_that_were_silent_while_the_server_was_off_are_not_told(house):
     assert house.state(id).verdict == "unknown", "it is shown all the same"
     house.worker_runs = True
     house.pass_minutes(10, "default", "oslo")
-    assert house.told() == []
+    assert house.messages() == []
     assert setting(Notice.PLACES_SILENT) is None
 
 
-def test_a_place_that_does_not_come_back_with_the_server_is_told(house):
+def test_a_place_that_does_not_come_back_with_the_server_is_alerted(house):
     house.monitor("default", "oslo")
     house.pass_minutes(1, "default", "oslo")
     house.worker_runs = False
     house.pass_minutes(6)
     house.worker_runs = True
     house.pass_minutes(2.75, "default")
-    assert house.told() == [], "it has as long as after a start"
+    assert house.messages() == [], "it has as long as after a start"
     house.pass_minutes(1, "default")
-    assert house.told() == [(SILENT, "ops@example.test")]
+    assert house.messages() == [(SILENT, "ops@example.test")]
 
 
 def test_in_quiet_hours_the_message_waits_for_their_end(house):
@@ -489,7 +491,7 @@ def test_two_checkers_that_look_at_once_tell_once(house, settings):
     for _ in range(20):
         house.pass_minutes(0.25)
         other.watch_places()
-    assert [event for event, _ in house.told()] == [SILENT]
+    assert [event for event, _ in house.messages()] == [SILENT]
 
 
 def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
@@ -498,5 +500,5 @@ def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
     house.pass_minutes(5)
     house.keeper = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
     house.pass_minutes(5)
-    assert [event for event, _ in house.told()] == [SILENT]
+    assert [event for event, _ in house.messages()] == [SILENT]
     assert setting(Notice.PLACES_SILENT) == "Oslo"

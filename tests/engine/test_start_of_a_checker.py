@@ -68,9 +68,9 @@ def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, m
     read = assignments.piece
 
     def noted(place, numbers, after):
-        found = read(place, numbers, after)
-        events.append(f"read {[one.spec.monitor_id for one in found]}")
-        return found
+        assigned = read(place, numbers, after)
+        events.append(f"read {[assignment.spec.monitor_id for assignment in assigned]}")
+        return assigned
 
     monkeypatch.setattr(assignments, "PIECE", 2)
     monkeypatch.setattr(assignments, "piece", noted)
@@ -159,8 +159,8 @@ def test_a_shard_that_is_lost_is_not_read_on():
 def test_the_threads_of_a_checker_share_one_heap(tmp_path):
     def heaps(kind: str) -> int:
         command = [sys.executable, "-c", HEAPS, kind, str(tmp_path / kind)]
-        found = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
-        return int(found.stdout)
+        completed = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
+        return int(completed.stdout)
 
     assert heaps("many") > 1
     assert heaps("one") == 1
@@ -174,20 +174,20 @@ def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
     )
     environ = {"WAKEFUL_INSTANCE": str(tmp_path)}
     command = [sys.executable, "-c", asks]
-    found = subprocess.run(
+    completed = subprocess.run(
         command, cwd=HOME, env=environ, capture_output=True, text=True, check=True
     )
-    assert found.stdout == "False\n"
+    assert completed.stdout == "False\n"
 
 
 def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     """Its memory would grow with the file, by 32 MB for each of its threads."""
-    found = []
+    sizes = []
     for app in (core, ready(settings)):
         with app.app_context():
-            found.append(-db.session.scalar(text("PRAGMA cache_size")))
+            sizes.append(-db.session.scalar(text("PRAGMA cache_size")))
             db.engine.dispose()
-    assert found == [CACHE_KB, SMALL_CACHE_KB]
+    assert sizes == [CACHE_KB, SMALL_CACHE_KB]
 
 
 @pytest.mark.both_databases

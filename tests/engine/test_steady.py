@@ -55,8 +55,8 @@ class Owner:
     def read(self):
         self.steady.start()
         claim = self.claim()
-        for one in assignments.of_monitors(1, [self.id]):
-            self.steady.remember(self.id, steady_as_read(claim, _standing(one), one))
+        for assignment in assignments.of_monitors(1, [self.id]):
+            self.steady.remember(self.id, steady_as_read(claim, _standing(assignment), assignment))
 
     def claim(self):
         db.session.rollback()
@@ -69,8 +69,8 @@ class Owner:
     def check(self, verdict, seconds, **fields):
         """A check that is recorded with its monitor's rows; its standing."""
         late = self.steady.write(at(seconds))
-        found = [*late, (self.claim(), self.outcome(verdict, seconds, **fields))]
-        return recorder.record_claimed(found, at(seconds), steady=self.steady)[-1]
+        outcomes = [*late, (self.claim(), self.outcome(verdict, seconds, **fields))]
+        return recorder.record_claimed(outcomes, at(seconds), steady=self.steady)[-1]
 
     def outcome(self, verdict, seconds, **fields):
         return make_outcome(verdict, at(seconds), monitor_id=self.id, **fields)
@@ -144,10 +144,10 @@ def test_the_evidence_of_a_good_check_is_stored_for_comparison_with_the_next_fai
 def test_a_new_owner_does_not_repeat_a_slot_that_the_assignment_does_not_know_of(owner):
     done = owner.take(60).slot
     owner.steady.write(at(61))
-    (found,) = assignments.of_monitors(1, [owner.id])
-    assert found.slot < done
-    assert _standing(found).slot == done
-    assert _standing(found).checked_at == at(60)
+    (assignment,) = assignments.of_monitors(1, [owner.id])
+    assert assignment.slot < done
+    assert _standing(assignment).slot == done
+    assert _standing(assignment).checked_at == at(60)
 
 
 def test_a_check_that_came_back_after_it_was_given_up_is_recorded_once(owner):
@@ -265,12 +265,12 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
         make_incident(core, others["reported by a person"], by_hand=True)
         make_incident(core, make_monitor(core, state=good, assignment=done), ended_at=START)
         names = {row.id: name for name, row in others.items()} | {steady: "steady"}
-        held = {
-            names.get(one.spec.monitor_id, "after an incident")
-            for one in assignments.of_shards(1, range(shards.count()))
-            if steady_as_read(Claim(one.spec.monitor_id), _standing(one), one)
+        remembered = {
+            names.get(assignment.spec.monitor_id, "after an incident")
+            for assignment in assignments.of_shards(1, range(shards.count()))
+            if steady_as_read(Claim(assignment.spec.monitor_id), _standing(assignment), assignment)
         }
-    assert held == {"steady", "after an incident"}
+    assert remembered == {"steady", "after an incident"}
 
 
 def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
@@ -379,8 +379,8 @@ def test_a_list_by_response_time_goes_by_the_newest_results(owner):
     with writing() as session:
         session.get(MonitorStateRow, other).response_time = 500
     db.session.rollback()
-    found = db.session.scalars(
+    ids = db.session.scalars(
         select(MonitorStateRow.monitor_id).order_by(latest.response_time()),
         {"until": latest.last_moment(at(62))},
     )
-    assert list(found) == [other, slow]
+    assert list(ids) == [other, slow]

@@ -45,7 +45,7 @@ def test_what_one_place_sees_through_all_confirmations_is_degraded_and_names_it(
 
 
 def test_a_silent_place_is_named_beside_those_that_are_counted(places):
-    """Of three places, "1 of 2" made people look for the third."""
+    """With three places, "1 of 2" made people look for the third."""
     places.start(confirmations=0)
     places.round(0)
     for minute in range(1, 6):
@@ -105,13 +105,13 @@ def test_an_incident_keeps_who_saw_it_and_who_did_not(places):
     for seconds in (60, 70):
         places.round(seconds, berlin="down", oslo="down")
     (incident,) = places.opened
-    seen = incident.evidence["places"]
-    assert [(one["name"], one["verdict"], one["cause_code"]) for one in seen] == [
+    checks = incident.evidence["places"]
+    assert [(check["name"], check["verdict"], check["cause_code"]) for check in checks] == [
         ("berlin", "down", "connection_refused"),
         ("oslo", "down", "connection_refused"),
         ("sydney", "up", None),
     ]
-    assert seen[2]["status_code"] == 200
+    assert checks[2]["status_code"] == 200
 
 
 def test_what_was_usual_is_of_the_place_that_saw_the_failure(places):
@@ -131,9 +131,9 @@ def test_a_check_from_before_the_failure_does_not_count_as_seeing_no_failure(pla
     for seconds in (61, 70):
         places.see("berlin", "down", seconds)
     (incident,) = places.opened
-    seen = {one["name"]: one for one in incident.evidence["places"]}
-    assert seen["oslo"]["checked_at"] == iso(at(0))
-    assert [seen[name]["earlier"] for name in NAMES] == [False, True, False]
+    checks = {place["name"]: place for place in incident.evidence["places"]}
+    assert checks["oslo"]["checked_at"] == iso(at(0))
+    assert [checks[name]["earlier"] for name in NAMES] == [False, True, False]
     assert who_saw(incident.evidence) == (
         "1 of 3 places (berlin); oslo had not checked it since; sydney still gets 200"
     )
@@ -154,15 +154,15 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     (incident,) = places.opened
     assert incident.ended_at is not None
     (remark,) = comments.remarks(incident.comment)
-    said = "sydney saw the failure, then fell silent. The other places do not confirm it."
-    assert (remark.text, remark.who, remark.at) == (said, "Wakeful", incident.ended_at)
+    sentence = "sydney saw the failure, then fell silent. The other places do not confirm it."
+    assert (remark.text, remark.who, remark.at) == (sentence, "Wakeful", incident.ended_at)
     last = at(70).replace(microsecond=0)
     gap = {"from": iso(last), "to": iso(incident.ended_at)}
     assert incident.unwatched == [gap], "its length is a limit from the last failing check on"
     resolved = DeliveryRow.event == "incident.resolved"
     ended = db.session.scalars(select(DeliveryRow).where(resolved)).first()
-    told = ended.facts["incident"]
-    assert (told["ending"], told["seen_by"]) == ("silence", ["sydney"])
+    facts = ended.facts["incident"]
+    assert (facts["ending"], facts["seen_by"]) == ("silence", ["sydney"])
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_an_end_by_a_change_of_the_monitor_is_no_recovery(places, settings, fiel
     (incident,) = places.opened
     assert (incident.ending, incident.ended_at is None) == (ending, False)
     resolved = DeliveryRow.event == "incident.resolved"
-    told = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
-    assert told["incident"]["ending"] == ending
+    facts = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
+    assert facts["incident"]["ending"] == ending
     remarks = [remark.text for remark in comments.remarks(incident.comment)]
     assert remarks == ([CHANGED] if ending == "changed" else [])
 
@@ -242,12 +242,12 @@ def test_an_end_is_no_recovery_if_the_silent_places_would_still_hold_it(
     resolved = DeliveryRow.event == "incident.resolved"
     facts = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
     assert list(silent_places(facts) if ending == "silence" else silent) == silent
-    said = [remark.text for remark in comments.remarks(incident.comment)]
+    texts = [remark.text for remark in comments.remarks(incident.comment)]
     saw = f"{', '.join(silent)} saw the failure, then fell silent."
-    assert [one.startswith(saw) for one in said] == ([True] if ending == "silence" else [])
+    assert [text.startswith(saw) for text in texts] == ([True] if ending == "silence" else [])
 
 
-def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places):
+def test_a_place_that_fell_silent_before_is_not_named_in_the_next_incident(places):
     places.start(confirmations=1, location_rule="any")
     for seconds in (0, 60, 70):
         places.round(seconds, sydney="down")
@@ -258,7 +258,7 @@ def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places
     for seconds in (420, 430):
         places.see("berlin", "up", seconds)
     assert len(places.opened) == 2
-    assert sum(bool(one.comment) for one in places.opened) == 1
+    assert sum(bool(incident.comment) for incident in places.opened) == 1
 
 
 def test_a_monitor_that_is_down_by_what_one_place_sees_names_it(places):
@@ -279,13 +279,13 @@ def test_each_place_that_voted_down_has_its_evidence(places):
     (incident,) = places.opened
     kept = incident.evidence
     assert kept["failing"]["from"] == "oslo", "the check that made it a majority"
-    checks = {one["name"]: one["check"] for one in kept["places"]}
+    checks = {place["name"]: place["check"] for place in kept["places"]}
     assert checks["berlin"]["from"] == "berlin", "it failed before there was a majority"
     assert checks["sydney"]["from"] == "sydney", "it failed just after the incident had opened"
     assert checks["oslo"] is None, "it is the failing check"
     assert kept["failing"]["location"] == "oslo"
     assert [checks[name]["location"] for name in ("berlin", "sydney")] == ["berlin", "sydney"]
-    assert [one["verdict"] for one in kept["places"]] == ["down"] * 3
+    assert [place["verdict"] for place in kept["places"]] == ["down"] * 3
 
 
 def test_a_good_check_elsewhere_confirms_no_failure_and_hides_no_check_that_does(places):
@@ -449,7 +449,7 @@ def test_what_places_saw_before_a_change_has_no_vote_and_ends_no_incident(places
     assert places.shown.verdict == "down"
     for seconds in (20.1, 31):  # the others are slow, as places are that wait for an answer
         places.see("berlin", "down", seconds)
-    assert [one.ended_at for one in places.opened] == [None]
+    assert [incident.ended_at for incident in places.opened] == [None]
     places.see("oslo", "up", 32)
     places.see("sydney", "up", 32.1)
     assert places.shown.recovering_since == at(32.1), "a majority has said so"
@@ -518,8 +518,8 @@ def test_an_outage_that_outlasts_its_maintenance_is_confirmed_again_in_each_plac
     assert places.shown.status_since.replace(microsecond=0) == incident.started_at
     assert incident.seen_by == list(NAMES)
     kept = incident.evidence
-    checks = [kept["failing"], *kept["confirming"], *(one["check"] for one in kept["places"])]
-    assert min(one["checked_at"] for one in checks if one) > iso(at(100))
+    checks = [kept["failing"], *kept["confirming"], *(place["check"] for place in kept["places"])]
+    assert min(check["checked_at"] for check in checks if check) > iso(at(100))
 
 
 def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
@@ -633,9 +633,9 @@ def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(
     for name in ("berlin", "oslo", "sydney"):
         places.see(name, "down", 430)
     (incident,) = places.opened
-    seen = {place["name"]: place for place in incident.evidence["places"]}
-    assert seen["sydney"]["verdict"] == "down"
-    assert seen["sydney"]["check"] is not None
+    checks = {place["name"]: place for place in incident.evidence["places"]}
+    assert checks["sydney"]["verdict"] == "down"
+    assert checks["sydney"]["check"] is not None
 
 
 def test_no_incident_opens_for_an_outage_that_is_known_to_be_over(places):

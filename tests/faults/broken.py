@@ -44,7 +44,7 @@ def raw_value(app: Flask, column: Any, id: Any) -> str | None:
     table = column.class_.__table__
     (key,) = table.primary_key.columns
     with app.app_context():
-        found: str | None = db.session.scalar(
+        stored: str | None = db.session.scalar(
             select(type_coerce(table.c[column.key], Text)).where(key == id)
         )
-        return found
+        return stored

@@ -336,10 +336,10 @@ def session(replies: dict[str, str]) -> Callable[[Connection], None]:
     return serve
 
 
-@pytest.mark.parametrize("said", SESSIONS)
-def test_what_a_mail_server_says_before_the_mail(said: str, tmp_path: Path) -> None:
-    replies, verdict = SESSIONS[said]
-    answer = mailed(session(replies), tmp_path, "me:secret@" if "login" in said else "")
+@pytest.mark.parametrize("session_name", SESSIONS)
+def test_what_a_mail_server_says_before_the_mail(session_name: str, tmp_path: Path) -> None:
+    replies, verdict = SESSIONS[session_name]
+    answer = mailed(session(replies), tmp_path, "me:secret@" if "login" in session_name else "")
     assert answer.verdict is verdict, answer
     assert "SMTP -1" not in answer.text
 

@@ -39,10 +39,10 @@ def canary() -> Any:
 
 
 def naming(settings: Settings, *canaries: Place) -> Settings:
-    return replace(settings, canaries=",".join(f"127.0.0.1:{one.port}" for one in canaries))
+    return replace(settings, canaries=",".join(f"127.0.0.1:{canary.port}" for canary in canaries))
 
 
-def said(place: str = "default") -> dict[str, CanaryAnswer]:
+def answers_of(place: str = "default") -> dict[str, CanaryAnswer]:
     return read_memory(setting(MEMORY), place)
 
 
@@ -67,7 +67,7 @@ def test_one_canary_that_never_accepts_blinds_nobody(core, settings, canary):
     with core.app_context():
         canaries = Canaries(naming(settings, canary))
         canaries.learn(NOW)
-        assert list(said().values()) == [CanaryAnswer.REFUSED]
+        assert list(answers_of().values()) == [CanaryAnswer.REFUSED]
         assert canaries.works()
 
 
@@ -91,16 +91,16 @@ def test_a_firewall_that_refuses_everything_opens_no_incident(
     canary.be(before)
     id = make_monitor(core, url=f"http://127.0.0.1:{target.port}/good", confirmations=0).id
 
-    def found():
+    def verdict():
         return db.session.get(MonitorStateRow, id).verdict
 
     try:
         with running(core, naming(settings, canary)):
-            until(core, lambda: found() == "up" and said())
+            until(core, lambda: verdict() == "up" and answers_of())
             canary.be(ClosedPort)
             target.be(ClosedPort)
             due_at_once(core, id)
-            until(core, lambda: found() == verdict)
+            until(core, lambda: verdict() == verdict)
             with core.app_context():
                 incidents = db.session.scalars(select(IncidentRow)).all()
                 assert len(incidents) == (verdict == "down")
@@ -114,9 +114,9 @@ def test_the_canaries_are_asked_at_the_start_and_each_hour(core, settings, canar
     monkeypatch.setattr("app.engine.housekeeping.LEAST_PAUSE_SECONDS", 0.02)
     canary.be(ClosedPort)
     with running(core, naming(settings, canary)):
-        until(core, lambda: CanaryAnswer.REFUSED in said().values())
+        until(core, lambda: CanaryAnswer.REFUSED in answers_of().values())
         canary.be(Listener)
-        until(core, lambda: CanaryAnswer.ACCEPTED in said().values())
+        until(core, lambda: CanaryAnswer.ACCEPTED in answers_of().values())
 
 
 def test_a_check_by_hand_believes_no_refusal_either(core, settings, canary):
@@ -130,8 +130,8 @@ def test_a_check_by_hand_believes_no_refusal_either(core, settings, canary):
 
 def test_doctor_names_a_canary_that_refuses(core, settings, canary):
     def finding():
-        found = [one for one in examine(core, settings) if one.subject == "canary"]
-        return found[0].sentence.partition(" ")[2], found[0].fault
+        findings = [finding for finding in examine(core, settings) if finding.subject == "canary"]
+        return findings[0].sentence.partition(" ")[2], findings[0].fault
 
     settings = naming(settings, canary)
     canary.be(ClosedPort)

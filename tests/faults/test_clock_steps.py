@@ -1,4 +1,4 @@
-"""The clock is set back or forward by hours: nothing waits until it has caught up.
+"""The clock is set back or forward by hours: nothing waits until the old time comes again.
 
 Such a clock leaves times in the future in the database, so the tests store those and check what is
 done at the real time.
@@ -59,8 +59,8 @@ def running(core, settings):
 def checked(core, id):
     def look():
         with core.app_context():
-            found = db.session.get(MonitorStateRow, id)
-            return found.verdict
+            state = db.session.get(MonitorStateRow, id)
+            return state.verdict
 
     return look
 
@@ -85,8 +85,8 @@ def test_what_a_clock_that_was_ahead_has_planned_done_or_leased_is_due_now(core,
 def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
     with core.app_context(), writing() as session:
         shards.make(1)
-        held = [one for one in shards.read(1) if one.number == 1]
-        shards.take(session, 1, held, "checker:elsewhere:alive", now() + timedelta(seconds=25))
+        shard = [shard for shard in shards.read(1) if shard.number == 1]
+        shards.take(session, 1, shard, "checker:elsewhere:alive", now() + timedelta(seconds=25))
     make_monitor(core)
     leased = make_monitor(core, id=65)
     planned = make_monitor(core, assignment={"slot": now(), "checked_at": now()}, interval=3600)
@@ -128,9 +128,9 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         assert checker._plan.next() > now() + HOURS - timedelta(minutes=2)
         checker.checks._ahead += HOURS.total_seconds()
         checker._notice_step()
-        assert [one.monitor_id for one in checker._plan.take(now() + timedelta(seconds=1), 5)] == [
-            id
-        ]
+        assert [
+            item.monitor_id for item in checker._plan.take(now() + timedelta(seconds=1), 5)
+        ] == [id]
 
 
 # --- alerts
@@ -252,8 +252,10 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
 ):
     heartbeat(core, now() + step, now() + step)
     assert health.CHECKER_SILENT in faults(core)
-    said = [one.sentence for one in examine(core, settings) if one.subject == "checker"]
-    assert [sentence.partition(".")[0] for sentence in said] == ["None is running"]
+    sentences = [
+        finding.sentence for finding in examine(core, settings) if finding.subject == "checker"
+    ]
+    assert [sentence.partition(".")[0] for sentence in sentences] == ["None is running"]
     heartbeat(core, now(), now(), name="checker:here:2")
     assert faults(core) == ()
 
@@ -272,8 +274,8 @@ def test_a_heartbeat_from_the_future_has_no_age_and_doctor_reports_it(core, sett
     heartbeat(core, now() + HOURS, now() + HOURS)
     assert fault_of_clock() == [True]
     with core.app_context():
-        found = health.health(now())
-        assert (found.heartbeat_age, found.last_check_age) == (None, None)
+        report = health.health(now())
+        assert (report.heartbeat_age, report.last_check_age) == (None, None)
         with writing() as session:
             session.execute(sa.delete(HeartbeatRow))
     assert fault_of_clock() == [False]
@@ -341,8 +343,8 @@ def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end
             )
 
     def hours():
-        found = sa.select(RollupRow.start).where(RollupRow.period == 3600)
-        return set(db.session.scalars(found))
+        hours = sa.select(RollupRow.start).where(RollupRow.period == 3600)
+        return set(db.session.scalars(hours))
 
     with core.app_context():
         result(noon - 2 * hour)

@@ -32,8 +32,8 @@ def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog, mo
     make_monitor(app)
     with locked(app):
         answers = [client.get("/api/v1/monitors", headers=key) for _ in range(5)]
-    said = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
-    assert said == [(200, 1)] * 5
+    answers = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
+    assert answers == [(200, 1)] * 5
     assert [record.getMessage() for record in caplog.records] == [
         "The last use of an API key was not stored, and the request was answered without it. The"
         " database is busy: something else has been writing to it for too long. If this is logged "
@@ -166,10 +166,10 @@ def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, 
             with (
                 read_only(folder),
                 db.engine.connect(),  # takes the pooled connection, so that the next one is new
-                pytest.raises(sa.exc.OperationalError, match="readonly") as told,
+                pytest.raises(sa.exc.OperationalError, match="readonly") as error,
             ):
                 store("meanwhile")
-            assert str(faults.unavailable(told.value)) == faults.READ_ONLY
+            assert str(faults.unavailable(error.value)) == faults.READ_ONLY
         db.session.remove()
         for number in range(6):
             store(f"after {number}")
@@ -178,9 +178,9 @@ def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, 
 def test_a_disk_that_fails_leaves_no_broken_connection(core):
     with core.app_context():
         store("before")
-        with failing(core), pytest.raises(sa.exc.OperationalError) as told:
+        with failing(core), pytest.raises(sa.exc.OperationalError) as error:
             store("meanwhile")
-        assert str(faults.unavailable(told.value)) in (faults.FAILING, faults.FULL)
+        assert str(faults.unavailable(error.value)) in (faults.FAILING, faults.FULL)
         store("after")
 
 
@@ -193,8 +193,8 @@ def test_connections_to_a_server_that_became_a_standby_are_closed(relayed):
         with writing() as session:
             first = session.scalar(sa.text("SELECT pg_backend_pid()"))
             session.execute(sa.text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
-        with pytest.raises(sa.exc.DBAPIError) as told:
+        with pytest.raises(sa.exc.DBAPIError) as error:
             store("meanwhile")
-        assert str(faults.unavailable(told.value)) == faults.READ_ONLY
+        assert str(faults.unavailable(error.value)) == faults.READ_ONLY
         store("after")
         assert db.session.scalar(sa.text("SELECT pg_backend_pid()")) != first

@@ -52,6 +52,6 @@ def supervise(settings):
 def test_a_restarted_child_inherits_no_connection_even_if_storing_the_end_failed(core, settings):
     with core.app_context(), writing() as session:
         session.execute(sa.text("DROP TABLE heartbeats"))  # a fault that leaves connections alone
-    (first, second), said = supervise(settings)
-    assert "could not be noted" in said
+    (first, second), code = supervise(settings)
+    assert "could not be noted" in code
     assert second == first

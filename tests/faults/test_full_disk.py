@@ -18,7 +18,7 @@ MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 DISK = 'mount -t tmpfs -o size=4m none "$0"'
 
 
-def seen(folder: Path, part: str) -> list:
+def recorded(folder: Path, part: str) -> list:
     """What a part of ``full_disk`` says on a disk of its own."""
     if subprocess.run([*MOUNT, DISK, folder], capture_output=True, check=False).returncode:
         pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
@@ -38,7 +38,7 @@ def seen(folder: Path, part: str) -> list:
 
 def test_a_full_disk_can_be_read_and_readyz_says_what_it_is_also_while_small_writes_fit(tmp_path):
     full = [503, faults.FULL]
-    assert seen(tmp_path, "requests") == [
+    assert recorded(tmp_path, "requests") == [
         *([200, None], full, [200, None], full),
         [201, None],
         *([201, None], full),
@@ -48,21 +48,21 @@ def test_a_full_disk_can_be_read_and_readyz_says_what_it_is_also_while_small_wri
 
 @pytest.mark.slow
 def test_checks_go_on_while_the_disk_is_full_and_their_results_are_stored_later(tmp_path):
-    asked, told, lost, incidents = seen(tmp_path, "checks")
+    asked, results, lost, incidents = recorded(tmp_path, "checks")
     assert asked[1] >= full_disk.FULL_SECONDS / full_disk.INTERVAL
-    assert told == [faults.FULL]
+    assert results == [faults.FULL]
     assert (lost, incidents) == (["lost", 0], ["incidents", 0])
 
 
 def test_an_upgrade_without_room_for_its_copy_changes_nothing_and_names_the_way_out(tmp_path):
-    refused, unchanged, upgraded, copies = seen(tmp_path, "upgrade")
+    refused, unchanged, upgraded, copies = recorded(tmp_path, "upgrade")
     assert "MB are free. Nothing was changed. Make room there, or " in refused[0]
     assert refused[0].endswith("wakeful db upgrade --no-copy")
     assert (unchanged, upgraded, copies) == (["unchanged", True], ["upgraded", True], [])
 
 
 def test_a_buffer_on_a_full_disk_sends_each_result_once_and_writes_later(tmp_path):
-    asked, sent, written = seen(tmp_path, "buffer")
+    asked, sent, written = recorded(tmp_path, "buffer")
     assert asked == ["newest", "5", "4", "3"]
     assert sent == ["sent", "5", "4", "3", "6", "2", "1", "0"]
     assert written == ["on disk", "7"]
@@ -70,6 +70,6 @@ def test_a_buffer_on_a_full_disk_sends_each_result_once_and_writes_later(tmp_pat
 
 def test_an_agent_starts_on_a_full_disk(tmp_path):
     """Its file of results cannot be opened then. It ended at each start until there was room."""
-    first, rest = seen(tmp_path, "start")
+    first, rest = recorded(tmp_path, "start")
     assert first == ["newest", "2", "opened", False]
     assert rest == ["newest", "2", "1", "0"]

@@ -46,9 +46,11 @@ def test_a_password_that_is_tried_first_is_refused(app, access):
 
 def test_the_ten_thousand_most_common_are_refused_and_no_more():
     ranked = FREQUENCY_LISTS["passwords"]
-    long = [(rank, one) for rank, one in enumerate(ranked, 1) if len(one) >= MIN_PASSWORD]
-    last = next(one for rank, one in reversed(long) if rank <= 10_000)
-    next_one = next(one for rank, one in long if rank > 10_000)
+    long = [
+        (rank, password) for rank, password in enumerate(ranked, 1) if len(password) >= MIN_PASSWORD
+    ]
+    last = next(password for rank, password in reversed(long) if rank <= 10_000)
+    next_one = next(password for rank, password in long if rank > 10_000)
     assert COMMON in passwords.refused(last, ADDRESS)
     assert passwords.refused(next_one, ADDRESS) is None
 

@@ -15,7 +15,7 @@ from tests.web.visitor import Visitor
 
 HTTPS = pytest.mark.settings(public_url="https://up.example.org")
 YEAR = "max-age=31536000"
-# Of every kind: dashboard, API, machines, files, status pages, errors.
+# Paths of every kind: dashboard, API, machines, files, status pages, errors.
 PATHS = (
     "/", "/login", "/monitors", "/no/such/page", "/people/99999999999999999999",
     "/api/v1/monitors", "/api/v1/none", "/api/v1/openapi.json", "/healthz", "/readyz", "/metrics",
@@ -32,19 +32,19 @@ def test_every_answer_has_hsts_and_says_what_browsers_may_do(app: Flask):
             for method in ("GET", "POST", "HEAD", "BREW"):
                 answer = client.open(path, method=method)
                 answer.close()
-                told = f"{method} {path}: {answer.status_code}"
-                assert answer.headers.getlist("Strict-Transport-Security") == [YEAR], told
-                assert answer.headers["X-Content-Type-Options"] == "nosniff", told
-                assert answer.headers["Referrer-Policy"] == "same-origin", told
+                case = f"{method} {path}: {answer.status_code}"
+                assert answer.headers.getlist("Strict-Transport-Security") == [YEAR], case
+                assert answer.headers["X-Content-Type-Options"] == "nosniff", case
+                assert answer.headers["Referrer-Policy"] == "same-origin", case
                 (policy,) = answer.headers.getlist("Content-Security-Policy")
-                assert "frame-ancestors 'none'" in policy, told
+                assert "frame-ancestors 'none'" in policy, case
                 if answer.mimetype == "text/html":
-                    assert "base-uri 'none'" in policy, told
-                assert len(answer.headers.getlist("Cache-Control")) == 1, told
+                    assert "base-uri 'none'" in policy, case
+                assert len(answer.headers.getlist("Cache-Control")) == 1, case
 
 
 @HTTPS
-def test_a_foreign_host_is_told_the_same(app: Flask):
+def test_a_foreign_host_gets_the_same(app: Flask):
     answer = app.test_client().get("/login", headers={"Host": "evil.example"})
     assert answer.status_code == 400
     assert answer.headers["Strict-Transport-Security"] == YEAR
@@ -75,12 +75,12 @@ def test_with_https_cookies_are_bound_to_the_host(app: Flask):
     visitor.client = client
     visitor.log_in("viewer@wakeful.test")
     cookies = visitor.page.headers.getlist("Set-Cookie")
-    assert [one for one in cookies if one.startswith("__Host-wakeful=")]
-    for one in cookies:
-        assert one.startswith("__Host-"), one
-        parts = {part.strip() for part in one.split(";")}
-        assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= parts, one
-        assert "Domain" not in one
+    assert [cookie for cookie in cookies if cookie.startswith("__Host-wakeful=")]
+    for cookie in cookies:
+        assert cookie.startswith("__Host-"), cookie
+        parts = {part.strip() for part in cookie.split(";")}
+        assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= parts, cookie
+        assert "Domain" not in cookie
 
 
 @pytest.mark.settings(public_url=None)
@@ -94,17 +94,19 @@ def test_cookies_of_a_path_have_a_prefix_where_there_is_https(app: Flask, scheme
     assert client.get("/status/example", base_url=base).status_code == 200, "it opens the page"
     incidents = [make_incident(app, make_monitor(app), started_at=now()) for _ in range(2)]
     with app.app_context():
-        path, other = (f"/acknowledge/{make_token(one.id)}" for one in incidents)
+        path, other = (f"/acknowledge/{make_token(incident.id)}" for incident in incidents)
     visitor = Visitor(app)
     visitor.client = client
     visitor.open(path, base_url=base)
     form = dict(visitor.forms[0].values) | {"name": "Ada"}
     sent = client.post(path, data=form, base_url=base, headers={"Referer": f"{base}{path}"})
     assert 'value="Ada"' in client.get(other, base_url=base).text, "it is remembered"
-    found = [one for said in (answer, sent) for one in said.headers.getlist("Set-Cookie")]
-    names = {one.partition("=")[0] for one in found} - {"wakeful"}
+    set_cookies = [
+        value for response in (answer, sent) for value in response.headers.getlist("Set-Cookie")
+    ]
+    names = {value.partition("=")[0] for value in set_cookies} - {"wakeful"}
     assert names == {f"{prefix}wakeful_page", f"{prefix}wakeful_name"}
-    for cookie in found:
+    for cookie in set_cookies:
         if not cookie.startswith("wakeful="):
             assert ("Secure" in cookie.split("; ")) == (scheme == "https"), cookie
 

@@ -42,9 +42,9 @@ def heartbeat(app, name, at):
             session.execute(sa.update(ShardRow).values(owner=name, until=at + shards.LEASE))
 
 
-def found(app, subject):
+def findings(app, subject):
     settings = app.extensions["wakeful.settings"]
-    return [one for one in examine(app, settings) if one.subject == subject]
+    return [finding for finding in examine(app, settings) if finding.subject == subject]
 
 
 def ready(app):
@@ -64,8 +64,10 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     heartbeat(app, "worker:here:2", now() - timedelta(minutes=5))
     with locked(app):
         assert ready(app) == (503, [faults.BUSY])
-        assert (faults.BUSY, True) in [(one.sentence, one.fault) for one in found(app, "database")]
-        assert [one.fault for one in found(app, "checker")] == [False]
+        assert (faults.BUSY, True) in [
+            (finding.sentence, finding.fault) for finding in findings(app, "database")
+        ]
+        assert [finding.fault for finding in findings(app, "checker")] == [False]
         visitor.open("/")
         assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
@@ -97,8 +99,8 @@ def test_a_file_without_read_permission_is_reported_with_its_path(folder, instal
         file.chmod(0)
         try:
             assert ready(installed) == (503, [faults.CANNOT_OPEN % {"path": file}])
-            [said] = found(installed, "database")
-            assert (said.sentence, said.fault) == (faults.CANNOT_OPEN % {"path": file}, True)
+            [row] = findings(installed, "database")
+            assert (row.sentence, row.fault) == (faults.CANNOT_OPEN % {"path": file}, True)
         finally:
             file.chmod(0o600)
 
@@ -136,13 +138,13 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
 @contextmanager
 def first_error(name):
     """An event that is set by the first error in the log of this name."""
-    seen = threading.Event()
+    logged = threading.Event()
     watch = logging.Handler(logging.ERROR)
-    watch.emit = lambda _record: seen.set()
+    watch.emit = lambda _record: logged.set()
     log = logging.getLogger(name)
     log.addHandler(watch)
     try:
-        yield seen
+        yield logged
     finally:
         log.removeHandler(watch)
 
@@ -151,8 +153,8 @@ def first_error(name):
 def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch, part):
     monkeypatch.setattr(sys.modules[part.__module__], "TROUBLE_SECONDS", 0.0)
     make_monitor(core)
-    with locked(core), first_error(part.__module__) as seen:
-        part(core, settings).run(seen)
+    with locked(core), first_error(part.__module__) as first:
+        part(core, settings).run(first)
     said_in_one_line(caplog)
 
 
@@ -199,14 +201,14 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     assert ready(app) == (503, [health.WORKER_SILENT])
     heartbeat(app, "worker:here:2", now() - timedelta(minutes=1))
     assert ready(app) == (503, [health.WORKER_SILENT])
-    [said] = found(app, "alert worker")
-    assert said.fault
-    assert said.sentence.startswith("None is running. The last sign of one is from ")
+    [row] = findings(app, "alert worker")
+    assert row.fault
+    assert row.sentence.startswith("None is running. The last sign of one is from ")
     worker = Worker(app, settings)
     with app.app_context():
         worker._write_heartbeat()
     assert ready(app) == (200, [])
-    assert [one.sentence for one in found(app, "alert worker")] == ["It runs."]
+    assert [finding.sentence for finding in findings(app, "alert worker")] == ["It runs."]
 
 
 def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
@@ -225,12 +227,12 @@ def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
 
 def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):
     for subject in ("checker", "alert worker"):
-        assert [one.fault for one in found(app, subject)] == [False]
+        assert [finding.fault for finding in findings(app, subject)] == [False]
     make_monitor(app)
     for subject in ("checker", "alert worker"):
-        [said] = found(app, subject)
-        assert said.fault
-        assert said.sentence.startswith("None has run yet.")
+        [row] = findings(app, subject)
+        assert row.fault
+        assert row.sentence.startswith("None has run yet.")
 
 
 # --- The doctor
@@ -255,12 +257,12 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
 
 
 def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
-    assert [one.fault for one in found(app, "mail")] == [False]
+    assert [finding.fault for finding in findings(app, "mail")] == [False]
     make_monitor(app, alerts=[["email", "ops@example.test"]])
-    [mail] = found(app, "mail")
+    [mail] = findings(app, "mail")
     assert mail.fault
     assert mail.sentence.endswith("and 1 monitor alerts by email.")
-    assert [one.sentence for one in found(app, "monitors")] == ["1 is stored."]
+    assert [finding.sentence for finding in findings(app, "monitors")] == ["1 is stored."]
 
 
 # --- Results that wait for the database

@@ -62,7 +62,7 @@ class Target:
     def _run(self, ready: threading.Event) -> None:
         asyncio.set_event_loop(self.loop)
         self.servers = [self.loop.run_until_complete(self._start(tls)) for tls in (None, self.tls)]
-        self.http, self.https = (one.sockets[0].getsockname()[1] for one in self.servers)
+        self.http, self.https = (server.sockets[0].getsockname()[1] for server in self.servers)
         ready.set()
         self.loop.run_forever()
         self.loop.run_until_complete(asyncio.sleep(0))
@@ -201,14 +201,14 @@ def test_kills_and_cuts_lose_no_result_make_none_twice_and_cause_no_incident(tmp
         parts.append(Part(["agent"], agent, ends))
         await_results(app, monitors, places)
         began = datetime.now(UTC)
-        seen = harass(parts, redis, server, gate)
+        kills = harass(parts, redis, server, gate)
         time.sleep(INTERVAL + 2)  # the last kill's checks come back
         ended = datetime.now(UTC)
         for part in parts:
             part.process.terminate()  # all at once: each may take seconds
         for secret in (SECRET, f":{target.http}/"):
-            assert secret.encode() not in seen
-        assert seen, "the broker was read while batches were on it"
+            assert secret.encode() not in kills
+        assert kills, "the broker was read while batches were on it"
         problems = judge(app, monitors, places, began, ended)
         assert not problems, "\n".join(problems[:20])
         only_from_one_place(app, monitors)
@@ -229,8 +229,8 @@ def add_monitors(app, target, places):
     ]
     https = f"https://127.0.0.1:{target.https}/"
     most = make_monitor(app, url=https, name="majority", location_rule="majority", **common).id
-    one = make_monitor(app, url=https, name="any", location_rule="any", **common).id
-    return {"healthy": healthy, "majority": most, "any": one}
+    https_monitor = make_monitor(app, url=https, name="any", location_rule="any", **common).id
+    return {"healthy": healthy, "majority": most, "any": https_monitor}
 
 
 def await_results(app, monitors, places):
@@ -240,19 +240,21 @@ def await_results(app, monitors, places):
     while time.monotonic() < deadline:
         with app.app_context():
             pairs = sa.select(ResultRow.monitor_id, ResultRow.location_id).distinct()
-            found = len(db.session.execute(pairs).all())
+            pairs_with_results = len(db.session.execute(pairs).all())
             db.session.remove()
-        if found == wanted:
+        if pairs_with_results == wanted:
             return
         time.sleep(0.5)
-    raise AssertionError(f"{found} of {wanted} monitors and places had a result in time.")
+    raise AssertionError(
+        f"{pairs_with_results} of {wanted} monitors and places had a result in time."
+    )
 
 
 def harass(parts, redis, server, gate):
     """Kill each in turn, cut the agent off; returns what was seen on the broker."""
     until = time.monotonic() + SECONDS
     cut_from, cut_to = until - 0.7 * SECONDS, until - 0.35 * SECONDS
-    seen = b""
+    received = b""
     steps = cycle([*parts, "redis", "postgres"])
     while time.monotonic() < until:
         gate.cut = cut_from <= time.monotonic() < cut_to
@@ -269,11 +271,11 @@ def harass(parts, redis, server, gate):
             step.start()
         before = time.monotonic()
         while time.monotonic() - before < PAUSE:
-            seen += redis.everything()
+            received += redis.everything()
             gate.cut = cut_from <= time.monotonic() < cut_to
             time.sleep(0.1)
     gate.cut = False
-    return seen
+    return received
 
 
 def judge(app, monitors, places, began, ended):
@@ -297,13 +299,13 @@ def judge(app, monitors, places, began, ended):
     allowed = timedelta(seconds=INTERVAL) + LATE
     for monitor_id in monitors["healthy"]:
         for place in places:
-            found = times[monitor_id, place]
-            slots = [last_slot(monitor_id, INTERVAL, at) for at in found]
+            checked = times[monitor_id, place]
+            slots = [last_slot(monitor_id, INTERVAL, at) for at in checked]
             # The very first check is due at once, within the slot that is already over.
             twice = len(slots[1:]) - len(set(slots[1:]))
             if twice:
                 problems.append(f"monitor {monitor_id} in place {place}: {twice} slots done twice")
-            longest = max(later - one for one, later in pairwise([*found, ended]))
+            longest = max(later - earlier for earlier, later in pairwise([*checked, ended]))
             if longest > allowed:
                 problems.append(f"monitor {monitor_id} in place {place}: alone for {longest}")
     problems += [f"false: {row}" for row in incidents if row.name not in ("any", "majority")]
@@ -316,10 +318,10 @@ def only_from_one_place(app, monitors):
     (decision 14): the incident ends, and another one begins afterwards.
     """
     with app.app_context():
-        found = db.session.scalars(sa.select(IncidentRow.monitor_id)).all()
+        ids = db.session.scalars(sa.select(IncidentRow.monitor_id)).all()
         db.session.remove()
-    assert set(found) == {monitors["any"]}
-    assert len(found) <= 2
+    assert set(ids) == {monitors["any"]}
+    assert len(ids) <= 2
 
 
 def _dispose(app):

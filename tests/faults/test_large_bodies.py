@@ -57,11 +57,11 @@ def send_many(client: socket.socket, piece: bytes, chunked: bool) -> None:
 
 def answer(client: socket.socket) -> bytes:
     """The answer of the server, as far as it arrived before the connection closed."""
-    said = b""
+    answer = b""
     with suppress(ConnectionError):
         while part := client.recv(65536):
-            said += part
-    return said
+            answer += part
+    return answer
 
 
 def written(pid: int) -> int:
@@ -95,19 +95,19 @@ def test_many_large_bodies_are_refused_without_using_memory_or_disk(
 
 
 @pytest.mark.parametrize(
-    ("kind", "length", "status", "said"),
+    ("kind", "length", "status", "text"),
     [
         (FORM, MAX_FORM_BYTES + 1, b"413", b"That is too large"),
         ("multipart/form-data; boundary=parts", MAX_FORM_BYTES + 1, b"415", b"cannot be read"),
     ],
 )
-def test_the_refusal_is_a_page_that_says_why(web, kind, length, status, said):
+def test_the_refusal_is_a_page_that_says_why(web, kind, length, status, text):
     sent = head("/login", f"Content-Type: {kind}", f"Content-Length: {length}")
     with web.connect(sent) as client:
         page = answer(client)
     assert page.startswith(b"HTTP/1.1 " + status)
     assert b"</html>" in page
-    assert said in page
+    assert text in page
 
 
 def test_chunks_that_grow_too_large_are_refused_by_a_page_too(web):

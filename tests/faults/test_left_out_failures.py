@@ -55,7 +55,7 @@ def test_a_failure_has_its_line_also_when_the_last_use_of_a_key_was_just_not_sto
     assert [address for address, _of, _number in lines(app)] == ["192.0.2.7"]
 
 
-def test_nobody_is_told_that_a_guess_was_wrong_before_it_has_its_line(app, clock, monkeypatch):
+def test_a_wrong_guess_has_its_line_before_it_is_answered(app, clock, monkeypatch):
     monkeypatch.setattr(failures, "add", lambda *_arguments: busy())
     access = Access()
     with app.app_context(), pytest.raises(OperationalError):
@@ -65,14 +65,14 @@ def test_nobody_is_told_that_a_guess_was_wrong_before_it_has_its_line(app, clock
 def lines(app):
     """The failures of the audit log, the oldest first: address, account, number left out."""
     with app.app_context():
-        found = Access().audit.page(AuditQuery(per_page=500))
+        page = Access().audit.page(AuditQuery(per_page=500))
         return [
             (
                 line.actor.address,
                 line.thing.id or line.thing.name,
                 line.changes.get("left_out", {}).get("new"),
             )
-            for line in reversed(found.lines)
+            for line in reversed(page.lines)
             if line.action == "login_failed"
         ]
 
@@ -138,10 +138,10 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     assert lines(app) == before, "the window is not over"
     clock.now = NOON + WINDOW
     fail(app, event=SecurityEvent.LOGIN_THROTTLED)
-    told = lines(app)[len(before) :]
+    later = lines(app)[len(before) :]
     with app.app_context():
         name = f"account:{security_log.account_of('one word')}"
-    assert sorted(told, key=str) == sorted([("192.0.2.1", name, 5), (None, 4, 5)], key=str)
+    assert sorted(later, key=str) == sorted([("192.0.2.1", name, 5), (None, 4, 5)], key=str)
     with app.app_context():
         row = db.session.query(AuditRow).filter_by(object_id=4).order_by(AuditRow.id.desc()).first()
         assert row.changes == {
@@ -150,7 +150,7 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
             "last": {"old": None, "new": "2026-05-04T12:00:14Z"},
         }
     fail(app, event=SecurityEvent.LOGIN_THROTTLED)
-    assert lines(app) == before + told
+    assert lines(app) == before + later
 
 
 @pytest.mark.both_databases

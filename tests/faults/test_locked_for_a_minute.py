@@ -71,9 +71,9 @@ def running(*parts: Checker | Worker) -> Iterator[None]:
 
 def rows(app: Flask, statement: sa.Select) -> list:
     with app.app_context():
-        found = db.session.execute(statement).all()
+        rows = db.session.execute(statement).all()
         db.session.remove()
-        return found
+        return rows
 
 
 def times_of(app: Flask, monitor) -> list[datetime]:
@@ -100,7 +100,8 @@ def test_a_lock_of_a_minute_loses_and_doubles_nothing(app, settings, site, shop,
     visitor = Visitor(app).log_in(make_person(app).email)
     with running(Checker(app, settings), Worker(app, settings)):
         eventually(
-            lambda: all(len(times_of(app, one)) > 1 for one in (*healthy, failing)), "all run"
+            lambda: all(len(times_of(app, monitor)) > 1 for monitor in (*healthy, failing)),
+            "all run",
         )
         with locked(settings):
             began = datetime.now(UTC)
@@ -121,13 +122,15 @@ def test_a_lock_of_a_minute_loses_and_doubles_nothing(app, settings, site, shop,
         again = len(times_of(app, healthy[0]))
         eventually(lambda: len(times_of(app, healthy[0])) > again + 1, "it is in step", 60)
     # Every check that a target saw is a result.
-    assert sum(len(times_of(app, one)) for one in healthy) == site.asked
+    assert sum(len(times_of(app, monitor)) for monitor in healthy) == site.asked
     assert len(times_of(app, failing)) == shop.asked
-    for one in healthy:
-        found = times_of(app, one)
-        slots = [last_slot(one.id, INTERVAL, at) for at in found[1:]]  # the first is due at once
+    for monitor in healthy:
+        checked = times_of(app, monitor)
+        slots = [
+            last_slot(monitor.id, INTERVAL, at) for at in checked[1:]
+        ]  # the first is due at once
         assert len(slots) == len(set(slots)), "no slot is done twice"
-        longest = max(later - before for before, later in pairwise(found))
+        longest = max(later - before for before, later in pairwise(checked))
         assert longest < timedelta(seconds=INTERVAL) + LATE
     [incident] = rows(app, sa.select(IncidentRow.monitor_id, IncidentRow.started_at))
     assert incident.monitor_id == failing.id

@@ -173,8 +173,8 @@ def test_the_longest_unused_devices_of_a_person_are_forgotten(app, browser, cloc
         clock.now += timedelta(minutes=1)
         browsers.append(Visitor(app).log_in(EMAIL))
     guess(app, LOGINS_PER_ACCOUNT)
-    known = [bool(guess(app, 1, device=device(one))) for one in browsers]
-    assert known == [False] + DEVICES_PER_PERSON * [True]
+    logged_in = [bool(guess(app, 1, device=device(browser))) for browser in browsers]
+    assert logged_in == [False] + DEVICES_PER_PERSON * [True]
 
 
 def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(app, ada):
@@ -193,11 +193,11 @@ def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(app, ada):
 
 def writes_during(app, act):
     """The statements that change something."""
-    found = []
+    devices = []
 
     def note(_connection, _cursor, statement, *_rest):
         if statement.split()[0] in ("INSERT", "UPDATE", "DELETE"):
-            found.append(statement)
+            devices.append(statement)
 
     with app.app_context():
         engine = db.engine
@@ -206,7 +206,7 @@ def writes_during(app, act):
         act()
     finally:
         event.remove(engine, "before_cursor_execute", note)
-    return found
+    return devices
 
 
 def test_an_attempt_that_is_refused_writes_nothing(app, ada):
@@ -269,9 +269,9 @@ def test_a_hundred_guesses_at_the_same_moment_all_count(app, ada, access, monkey
     monkeypatch.setattr(passwords, "_AT_ONCE", passwords.Slots(16))
     together = threading.Barrier(16)
 
-    def one(_number):
+    def guess_once(_number):
         together.wait(60)
         return guess(app, 6)
 
     with ThreadPoolExecutor(16) as pool:
-        assert sum(pool.map(one, range(16))) == LOGINS_PER_ACCOUNT
+        assert sum(pool.map(guess_once, range(16))) == LOGINS_PER_ACCOUNT

@@ -26,11 +26,11 @@ HASH = 64 * MIB
 
 @pytest.fixture(scope="module")
 def installed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    found = installation(tmp_path_factory.mktemp("instance"), sqlite_template)
-    with found.app() as app:
+    server = installation(tmp_path_factory.mktemp("instance"), sqlite_template)
+    with server.app() as app:
         for number in range(16):
             make_person(app, email=f"person{number}@wakeful.test")
-    return found
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_sixteen_log_ins_at_once_take_the_memory_of_few(web):
     web.forget_peak()
     before = web.peak_memory()
     with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda one: log_in(web, *one), people))
+        answers = list(pool.map(lambda person: log_in(web, *person), people))
     assert web.peak_memory() - before < 4 * HASH
     assert [answer.status_code for answer in answers] == 16 * [302], "each waits for a turn"
 
@@ -86,11 +86,11 @@ def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monke
         with app.app_context():
             assert db.engine.pool.checkedout() == 0
         over.set()
-        for one in asked:
-            one.result()
+        for request in asked:
+            request.result()
 
 
-def test_somebody_who_finds_no_turn_is_told_when_to_come_back_and_it_does_not_count(app):
+def test_a_log_in_without_a_turn_may_come_back_soon_and_does_not_count(app):
     person = make_person(app)
     access = app.extensions["wakeful.access"]
     with ExitStack() as stack:
@@ -153,9 +153,9 @@ def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkey
         for slots in (LONG_WAITS, REMOTE_ANSWERS):
             slow += [pool.submit(wait_in, slots) for _ in range(2 * THREADS)]
         try:
-            for one in [pool.submit(others.wait, 30) for _ in range(LEFT)]:
-                one.result(30)  # both run at the same moment
+            for future in [pool.submit(others.wait, 30) for _ in range(LEFT)]:
+                future.result(30)  # both run at the same moment
         finally:
             over.set()
-    for one in slow:
-        one.result()
+    for future in slow:
+        future.result()

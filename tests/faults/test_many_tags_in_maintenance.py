@@ -34,4 +34,4 @@ def test_monitors_are_found_by_any_of_a_thousand_tags(app):
                 }
             )
         query = MonitorQuery(state=MonitorStatus.MAINTENANCE, sort="asc")
-        assert [one.id for one in store.monitors.list(query).items] == [first.id, last.id]
+        assert [monitor.id for monitor in store.monitors.list(query).items] == [first.id, last.id]

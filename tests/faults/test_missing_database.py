@@ -74,8 +74,8 @@ def test_a_checker_stores_nothing_in_a_file_that_was_moved_and_all_of_it_once_it
     make_monitor(app, url=site.url, interval=1, timeout=1)
 
     def stored(path):
-        with closing(sqlite3.connect(path)) as found:
-            return found.execute("SELECT count(*) FROM results").fetchone()[0]
+        with closing(sqlite3.connect(path)) as database:
+            return database.execute("SELECT count(*) FROM results").fetchone()[0]
 
     with running(app, settings):
         eventually(lambda: stored(file) > 1, "checks are stored")
@@ -177,15 +177,15 @@ def test_only_a_first_start_creates_the_database(environ):
     assert file.exists()
 
 
-def test_a_new_database_is_told_where_it_is_made(environ):
+def test_the_path_of_a_new_database_is_printed(environ):
     """An instance folder whose disk is not mounted cannot be told from a first start."""
     file = Path(environ["WAKEFUL_INSTANCE"]) / "wakeful.db"
-    said = f"No database was found. Creating a new one: {file}"
+    sentence = f"No database was found. Creating a new one: {file}"
     code, out, err = command(environ, "key", "create", "ci", "--scope", "read")
-    assert (code, len(out.splitlines()), err.count(said)) == (0, 1, 1)
-    assert said not in command(environ, "db", "upgrade")[2]
+    assert (code, len(out.splitlines()), err.count(sentence)) == (0, 1, 1)
+    assert sentence not in command(environ, "db", "upgrade")[2]
     shutil.rmtree(environ["WAKEFUL_INSTANCE"])
-    assert said in command(environ, "db", "upgrade")[2]
+    assert sentence in command(environ, "db", "upgrade")[2]
 
 
 def test_the_set_up_page_names_the_database(app, file):

@@ -80,9 +80,9 @@ def test_tables_without_a_version_are_refused_with_a_sentence(
 def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
     done = run(settings, words)
     assert done.returncode == 1
-    said = done.stdout if words == "doctor" else done.stderr
-    assert schema.UNVERSIONED in said
-    assert "wakeful db upgrade" not in said
+    printed = done.stdout if words == "doctor" else done.stderr
+    assert schema.UNVERSIONED in printed
+    assert "wakeful db upgrade" not in printed
     assert "Traceback" not in done.stderr
 
 
@@ -105,8 +105,8 @@ def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, clie
     for revision in (schema.oldest_revision(), schema.newest_revision(), "9999"):
         Path(f"{file}.{revision}.bak").touch()
     copy = f"{file}.{schema.newest_revision()}.bak"
-    told = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
-    assert client.get("/readyz").json["faults"] == [told]
+    sentence = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
+    assert client.get("/readyz").json["faults"] == [sentence]
     Path(copy).unlink()
     assert schema.fault().endswith(f"{file}.{schema.oldest_revision()}.bak"), (
         "this version upgrades it"
@@ -147,7 +147,7 @@ def test_readyz_and_metrics_of_a_server_that_runs_already_tell_it(app, client):
     assert "wakeful_ready 0.0" in client.get("/metrics").text
 
 
-def test_an_older_one_is_told_what_to_do_and_before_the_first_migration_which_commit(app, client):
+def test_an_older_database_is_refused_with_what_to_do_and_before_0_1_0_with_a_commit(app, client):
     with app.app_context():
         command.downgrade(schema._config(), "-1")
     answer = client.get("/readyz")

@@ -58,10 +58,10 @@ def printing(folder: Path, *words: str, **settings: str) -> Iterator[Path]:
     environ = {"PATH": os.environ["PATH"], "WAKEFUL_INSTANCE": str(folder)}
     environ |= {"WAKEFUL_CANARIES": "", "WAKEFUL_BIND": "127.0.0.1:0"}
     environ |= {f"WAKEFUL_{name}": value for name, value in settings.items()}
-    said = folder.with_name(f"{folder.name}-{'-'.join(words)}.log".replace("/", "_"))
-    process = command.start(loudly, str(said), *words, environ=environ)
+    log_file = folder.with_name(f"{folder.name}-{'-'.join(words)}.log".replace("/", "_"))
+    process = command.start(loudly, str(log_file), *words, environ=environ)
     try:
-        yield said
+        yield log_file
     finally:
         process.terminate()
         process.join(60)
@@ -69,17 +69,17 @@ def printing(folder: Path, *words: str, **settings: str) -> Iterator[Path]:
         process.close()
 
 
-def text_of(said: Path) -> str:
-    return said.read_text(errors="replace") if said.exists() else ""
+def text_of(log_file: Path) -> str:
+    return log_file.read_text(errors="replace") if log_file.exists() else ""
 
 
-def await_text(said: Path, words: str) -> str:
+def await_text(log_file: Path, words: str) -> str:
     """What was printed, once these words are in it."""
     try:
-        eventually(lambda: words in text_of(said), words)
+        eventually(lambda: words in text_of(log_file), words)
     except AssertionError:
-        raise AssertionError(text_of(said)) from None
-    return text_of(said)
+        raise AssertionError(text_of(log_file)) from None
+    return text_of(log_file)
 
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
@@ -114,8 +114,8 @@ def test_a_service_whose_alerts_and_checks_all_fail_prints_no_secret(tmp_path):
             {"WAKEFUL_INSTANCE": str(folder), "WAKEFUL_SECRET_KEY": settings["SECRET_KEY"]},
         ).stdout.strip()
         planted["api key"] = key.split("_", 2)[2]
-        with printing(folder, "serve", **settings) as said:
-            base = await_text(said, "Wakeful runs at").split("Wakeful runs at ")[1].split()[0]
+        with printing(folder, "serve", **settings) as log_file:
+            base = await_text(log_file, "Wakeful runs at").split("Wakeful runs at ")[1].split()[0]
             headers = {"Authorization": f"Bearer {key}"}
             monitor = failing_monitor(planted, sink.url, nobody.port)
 
@@ -133,18 +133,19 @@ def test_a_service_whose_alerts_and_checks_all_fail_prints_no_secret(tmp_path):
             assert requests.get(f"{base}/api/v1/me", headers=bad, timeout=30).status_code == 401
             channels = len(monitor["alerts"])
             eventually(
-                lambda: sum(bool(one["attempts"]) for one in deliveries()) == channels, "all fail"
+                lambda: sum(bool(delivery["attempts"]) for delivery in deliveries()) == channels,
+                "all fail",
             )
-            seen = deliveries()
+            sent = deliveries()
             requests.patch(
                 f"{base}/api/v1/monitors/1",
                 json={"url": f"http://127.0.0.1:{nobody.port}/else"},
                 headers=headers,
                 timeout=30,
             )
-        printed = text_of(said)
-    assert {one["event"] for one in seen} == {"incident.opened"}
-    assert not any(one["status"] == "delivered" for one in seen)
+        printed = text_of(log_file)
+    assert {delivery["event"] for delivery in sent} == {"incident.opened"}
+    assert not any(delivery["status"] == "delivered" for delivery in sent)
     assert mail.logins[0] == ("mailer", planted["smtp"]), "the mail server refused the password"
     assert "DEBUG sqlalchemy.engine.Engine" in printed, "the level was set"
     assert planted.shown_in(printed) == []
@@ -153,7 +154,7 @@ def test_a_service_whose_alerts_and_checks_all_fail_prints_no_secret(tmp_path):
 def failing_monitor(planted: Canaries, sink: str, nobody: int) -> Mapping[str, object]:
     """A monitor with a secret in each place that takes one, whose checks and alerts all fail."""
     hooks = ("webhook", "slack", "teams", "discord", "flock")
-    alerts = [{"key": one, "value": f"{sink}/{planted.new(one)}"} for one in hooks]
+    alerts = [{"key": hook, "value": f"{sink}/{planted.new(hook)}"} for hook in hooks]
     bot = planted.new("bot", "654321:")
     alerts += [
         {"key": "telegram", "value": f"{bot}/-100200"},
@@ -228,7 +229,7 @@ def test_an_agent_whose_server_repeats_its_token_prints_no_secret(tmp_path):
         sink.replies.default_factory = lambda: [Reply(401, act="echo")]
         with printing(tmp_path / "agent", "agent", SERVER=sink.url, AGENT_TOKEN=token) as output:
             printed = await_text(output, "not Wakeful's API (status 401)")
-            assert any(token in one.headers["authorization"] for one in sink.requests)
+            assert any(token in request.headers["authorization"] for request in sink.requests)
     assert planted.shown_in(printed) == []
     assert (tmp_path / "agent" / "agent_key").read_text().strip() not in printed
 

@@ -8,7 +8,7 @@ from tests.factories import make_person
 from tests.web.visitor import Visitor
 
 
-def test_what_is_no_list_of_monitors_is_told_in_one_sentence(app: Flask) -> None:
+def test_what_is_no_list_of_monitors_is_refused_in_one_sentence(app: Flask) -> None:
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     page = editor.open("/monitors/import").press("Preview", urls="no URL\n" * 5_000, interval="60")
     assert page.status == 422

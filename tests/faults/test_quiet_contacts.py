@@ -1,5 +1,5 @@
-"""A channel value that comes through several contacts, of which one is quiet: it is told once, in
-time, and of a recovery when it was told of the outage (decision 13).
+"""A channel value that comes through several contacts, of which one is quiet, gets one message,
+in time, and a recovery if it got the outage (decision 13).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_a_reminder_that_is_sent_tells_the_outage_that_is_held(
     assert types(sink, "/hook") == ["incident.reminder", RESOLVED]
 
 
-def test_a_recovery_that_was_told_at_night_is_not_told_again_in_the_morning(
+def test_a_recovery_that_was_sent_at_night_is_not_sent_again_in_the_morning(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
     quiet = contact(box, "Quiet", hook, **NIGHT)
@@ -150,7 +150,7 @@ def test_a_recovery_that_was_told_at_night_is_not_told_again_in_the_morning(
     assert settled.next_attempt_at is None
 
 
-def test_an_outage_that_could_not_be_sent_before_the_night_is_told_once_with_its_end(
+def test_an_outage_that_could_not_be_sent_before_the_night_is_sent_once_with_its_end(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
     sink.replies["/hook"] = [Reply(503), Reply()]

@@ -47,7 +47,7 @@ def test_malformed_requests_write_few_short_lines_a_minute(sqlite_template: Path
         finally:
             process.terminate()
             process.join(60)
-    lines = [one for one in log.read_text().splitlines() if BEGINS in one]
+    lines = [line for line in log.read_text().splitlines() if BEGINS in line]
     assert "Invalid HTTP header name" in lines[0]
     assert MOST_A_MINUTE <= len(lines) <= 2 * MOST_A_MINUTE, "a new minute may have begun meanwhile"
     assert max(map(len, lines)) < MOST_CHARACTERS + 100, "gunicorn puts the time before it"
@@ -57,22 +57,22 @@ def test_what_was_left_out_is_counted_and_other_lines_pass():
     now = [0.0]
     lines_filter = RefusalFilter(EventBound(2, lambda: now[0]))
 
-    def told(text: str) -> str | None:
+    def reason(text: str) -> str | None:
         record = logging.makeLogRecord({"msg": text, "levelno": logging.WARNING})
         return record.getMessage() if lines_filter.filter(record) else None
 
     line = f"{BEGINS}192.0.2.1: 100% wrong"
-    assert [told(line) for _ in range(5)] == [line, line, None, None, None]
+    assert [reason(line) for _ in range(5)] == [line, line, None, None, None]
     other = "Worker timeout" + MOST_CHARACTERS * "!"
-    assert told(other) == other
+    assert reason(other) == other
     now[0] = 60.0
-    assert told(line) == f"{line} (left out before: 3)"
-    assert told(line) == line
-    assert told(BEGINS + MOST_CHARACTERS * "A") is None
+    assert reason(line) == f"{line} (left out before: 3)"
+    assert reason(line) == line
+    assert reason(BEGINS + MOST_CHARACTERS * "A") is None
     now[0] = 120.0
     at_most = BEGINS + (MOST_CHARACTERS - len(BEGINS)) * "A"
-    assert told(f"{at_most}A") == f"{at_most}… (left out before: 1)"
-    assert told(at_most) == at_most
+    assert reason(f"{at_most}A") == f"{at_most}… (left out before: 1)"
+    assert reason(at_most) == at_most
 
 
 def test_forms_without_a_token_write_no_line(app, caplog):

@@ -39,24 +39,28 @@ def kuma_backup(monitors, notification):
 
 
 def gatus_file(endpoints, provider, alert):
-    one = f"- {{url: 'https://a.example', alerts: [{alert}]}}\n"
-    return f"alerting:\n  {provider}\nendpoints:\n{one * endpoints}".encode()
+    monitor_line = f"- {{url: 'https://a.example', alerts: [{alert}]}}\n"
+    return f"alerting:\n  {provider}\nendpoints:\n{monitor_line * endpoints}".encode()
 
 
 def test_a_notification_of_many_monitors_is_judged_once(monkeypatch):
     calls = counted(monkeypatch, channels, "check_value")
     mails = ",".join(f"a{n}@b.example" for n in range(5))
-    found = files.read(kuma_backup(50, {"type": "smtp", "smtpTo": mails})).candidates
+    candidates = files.read(kuma_backup(50, {"type": "smtp", "smtpTo": mails})).candidates
     assert len(calls) == 5
-    assert [one.fields["alerts"] for one in found] == [(Pair("contact", "n"),)] * 50
+    assert [candidate.fields["alerts"] for candidate in candidates] == [
+        (Pair("contact", "n"),)
+    ] * 50
 
 
 def test_an_alert_of_many_endpoints_is_judged_once(monkeypatch):
     calls = counted(monkeypatch, channels, "check_value")
     data = gatus_file(50, "email: {to: 'a@b.example,c@b.example'}", "{type: email}")
-    found = files.read(data).candidates
+    candidates = files.read(data).candidates
     assert len(calls) == 2
-    assert [one.fields["alerts"] for one in found] == [(Pair("contact", "email"),)] * 50
+    assert [candidate.fields["alerts"] for candidate in candidates] == [
+        (Pair("contact", "email"),)
+    ] * 50
 
 
 def test_an_endpoint_keeps_its_own_settings_of_an_alert():
@@ -64,18 +68,18 @@ def test_an_endpoint_keeps_its_own_settings_of_an_alert():
     own = f"{{type: discord, provider-override: {{webhook-url: '{hook.format('own')}'}}}}"
     data = gatus_file(1, f"discord: {{webhook-url: '{hook.format('shared')}'}}", own)
     data += b"- {url: 'https://b.example', alerts: [{type: discord}]}\n"
-    values = [one.fields["alerts"][0].value for one in files.read(data).candidates]
+    values = [candidate.fields["alerts"][0].value for candidate in files.read(data).candidates]
     assert values == [hook.format("own"), hook.format("shared")]
 
 
 def test_an_alert_with_a_variable_is_dropped_and_said_to_be():
     data = gatus_file(2, "slack: {webhook-url: '${HOOK}'}", "{type: slack}")
-    for one in files.read(data).candidates:
-        assert "alerts" not in one.fields
+    for candidate in files.read(data).candidates:
+        assert "alerts" not in candidate.fields
         assert (
             'Notification "slack" needs the environment variable HOOK, which is not in the file.'
             " Give it with wakeful import FILE --env VARIABLES. It is dropped."
-        ) in one.remarks
+        ) in candidate.remarks
 
 
 def test_a_long_list_of_addresses_is_read_up_to_what_a_monitor_has(monkeypatch):
@@ -87,15 +91,15 @@ def test_a_long_list_of_addresses_is_read_up_to_what_a_monitor_has(monkeypatch):
 
 def test_of_merged_mappings_the_first_counts():
     data = b"endpoints:\n- <<: [{name: first}, {name: second, url: https://a.example}]\n"
-    (one,) = files.read(data).candidates
-    assert (one.name, one.url) == ("first", "https://a.example")
+    (candidate,) = files.read(data).candidates
+    assert (candidate.name, candidate.url) == ("first", "https://a.example")
 
 
 def test_a_row_is_kept_once():
     draft = Draft("Line 1", "a")
     for value in ("one", "two", "one"):
         draft.pair("alerts", "contact", value)
-    assert [one.value for one in draft.fields["alerts"]] == ["one", "two"]
+    assert [alert.value for alert in draft.fields["alerts"]] == ["one", "two"]
 
 
 @pytest.mark.parametrize(

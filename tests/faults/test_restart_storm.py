@@ -63,17 +63,19 @@ def storm(service, api, base, site, sink) -> None:
             number += 1
         over = time.monotonic()
         site.status = 503
-        eventually(lambda: all(sink.to(f"/{one}") for one in stored[:2]), "the outage is told", 60)
+        eventually(
+            lambda: all(sink.to(f"/{result}") for result in stored[:2]), "the outage is told", 60
+        )
         eventually(lambda: requests.get(f"{base}/readyz", timeout=60).ok, "it is ready", 60)
         assert time.monotonic() - over < 60
         site.status = 200
         names = {row[0] for row in file.execute("SELECT name FROM monitors")}
-        assert {f"Shop {one}" for one in stored} <= names, "what it said it stored is there"
+        assert {f"Shop {result}" for result in stored} <= names, "what it said it stored is there"
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         before = file.execute("SELECT max(at) FROM results").fetchone()[0]
         assert before > (time.time() - 60) * 1000
         count = "SELECT count(*) FROM incidents WHERE monitor_id = ?"
         for id in (1, 2):
             assert file.execute(count, [id]).fetchone() == (1,), "the outage, and no other"
-            told = [one.json["type"] for one in sink.to(f"/{id - 1}")]
-            assert told.count("incident.opened") == 1
+            types = [request.json["type"] for request in sink.to(f"/{id - 1}")]
+            assert types.count("incident.opened") == 1

@@ -60,7 +60,7 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
 
         chores.give_up_outlived(session, box.clock.now)
         event.remove(engine, "before_cursor_execute", note)
-    assert len([one for one in asked if one.startswith("SELECT")]) == 1
+    assert len([request for request in asked if request.startswith("SELECT")]) == 1
     assert {row.status for row in box.rows()} == {FAILED}
 
 
@@ -114,8 +114,8 @@ def test_old_messages_are_not_grouped_into_a_new_one(box, sink):
 def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
     monitor = box.monitor(("webhook", sink.url), **NIGHT)
     box.open(monitor)
-    held = box.rows()[0]
-    assert (held.status, held.reason) == (HELD, "quiet hours")
+    on_hold = box.rows()[0]
+    assert (on_hold.status, on_hold.reason) == (HELD, "quiet hours")
     box.turn(2 * DAY + 2 * 3600)
     assert [(row.status, row.reason) for row in box.rows()] == [(FAILED, UNSENT)]
 
@@ -322,7 +322,7 @@ def openings(id):
     return [(row.status, row.reason) for row in rows.order_by(DeliveryRow.id)]
 
 
-def told(sink):
+def requests_to(sink):
     return [(request.json["type"], request.json["data"]) for request in sink.requests]
 
 
@@ -345,7 +345,7 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
         box.turn(180)
         recover(monitor.id, BACK + timedelta(minutes=4))
         box.turn(120)
-    (first, opened), (second, resolved) = told(sink)
+    (first, opened), (second, resolved) = requests_to(sink)
     assert (first, second) == ("incident.opened", "incident.resolved")
     assert opened["incident"]["started_at"] == "2026-11-19T07:59:00Z"
     assert len(opened["incident"]["unwatched"]) == len(resolved["incident"]["unwatched"]) == 1
@@ -384,12 +384,13 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
         given_up(box)
         for minute in range(2):
             outcomes = [
-                (one.id, make_outcome("down", BACK + timedelta(minutes=minute))) for one in monitors
+                (monitor.id, make_outcome("down", BACK + timedelta(minutes=minute)))
+                for monitor in monitors
             ]
             recorder.record(outcomes, BACK + timedelta(minutes=minute))
-        assert {len(openings(one.id)) for one in monitors} == {2}
+        assert {len(openings(monitor.id)) for monitor in monitors} == {2}
         box.turn(120)
-    ((event, data),) = told(sink)
+    ((event, data),) = requests_to(sink)
     assert (event, data["count"]) == ("incidents.opened", 20)
 
 

@@ -83,7 +83,7 @@ def rotate(settings: Settings) -> bool:
 
 def old_left(settings: Settings) -> int:
     with having(settings, NEW, SECRET_KEY):
-        return sum(one.old for one in rotation.count())
+        return sum(item.old for item in rotation.count())
 
 
 @pytest.mark.both_databases
@@ -97,10 +97,10 @@ def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, 
     assert values >= 8
 
     assert rotate(settings)
-    said = capsys.readouterr().out
-    assert f"{values} values were re-encrypted" in said
-    assert all(f"{name}: " in said for name in tables)
-    assert "Done: no stored value needs the old key" in said
+    printed = capsys.readouterr().out
+    assert f"{values} values were re-encrypted" in printed
+    assert all(f"{name}: " in printed for name in tables)
+    assert "Done: no stored value needs the old key" in printed
     with stored.app_context():
         line = db.session.query(AuditRow).filter_by(action=Action.ROTATED).one()
         assert line.changes["re_encrypted"]["new"] == values
@@ -266,16 +266,16 @@ def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, sett
 
 
 def test_doctor_names_what_only_an_old_key_reads(stored, settings):
-    def said() -> str:
+    def sentence() -> str:
         with having(settings, NEW, SECRET_KEY) as app:
-            found = examine(app, app.extensions["wakeful.settings"])
-            return "\n".join(one.sentence for one in found)
+            findings = examine(app, app.extensions["wakeful.settings"])
+            return "\n".join(finding.sentence for finding in findings)
 
-    before = said()
+    before = sentence()
     assert "Only an old secret key reads the password of monitor 1. Run: wakeful" in before
     assert "Only an old secret key reads the setting webhook_secret." in before
     rotate(settings)
-    after = said()
+    after = sentence()
     assert "Only an old" not in after
     assert "The first key reads every stored value" in after
 

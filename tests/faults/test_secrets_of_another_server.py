@@ -110,10 +110,10 @@ def test_the_forms_of_a_change_and_a_clone_ask_for_the_secrets_of_another_server
 
 
 def test_a_check_before_saving_does_not_send_the_secrets_to_another_server(app, editor, monitor):
-    seen = []
+    calls = []
 
     def target(environ, start_response):
-        seen.append(environ.get("HTTP_AUTHORIZATION"))
+        calls.append(environ.get("HTTP_AUTHORIZATION"))
         start_response("204 No Content", [])
         return []
 
@@ -122,4 +122,4 @@ def test_a_check_before_saving_does_not_send_the_secrets_to_another_server(app, 
         assert AGAIN in editor.text
         typed = {"request_headers[0][value]": "typed"}
         editor.press("Check now", request_auth_username="", request_body="", **typed)
-    assert seen == ["typed"]
+    assert calls == ["typed"]

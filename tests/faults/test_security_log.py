@@ -37,7 +37,7 @@ FORM = re.compile(
 
 @pytest.fixture(autouse=True)
 def bound(app):
-    """Of this test alone, in a minute that does not end."""
+    """The limit of this test alone, in a minute that does not end."""
     clock = Clock(1000.0)
     app.extensions[BOUND] = EventBound(MOST_A_MINUTE, clock)
     return clock
@@ -48,9 +48,11 @@ def lines(caplog):
     caplog.set_level(logging.INFO, logger="app.access.security_log")
 
     def read():
-        found = [one.message for one in caplog.records if one.name == security_log.__name__]
+        messages = [
+            record.message for record in caplog.records if record.name == security_log.__name__
+        ]
         caplog.clear()
-        return found
+        return messages
 
     return read
 
@@ -60,8 +62,8 @@ def ada(app):
     return make_person(app, "editor", EMAIL)
 
 
-def events(found):
-    return [line.split("event=")[1].split()[0] for line in found]
+def events(lines):
+    return [line.split("event=")[1].split()[0] for line in lines]
 
 
 def audited(app):
@@ -71,31 +73,31 @@ def audited(app):
 
 
 def test_every_event_is_a_line_of_one_form_without_a_secret(app, ada, lines):
-    one = Visitor(app)
-    one.log_in(EMAIL, "a wrong password")
-    one.log_in("a password in the wrong field", "x")
-    one.log_in(EMAIL)
+    first = Visitor(app)
+    first.log_in(EMAIL, "a wrong password")
+    first.log_in("a password in the wrong field", "x")
+    first.log_in(EMAIL)
     other = Visitor(app).log_in(EMAIL)
-    one.open("/profile/sessions").press("Log out everywhere else")
-    one.open("/profile").press(
+    first.open("/profile/sessions").press("Log out everywhere else")
+    first.open("/profile").press(
         "Change password", current_password="wrong one", password=NEW, password_again=NEW
     )
-    one.press("Change password", current_password=PASSWORD, password=NEW, password_again=NEW)
-    one.open("/").press("Log out")
-    found = lines()
-    assert events(found) == [
+    first.press("Change password", current_password=PASSWORD, password=NEW, password_again=NEW)
+    first.open("/").press("Log out")
+    logged = lines()
+    assert events(logged) == [
         "login.failed", "login.failed", "login.ok", "login.new-device",
         "login.ok", "login.new-device", "sessions.ended", "password.wrong", "password.changed",
         "logout",
     ]  # fmt: skip
-    assert all(FORM.fullmatch(line) for line in found), found
-    assert found[2] == f"security event=login.ok who=person:{ada.id} address=127.0.0.1"
+    assert all(FORM.fullmatch(line) for line in logged), logged
+    assert logged[2] == f"security event=login.ok who=person:{ada.id} address=127.0.0.1"
     with app.app_context():
-        assert account_of("A password in the wrong field") in found[1]
-    assert all(line.endswith(" address=127.0.0.1") for line in found)
+        assert account_of("A password in the wrong field") in logged[1]
+    assert all(line.endswith(" address=127.0.0.1") for line in logged)
     cookie = other.client.get_cookie("wakeful").value
     for secret in ("a wrong", "wrong one", "wrong field", PASSWORD, NEW, cookie, EMAIL):
-        assert secret not in " ".join(found)
+        assert secret not in " ".join(logged)
 
 
 def test_failures_beyond_the_limit_are_throttled_events(app, ada, lines):
@@ -160,8 +162,8 @@ def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada,
     assert ask("/api/v1/monitors", near) == 403
     assert ask("/api/v1/monitors", reader) == 200
     assert editor.open("/people").status == 403
-    found = lines()
-    assert [line.removeprefix("security event=") for line in found] == [
+    logged = lines()
+    assert [line.removeprefix("security event=") for line in logged] == [
         "key.wrong who=nobody address=127.0.0.1",
         "key.wrong who=nobody address=127.0.0.1",
         "key.wrong who=nobody address=127.0.0.1",
@@ -169,7 +171,7 @@ def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada,
         "access.refused who=key:2 address=127.0.0.1",
         f"access.refused who=person:{ada.id} address=127.0.0.1",
     ]
-    assert all(FORM.fullmatch(line) for line in found)
+    assert all(FORM.fullmatch(line) for line in logged)
     for _ in range(MOST_A_MINUTE + 5):
         ask("/metrics", wrong)
     assert len(lines()) == MOST_A_MINUTE - 3, "and no more in this minute"
@@ -198,8 +200,10 @@ def test_an_ended_token_of_an_agent_names_its_place_once_an_hour(app, lines, mon
 
     for place in (oslo, eu, us):
         for _ in range(3):
-            said = f"This token of the place {place.name} was replaced or has ended: give the agent"
-            assert knock(place).startswith(said)
+            sentence = (
+                f"This token of the place {place.name} was replaced or has ended: give the agent"
+            )
+            assert knock(place).startswith(sentence)
         assert lines() == [f"security event=key.wrong who=place:{place.name} address=127.0.0.1"]
     later = time.monotonic() + 3600
     monkeypatch.setattr("app.access.security_log.time.monotonic", lambda: later)
@@ -210,7 +214,7 @@ def test_an_ended_token_of_an_agent_names_its_place_once_an_hour(app, lines, mon
 
 def test_a_key_that_is_refused_before_its_body_is_read_is_a_line_too(app, lines):
     secret = make_key(app, networks="192.0.2.0/24")
-    for headers, told in (
+    for headers, line in (
         ({"Authorization": "Bearer wrong"}, "key.wrong who=nobody address=198.51.100.7"),
         ({"Authorization": f"Bearer {secret}"}, "access.refused who=key:1 address=198.51.100.7"),
     ):
@@ -222,19 +226,19 @@ def test_a_key_that_is_refused_before_its_body_is_read_is_a_line_too(app, lines)
         ).get_environ()
         _body, status, _headers = run_wsgi_app(app.wsgi_app, environ)
         assert status[:3] in ("401", "403")
-        assert lines() == [f"security event={told}"]
+        assert lines() == [f"security event={line}"]
         assert actors.actor() is None, "the thread serves others next"
 
 
 def test_nobody_can_try_words_on_a_line(app):
     """The hash of what was typed is keyed: people type passwords into the wrong field."""
     with app.app_context():
-        told = account_of(EMAIL)
-    assert told != sha256(EMAIL.encode()).hexdigest()[:16]
+        account = account_of(EMAIL)
+    assert account != sha256(EMAIL.encode()).hexdigest()[:16]
     app.config.update(SECRET_KEY="another key of 32 characters or more", SECRET_KEY_FALLBACKS=[])
     app.extensions.pop("wakeful.hash_key")
     with app.app_context():
-        assert account_of(EMAIL) != told
+        assert account_of(EMAIL) != account
 
 
 def test_the_audit_log_has_logins_failures_and_ends_once_each(app, ada):

@@ -131,10 +131,10 @@ def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, per
     access, matches = app.extensions["wakeful.access"], passwords.matches
 
     def matches_and_is_replaced(*given, **more):
-        found = matches(*given, **more)
+        matched = matches(*given, **more)
         monkeypatch.setattr(passwords, "matches", matches)
         access.people.change_password(person.id, PASSWORD + "!")
-        return found
+        return matched
 
     monkeypatch.setattr(passwords, "matches", matches_and_is_replaced)
     monkeypatch.setattr(passwords, "outdated", lambda hash_: True)  # so it is hashed again

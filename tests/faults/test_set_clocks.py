@@ -49,15 +49,15 @@ def goes_on(site) -> None:
     eventually(lambda: site.asked >= before + 4, "checks go on", SOON)
 
 
-def await_told(sink, count: int) -> None:
+def await_messages(sink, count: int) -> None:
     eventually(lambda: len(sink.to("/hook")) == count, f"alert {count} arrives", SOON)
 
 
 def scalars(app, statement):
     with app.app_context():
-        found = db.session.scalars(statement).all()
+        rows = db.session.scalars(statement).all()
         db.session.remove()
-        return found
+        return rows
 
 
 def test_an_agents_clock_is_set_while_its_server_is_away_and_while_it_is_there(app, site, tmp_path):
@@ -89,7 +89,7 @@ def test_an_agents_clock_is_set_while_its_server_is_away_and_while_it_is_there(a
     assert began < times[0] < times[-1] < ended
     slots = [last_slot(monitor.id, 2, at) for at in times[1:]]
     assert len(slots) == len(set(slots)), "no slot is done twice"
-    assert max(later - one for one, later in pairwise(times)) < timedelta(seconds=30)
+    assert max(later - earlier for earlier, later in pairwise(times)) < timedelta(seconds=30)
     assert scalars(app, sa.select(IncidentRow)) == []
 
 
@@ -116,11 +116,11 @@ def test_a_servers_clock_is_set_and_checks_and_alerts_go_on(
             goes_on(site)
             assert len(scalars(app, incidents)) == turn - 1, "no false incident"
             site.status = 503
-            await_told(sink, 2 * turn - 1)
+            await_messages(sink, 2 * turn - 1)
             site.status = 200
-            await_told(sink, 2 * turn)
+            await_messages(sink, 2 * turn)
             assert None not in scalars(app, incidents)
-    told = [one.json["type"] for one in sink.to("/hook")]
-    assert told == ["incident.opened", "incident.resolved"] * 4
+    types = [request.json["type"] for request in sink.to("/hook")]
+    assert types == ["incident.opened", "incident.resolved"] * 4
     assert set(scalars(app, sa.select(DeliveryRow.status))) == {"delivered"}
     assert len(scalars(app, sa.select(ResultRow.at))) == site.asked

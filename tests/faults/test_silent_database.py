@@ -115,7 +115,7 @@ def test_readyz_reports_it_soon_and_healthz_still_answers(relayed, relay):
 def test_while_one_thread_connects_the_others_fail_at_once(relayed, relay):
     relay.swallow(*BOTH)
     assert relayed.test_client().get("/readyz").status_code == 503
-    said, start = [], threading.Barrier(8)
+    answers, start = [], threading.Barrier(8)
 
     def connect():
         with relayed.app_context():
@@ -123,14 +123,14 @@ def test_while_one_thread_connects_the_others_fail_at_once(relayed, relay):
             try:
                 db.engine.connect()
             except sa.exc.OperationalError as fault:
-                said.append(str(fault.orig))
+                answers.append(str(fault.orig))
 
     threads = [threading.Thread(target=connect) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(said) == [
+    assert sorted(answers) == [
         "connection timeout expired",
         *["the server did not answer a moment ago"] * 7,
     ]
@@ -206,10 +206,14 @@ def test_the_doctor_waits_for_a_silent_database_once(relayed, relay, relayed_set
     relay.swallow(*BOTH)
     tried, connect = [], postgres._connected
     monkeypatch.setattr(postgres, "_connected", lambda *a: tried.append(a) or connect(*a))
-    said = {one.subject: one.sentence for one in examine(relayed, relayed_settings)}
+    sentences = {
+        finding.subject: finding.sentence for finding in examine(relayed, relayed_settings)
+    }
     assert len(tried) == 1
-    assert "the stored values, the clock, checkers, alert workers" in said["not examined"]
-    assert said["mail"].endswith("no email can be sent."), "which monitors use email is not known"
+    assert "the stored values, the clock, checkers, alert workers" in sentences["not examined"]
+    assert sentences["mail"].endswith("no email can be sent."), (
+        "which monitors use email is not known"
+    )
 
 
 def test_the_doctor_does_not_guess_what_a_silent_database_knows_of_a_canary(
@@ -219,17 +223,20 @@ def test_the_doctor_does_not_guess_what_a_silent_database_knows_of_a_canary(
     name = f"127.0.0.1:{port.port}"
     relay.swallow(*BOTH)
     try:
-        said = list(examine(relayed, replace(relayed_settings, canaries=name)))
+        findings = list(examine(relayed, replace(relayed_settings, canaries=name)))
     finally:
         port.close()
-    [canary] = [one for one in said if one.subject == "canary"]
+    [canary] = [finding for finding in findings if finding.subject == "canary"]
     assert canary.sentence == f"{name} refuses. Whether it ever accepted is unknown."
 
 
 def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relayed_settings):
     relay.swallow(*BOTH)
     findings = list(examine(relayed, relayed_settings))
-    assert [one.subject for one in findings if one.fault][:2] == ["database", "not examined"]
+    assert [finding.subject for finding in findings if finding.fault][:2] == [
+        "database",
+        "not examined",
+    ]
     commands = [["key", "list"], ["db", "upgrade"], ["checker"], ["worker"]]
     environ = environ_of(relayed_settings)
     for words, process in [(words, Running(words, environ)) for words in commands]:

@@ -105,7 +105,7 @@ def everything_from(client: socket.socket) -> bytes:
 def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
     """Send a byte at a time until the server closes or a time limit; returns its answer."""
     client.settimeout(DRIP_SECONDS)
-    said = b""
+    answer = b""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -114,10 +114,10 @@ def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
             client.send(byte)
             continue
         except ConnectionResetError:
-            return said
+            return answer
         if not part:
-            return said
-        said += part
+            return answer
+        answer += part
     raise AssertionError("The server lets this client drip for as long as it likes.")
 
 
@@ -307,8 +307,8 @@ def test_what_is_refused_before_the_api_sees_it_is_json_too(patient, sent, statu
         head, _, body = everything_from(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
     assert b"Content-Type: application/json" in head
-    told = json.loads(body)
-    assert (told["status"], message in told["message"]) == (status, True)
+    answer = json.loads(body)
+    assert (answer["status"], message in answer["message"]) == (status, True)
 
 
 def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(patient, key):
@@ -472,8 +472,8 @@ def test_slow_checks_on_request_leave_threads_for_others(patient, key):
         refused = first_done(asked, 20 - LONG_WAITS.most)
         answers_everybody(patient, key)
         release()
-        checked = [one.result() for one in asked if one not in refused]
-    for answer in (one.result() for one in refused):
+        checked = [client.result() for client in asked if client not in refused]
+    for answer in (client.result() for client in refused):
         assert answer.status_code == 429
         assert int(answer.headers["Retry-After"]) > 0
         assert "Try again" in answer.json()["message"]
@@ -484,7 +484,7 @@ def test_slow_checks_on_request_leave_threads_for_others(patient, key):
 def first_done(futures, number):
     """The first ``number`` that are done; the others are still waiting."""
     deadline = time.monotonic() + 60
-    while len(done := [one for one in futures if one.done()]) < number:
+    while len(done := [future for future in futures if future.done()]) < number:
         assert time.monotonic() < deadline, f"{len(done)} of {number} are done"
         time.sleep(0.02)
     assert len(done) == number
@@ -493,7 +493,7 @@ def first_done(futures, number):
 
 @pytest.mark.parametrize("headers", [{"X-Fragment": "test"}, {}], ids=["in place", "of one page"])
 def test_slow_tests_on_the_dashboard_leave_threads_for_others(patient, key, headers):
-    """Those of one page are one form sent many times: each waits for the first."""
+    """Tests of one page are one form sent many times: each waits for the first."""
     person = patient.log_in("admin@wakeful.test", PASSWORD)
     page = person.get(f"{patient.base}/monitors/new", timeout=60).text
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
@@ -505,7 +505,7 @@ def test_slow_tests_on_the_dashboard_leave_threads_for_others(patient, key, head
         refused = first_done(asked, 20 - waiting)
         answers_everybody(patient, key)
         release()
-    for answer in (one.result() for one in refused):
+    for answer in (client.result() for client in refused):
         if headers:
             assert "Too many manual checks are running" in answer.text
         else:
@@ -518,15 +518,15 @@ def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installe
         with web_process(installed, **remote) as web, ThreadPoolExecutor(20) as pool:
             person = web.log_in("admin@wakeful.test", PASSWORD)
             cookies = person.cookies.get_dict()
-            seen = [pool.submit(web.get, "/", cookies=cookies) for _ in range(20)]
-            refused = first_done(seen, 20 - REMOTE_ANSWERS.most)
+            futures = [pool.submit(web.get, "/", cookies=cookies) for _ in range(20)]
+            refused = first_done(futures, 20 - REMOTE_ANSWERS.most)
             assert web.get("/healthz").status_code == 200
             [fault] = web.get("/readyz").json()["faults"]
             assert url.partition("://")[2] in fault
             assert web.get("/login").status_code == 200
             release()
-    assert {one.result().status_code for one in seen} == {503}
-    assert all("has too many requests waiting" in one.result().text for one in refused)
+    assert {future.result().status_code for future in futures} == {503}
+    assert all("has too many requests waiting" in client.result().text for client in refused)
 
 
 def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():

@@ -66,8 +66,8 @@ def service(settings: Settings) -> Iterator[Callable[..., Service]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.stop()
+    for process in started:
+        process.stop()
 
 
 def set_version(server: Server, settings: Settings, version: str) -> None:
@@ -113,8 +113,8 @@ def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     assert get(base, "/login").status_code != 503
     assert running.stop() == 0
     # A server that starts refuses for another reason than one that is away.
-    said = [line.split(" ", 3)[-1] for line in running.lines if "Until it works" in line]
-    assert len(said) == len(set(said)) <= 2, said
+    messages = [line.split(" ", 3)[-1] for line in running.lines if "Until it works" in line]
+    assert len(messages) == len(set(messages)) <= 2, messages
     assert not any(" ended (" in line for line in running.lines), "no part was started in vain"
 
 
@@ -207,7 +207,7 @@ def test_a_web_server_that_started_early_asks_nothing_of_tables_of_another_versi
         client = app.test_client()
 
         page = client.get("/status/example")
-        told = client.get("/readyz").get_json()["faults"]
+        faults = client.get("/readyz").get_json()["faults"]
         refused = client.get("/login")
         set_version(server, settings, schema.newest_revision())
         layer = app.extensions["wakeful.pages"]
@@ -217,5 +217,5 @@ def test_a_web_server_that_started_early_asks_nothing_of_tables_of_another_versi
 
     assert (page.status_code, AWAY in page.text) == (200, True)
     assert refused.status_code == 503
-    assert told == [schema.OLD]
+    assert faults == [schema.OLD]
     assert (after.status_code, AWAY in after.text) == (200, False)

@@ -130,8 +130,8 @@ def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
 
 def test_cookies_of_other_sites_lock_no_reader_out(app: Flask, client: FlaskClient) -> None:
     make_page(app, [make_shown(app, "Shop")], password=SECRET)
-    said = client.post("/status/example", data={"password": SECRET})
-    own = said.headers["Set-Cookie"].partition(";")[0]
+    answer = client.post("/status/example", data={"password": SECRET})
+    own = answer.headers["Set-Cookie"].partition(";")[0]
     stranger = app.test_client(use_cookies=False)
     for other in ('seen={"a":1}', "list[0]=1", "words=two words", "=", "wakeful_page=x", "\xe9=1"):
         for sent in (f"{other}; {own}", f"{own}; {other}"):
@@ -209,8 +209,8 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         (broken,) = unreadable.scan()
         assert (broken.table, broken.id, broken.field) == (name, 1, field)
         write_due(now())
-    said = list(examine(app, app.extensions["wakeful.settings"]))
-    assert any(one.fault and one.sentence.startswith(str(broken)) for one in said)
+    findings = list(examine(app, app.extensions["wakeful.settings"]))
+    assert any(finding.fault and finding.sentence.startswith(str(broken)) for finding in findings)
     for slug in ("hit", "other"):
         for path in ANSWERS:
             assert client.get(f"/status/{slug}{path}").status_code == 200, path
@@ -248,5 +248,5 @@ def test_an_address_that_cannot_be_read_is_mended_by_subscribing_again(
 
     assert client.post("/status/example/subscribe", data=form).status_code == 200
     with app.app_context():
-        found = db.session.scalars(select(SubscriberRow)).one()
-        assert (found.channel, found.value) == ("webhook", form["target"])
+        subscriber = db.session.scalars(select(SubscriberRow)).one()
+        assert (subscriber.channel, subscriber.value) == ("webhook", form["target"])

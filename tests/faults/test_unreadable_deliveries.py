@@ -104,9 +104,9 @@ def test_the_digest_of_quiet_hours_leaves_out_a_message_that_cannot_be_read(box,
     box.open(shop)
     corrupt(box.app, DeliveryRow.facts, box.rows()[0].id, "missing keys")
     box.turn(3700)
-    (told,) = sink.to("/hook")
-    assert told.json["type"] == "incidents.digest"
-    assert (told.json["data"]["open"], told.json["data"]["notices"]) == (1, [])
+    (requests,) = sink.to("/hook")
+    assert requests.json["type"] == "incidents.digest"
+    assert (requests.json["data"]["open"], requests.json["data"]["notices"]) == (1, [])
     assert [row.status for row in box.rows()] == ["failed", "held", "delivered"]
 
 
@@ -123,7 +123,9 @@ def test_a_recovery_of_which_the_outage_could_not_be_read_is_held_with_the_reaso
     assert not sink.requests
 
 
-@pytest.mark.parametrize("column", [DeliveryRow.value, DeliveryRow.facts], ids=lambda it: it.key)
+@pytest.mark.parametrize(
+    "column", [DeliveryRow.value, DeliveryRow.facts], ids=lambda column: column.key
+)
 def test_the_log_of_deliveries_shows_it(box, sink, column):
     shop = box.monitor(hook(sink))
     box.tell(Event.CERTIFICATE_EXPIRING, shop, extra={"days_left": 3, "host": "shop.test"})

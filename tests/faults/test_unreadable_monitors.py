@@ -71,11 +71,11 @@ def test_its_neighbours_are_checked_and_so_is_it_once_it_is_corrected(
             until(app, lambda id=id: results(id))
     with app.app_context():
         assert [results(id)[0].verdict for id in others] == ["up"] * 3
-        found = results(broken.id)[0]
-        assert (found.verdict, found.cause_code) == ("unknown", "check_error")
-        assert found.cause.startswith("Not checked: the stored ")
+        result = results(broken.id)[0]
+        assert (result.verdict, result.cause_code) == ("unknown", "check_error")
+        assert result.cause.startswith("Not checked: the stored ")
         words = SECRET_FIELDS[column.key]
-        assert found.cause.endswith(
+        assert result.cause.endswith(
             f" Edit the monitor and enter the {words} again, or remove the {words}."
         )
         assert not db.session.scalars(select(IncidentRow)).all()
@@ -93,7 +93,7 @@ def test_the_api_names_the_field_and_corrects_empties_or_deletes_it(app, api, co
     neighbour = make_monitor(app, alerts=ALERTS)
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
-    listed = {one["id"]: one for one in api.get("/monitors")["data"]}
+    listed = {record["id"]: record for record in api.get("/monitors")["data"]}
     assert listed[neighbour.id]["unreadable"] == []
     assert listed[broken.id]["unreadable"] == [column.key]
     assert api.data("GET", f"/monitors/{broken.id}") == listed[broken.id]
@@ -193,9 +193,9 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, monkeyp
     assert (by_hand["ended_at"], by_hand["comment"]) == (None, NOBODY_NOTIFIED)
     assert api("DELETE", f"/incidents/{by_hand['id']}").status_code == 200
     id = open_incident(app, shop)
-    found = api.data("GET", f"/incidents/{id}")
-    assert found["comment"] == NOBODY_NOTIFIED
-    assert found["evidence"]["failing"]["verdict"] == "down"
+    answer = api.data("GET", f"/incidents/{id}")
+    assert answer["comment"] == NOBODY_NOTIFIED
+    assert answer["evidence"]["failing"]["verdict"] == "down"
     with app.app_context():
         assert not db.session.scalars(select(DeliveryRow)).all()
     assert "Nobody was alerted when this began" in visitor.open(f"/incidents/{id}").text
@@ -220,15 +220,15 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, monkeyp
 def test_an_incident_opens_without_the_evidence_that_cannot_be_read(app, api, column, kind):
     shop, neighbour = (make_monitor(app, alerts=ALERTS, confirmations=1) for _ in range(2))
     with app.app_context():
-        for one in (shop, neighbour):
-            recorder.record([(one.id, make_outcome("up"))], now())
-            recorder.record([(one.id, make_outcome("down"))], now())
+        for monitor in (shop, neighbour):
+            recorder.record([(monitor.id, make_outcome("up"))], now())
+            recorder.record([(monitor.id, make_outcome("down"))], now())
     corrupt(app, column, shop.id, kind)
     with app.app_context():
-        both = [(one.id, make_outcome("down")) for one in (shop, neighbour)]
+        both = [(monitor.id, make_outcome("down")) for monitor in (shop, neighbour)]
         recorded = recorder.record(both, now())
     assert None not in recorded
-    kept = {one["monitor_id"]: one["evidence"] for one in api.get("/incidents")["data"]}
+    kept = {record["monitor_id"]: record["evidence"] for record in api.get("/incidents")["data"]}
     assert kept[neighbour.id]["last_good"]["verdict"] == "up"
     assert kept[shop.id]["failing"]["verdict"] == "down"
     if column.key == "last_good":
@@ -246,7 +246,7 @@ def test_an_incident_whose_evidence_cannot_be_read_is_listed_shown_and_changed(
     id = open_incident(app, shop)
     neighbour = make_incident(app, make_monitor(app), evidence={"failing": {"cause": "Refused."}})
     corrupt(app, IncidentRow.evidence, id, kind)
-    listed = {one["id"]: one for one in api.get("/incidents")["data"]}
+    listed = {record["id"]: record for record in api.get("/incidents")["data"]}
     assert (listed[id]["evidence"], listed[id]["unreadable"]) == (None, ["evidence"])
     assert listed[neighbour.id]["evidence"] == {"failing": {"cause": "Refused."}}
     assert listed[neighbour.id]["unreadable"] == []
@@ -257,7 +257,7 @@ def test_an_incident_whose_evidence_cannot_be_read_is_listed_shown_and_changed(
     assert ended["status"] == "resolved"
 
 
-def test_an_expiry_is_told_once_the_alerts_can_be_read_again(app, api):
+def test_an_expiry_is_alerted_once_the_alerts_can_be_read_again(app, api):
     days = {"ssl_alert_days": 30, "domain_alert_days": 30}
     shop, neighbour = (
         make_monitor(app, alerts=ALERTS, state={"domain": "x.test"}, **days) for _ in range(2)
@@ -270,16 +270,16 @@ def test_an_expiry_is_told_once_the_alerts_can_be_read_again(app, api):
             with writing() as session:
                 session.merge(DomainRow(domain="x.test", expires_at=soon))
             domains.tell_expiring(now())
-            for one in (shop, neighbour):
-                seen = make_outcome("up", ssl_expires_at=soon, ssl_fingerprint="ab" * 32)
-                recorder.record([(one.id, seen)], now())
+            for monitor in (shop, neighbour):
+                outcome = make_outcome("up", ssl_expires_at=soon, ssl_fingerprint="ab" * 32)
+                recorder.record([(monitor.id, outcome)], now())
             rows = db.session.execute(select(DeliveryRow.monitor_id, DeliveryRow.event)).all()
             return sorted(tuple(row) for row in rows)
 
     both = [Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING]
     assert look() == [(neighbour.id, event) for event in both]
     api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
-    assert look() == sorted((one.id, event) for one in (shop, neighbour) for event in both)
+    assert look() == sorted((monitor.id, event) for monitor in (shop, neighbour) for event in both)
 
 
 def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
@@ -290,9 +290,9 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
         for _ in range(2):
             recorder.record([(shop.id, make_outcome("up"))], now())
         rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
-        found = [(row.event, row.channel, row.value) for row in rows]
-    told = [tuple(pair) for pair in ALERTS]
-    assert found == [
-        *(("incident.opened", *pair) for pair in told),
-        *(("incident.resolved", *pair) for pair in told),
+        deliveries = [(row.event, row.channel, row.value) for row in rows]
+    pairs = [tuple(pair) for pair in ALERTS]
+    assert deliveries == [
+        *(("incident.opened", *pair) for pair in pairs),
+        *(("incident.resolved", *pair) for pair in pairs),
     ]

@@ -34,9 +34,9 @@ def stored(app, ada, field):
         return db.session.scalar(text(f"SELECT {field} FROM people WHERE id = {ada.id}"))
 
 
-def told(app):
-    found = examine(app, app.extensions["wakeful.settings"])
-    return [one.sentence for one in found if one.fault and ADA in one.sentence]
+def sentences(app):
+    findings = examine(app, app.extensions["wakeful.settings"])
+    return [finding.sentence for finding in findings if finding.fault and ADA in finding.sentence]
 
 
 @pytest.mark.parametrize(("field", "value"), DAMAGE)
@@ -48,7 +48,7 @@ def test_every_page_is_shown_with_the_least_rights(app, ada, field, value):
     )
     assert visitor.open("/monitors/new").status == (403 if field == "role" else 200)
     assert visitor.open("/people").status == 403
-    [sentence] = told(app)
+    [sentence] = sentences(app)
     words = field.replace("_", " ")
     assert sentence.startswith(f'The {words} of "{ADA}" (person {ada.id}) cannot be read, because ')
     assert "An admin can set it on the People page." in sentence
@@ -62,7 +62,7 @@ def test_an_admin_gives_the_role_anew_also_the_one_it_was_read_as(app, ada, role
     admin.open(f"/people/{ada.id}").press("Save", role=role)
     assert f"{ADA} saved." in admin.text
     assert stored(app, ada, "role") == role
-    assert told(app) == []
+    assert sentences(app) == []
 
 
 def test_a_person_chooses_the_zone_anew_also_the_one_it_was_read_as(app, ada):
@@ -70,7 +70,7 @@ def test_a_person_chooses_the_zone_anew_also_the_one_it_was_read_as(app, ada):
     visitor = Visitor(app).log_in(ADA)
     visitor.open("/profile").press("Save", time_zone="UTC")
     assert stored(app, ada, "time_zone") == "UTC"
-    assert told(app) == []
+    assert sentences(app) == []
 
 
 def test_who_is_no_admin_any_more_does_not_count_as_the_last_one(app, ada):

@@ -41,7 +41,7 @@ def damage(app, table, id, sql):
 
 def named(app):
     """Table, row and field of all that cannot be read."""
-    return {(one.table, one.id, one.field) for one in unreadable_in(app)}
+    return {(damage.table, damage.id, damage.field) for damage in unreadable_in(app)}
 
 
 def unreadable_in(app):
@@ -50,8 +50,8 @@ def unreadable_in(app):
 
 
 def faults(app):
-    found = examine(app, app.extensions["wakeful.settings"])
-    return [one.sentence for one in found if one.fault]
+    findings = examine(app, app.extensions["wakeful.settings"])
+    return [finding.sentence for finding in findings if finding.fault]
 
 
 def pages(app, *paths):
@@ -81,9 +81,11 @@ def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
     hit = box.rows()[0].id
     damage(box.app, "deliveries", hit, f"{field} = {value}")
     assert ("deliveries", hit, field) in named(box.app)
-    names = [str(one) for one in unreadable_in(box.app) if one.table == "deliveries"]
-    said = [one.sentence for one in examine(box.app, box.app.extensions["wakeful.settings"])]
-    assert all(any(one.startswith(name) for one in said) for name in names)
+    names = [str(damage) for damage in unreadable_in(box.app) if damage.table == "deliveries"]
+    sentences = [
+        finding.sentence for finding in examine(box.app, box.app.extensions["wakeful.settings"])
+    ]
+    assert all(any(sentence.startswith(name) for sentence in sentences) for name in names)
     api = Api(box.app.test_client(), make_key(box.app))
     assert len(api.get("/deliveries")["data"]) == 4
     assert api.get(f"/deliveries/{hit}")["data"]["id"] == hit
@@ -120,8 +122,8 @@ def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, valu
             until(app, lambda id=id: results(id))
     assert app.test_client().get("/readyz").json["unreadable"] == 1
     api = Api(app.test_client(), make_key(app))
-    (found,) = (one for one in api.get("/monitors")["data"] if one["id"] == hit)
-    assert found["status"] != "maintenance", "a window that cannot be read does not apply"
+    (row,) = (record for record in api.get("/monitors")["data"] if record["id"] == hit)
+    assert row["status"] != "maintenance", "a window that cannot be read does not apply"
     paths = ("/monitors", f"/monitors/{hit}", "/", "/incidents")
     assert set(pages(app, *paths).values()) == {200}
     field_sent = {"name": "Mended", "interval": 60, "timeout": 10}
@@ -143,17 +145,17 @@ def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     """A method that is none was sent to the target, and its refusal opened an incident."""
     id = make_monitor(app, url=site.url, confirmations=0).id
     damage(app, "monitors", id, f"{field} = '{value}'")
-    assert [one for one in faults(app) if one.startswith(f"The {words} of ")]
-    found = api.data("POST", f"/monitors/{id}/check")
-    assert (found["verdict"], found["cause_code"]) == ("unknown", "check_error")
-    assert found["cause"].endswith(f" Edit the monitor and enter the {words} again.")
+    assert [finding for finding in faults(app) if finding.startswith(f"The {words} of ")]
+    result = api.data("POST", f"/monitors/{id}/check")
+    assert (result["verdict"], result["cause_code"]) == ("unknown", "check_error")
+    assert result["cause"].endswith(f" Edit the monitor and enter the {words} again.")
     assert site.asked == 0
     renamed = api.data("PATCH", f"/monitors/{id}", json={"name": "Renamed"})
     assert (renamed[field], renamed["unreadable"]) == (default, [field])
     mended = api.data("PATCH", f"/monitors/{id}", json={field: default})
     assert mended["unreadable"] == []
     assert api.data("POST", f"/monitors/{id}/check")["verdict"] == "up"
-    assert not [one for one in faults(app) if one.startswith(f"The {words} of ")]
+    assert not [finding for finding in faults(app) if finding.startswith(f"The {words} of ")]
 
     damage(app, "monitors", id, f"{field} = '{value}'")
     visitor = Visitor(app).log_in(make_person(app, "editor").email)
@@ -221,8 +223,8 @@ def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     with app.app_context():
         recorder.record([(shop.id, make_outcome("up", ip="192.0.2.1"))], now())
     damage(app, "result_contexts", 1, f"data = {data}")
-    (found,) = api.get(f"/monitors/{shop.id}/results")["data"]
-    assert (found["verdict"], found["ip"]) == ("up", None)
+    (record,) = api.get(f"/monitors/{shop.id}/results")["data"]
+    assert (record["verdict"], record["ip"]) == ("up", None)
     assert ("result_contexts", 1, "data") in named(app)
 
 
@@ -241,8 +243,8 @@ def test_a_damaged_result_hides_no_other(app, api, value):
         assert api.get(f"/monitors/1/{path}")["data"]
     assert set(pages(app, "/monitors", "/monitors/1", "/reports").values()) == {200}
     with app.app_context():
-        found = recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
-    assert all(found), "the next results of both are recorded"
+        record = recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
+    assert all(record), "the next results of both are recorded"
 
 
 def overwrite_root(app, table):
@@ -274,7 +276,7 @@ def test_doctor_readyz_and_every_answer_report_a_damaged_file(app, api):
     assert damaged in visitor.open(f"/monitors/{shop.id}").text
     ready = app.test_client().get("/readyz")
     assert (ready.status_code, ready.json["faults"]) == (503, [damaged])
-    assert any(one.startswith(damaged) for one in faults(app)), faults(app)
+    assert any(finding.startswith(damaged) for finding in faults(app)), faults(app)
 
 
 def test_dropped_results_do_not_count_as_checks(app, settings, site):
@@ -290,8 +292,8 @@ def test_dropped_results_do_not_count_as_checks(app, settings, site):
 
 
 def test_doctor_reports_that_an_intact_file_is_intact(app):
-    found = examine(app, app.extensions["wakeful.settings"])
-    assert "SQLite finds no damage." in [one.sentence for one in found]
+    findings = examine(app, app.extensions["wakeful.settings"])
+    assert "SQLite finds no damage." in [finding.sentence for finding in findings]
 
 
 class Stubborn:
@@ -341,8 +343,8 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
         box.turn(2)
     assert fault.times > before + 4, "it is tried again"
     assert not signs, "/readyz must not take this worker for one that works"
-    told = [one for one in caplog.records if "could not send in lane" in one.message]
-    assert len(told) == 1, "each second the same would hide everything else in the log"
+    errors = [record for record in caplog.records if "could not send in lane" in record.message]
+    assert len(errors) == 1, "each second the same would hide everything else in the log"
     assert [row.status for row in box.rows()][:2] == ["pending", "pending"]
 
 
@@ -359,16 +361,16 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
 
 def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
-    stop, seen = threading.Event(), []
+    stop, turns = threading.Event(), []
     monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)
-    box.worker.on_turn = lambda: seen.append("turned")
+    box.worker.on_turn = lambda: turns.append("turned")
 
     def due(*_arguments):
-        seen.append("failed")
-        if len(seen) == 3:
+        turns.append("failed")
+        if len(turns) == 3:
             stop.set()
         raise LookupError("nobody has foreseen this")
 
     monkeypatch.setattr(claims, "due_lanes", due)
     box.worker.run(stop)
-    assert seen == ["failed"] * 3
+    assert turns == ["failed"] * 3

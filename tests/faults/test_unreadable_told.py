@@ -131,7 +131,7 @@ def findings(app):
 
 
 def faults(app):
-    return [one.sentence for one in findings(app) if one.fault]
+    return [finding.sentence for finding in findings(app) if finding.fault]
 
 
 def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
@@ -141,10 +141,10 @@ def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
             access.settings.set(name, "private")
     for name in ("allow_networks", "canaries"):
         corrupt(app, SettingRow.value, name, "truncated")
-    said = [one for one in findings(app) if "cannot be read" in one.sentence]
-    assert [one.fault for one in said] == [True, False]
-    assert said[0].sentence.endswith("Set it again on the Settings page.")
-    assert said[1].sentence.endswith(REPLACED_BY_ITSELF[MEMORY])
+    unreadable = [finding for finding in findings(app) if "cannot be read" in finding.sentence]
+    assert [finding.fault for finding in unreadable] == [True, False]
+    assert unreadable[0].sentence.endswith("Set it again on the Settings page.")
+    assert unreadable[1].sentence.endswith(REPLACED_BY_ITSELF[MEMORY])
 
 
 @pytest.mark.both_databases
@@ -156,47 +156,49 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
         if isinstance(column.type, Encrypted)
     }
     assert {column.class_.__table__.c[column.key] for column in whole} == encrypted
-    before = [one.sentence for one in findings(app)]
+    before = [finding.sentence for finding in findings(app)]
     for column, id in whole.items():
         corrupt(app, column, id)
-    said = [one for one in findings(app) if one.sentence not in before]
-    found = [one for one in said if one.subject == "stored values"]
-    assert len(found) == len(whole) == len(NAMED)
+    fresh = [finding for finding in findings(app) if finding.sentence not in before]
+    unreadable = [finding for finding in fresh if finding.subject == "stored values"]
+    assert len(unreadable) == len(whole) == len(NAMED)
     for column, id in whole.items():
         name, advice = NAMED[column]
         sentence = f"The {name.format(id)} cannot be read, because {Why.OTHER_KEY}. {advice}"
-        (one,) = [one for one in found if one.sentence == sentence]
+        (finding,) = [finding for finding in unreadable if finding.sentence == sentence]
         nothing_to_do = column.class_ is DeliveryRow
-        assert one.fault is not nothing_to_do
+        assert finding.fault is not nothing_to_do
 
 
 def test_doctor_says_what_it_has_read_where_all_of_it_can_be(app, whole):
-    (said,) = [one for one in findings(app) if one.subject == "stored values"]
-    assert said == Finding(
+    (row,) = [finding for finding in findings(app) if finding.subject == "stored values"]
+    assert row == Finding(
         "stored values",
         "All stored secrets, texts and times can be read. (Check results are not examined.)",
     )
 
 
 @pytest.mark.parametrize(
-    ("table", "row", "damage", "said"),
+    ("table", "row", "damage", "name"),
     [
         ("monitors", 2, f"created_at = -{FAR}", 'created at of "Shop" (monitor 2)'),
         ("monitor_states", 2, f"checked_at = -{FAR}", 'checked at of "Shop" (monitor 2)'),
         ("people", 1, "role = 'owner'", 'role of "owner1@example.test" (person 1)'),
     ],
 )
-def test_doctor_names_a_row_as_people_know_it(app, whole, table, row, damage, said):
+def test_doctor_names_a_row_as_people_know_it(app, whole, table, row, damage, name):
     key = "monitor_id" if table == "monitor_states" else "id"
     with app.app_context(), writing() as session:
         session.execute(text(f"UPDATE {table} SET {damage} WHERE {key} = {row}"))
-    [sentence] = [one for one in faults(app) if " cannot be read, because " in one]
-    assert sentence.startswith(f"The {said} cannot be read, because {Why.ODD}. ")
+    [sentence] = [finding for finding in faults(app) if " cannot be read, because " in finding]
+    assert sentence.startswith(f"The {name} cannot be read, because {Why.ODD}. ")
 
 
 def test_every_secret_of_a_monitor_has_a_name_for_people():
     columns = MonitorRow.__table__.columns
-    assert set(SECRET_FIELDS) == {one.key for one in columns if isinstance(one.type, Encrypted)}
+    assert set(SECRET_FIELDS) == {
+        column.key for column in columns if isinstance(column.type, Encrypted)
+    }
 
 
 def test_doctor_says_in_which_way_it_cannot_be_read(app, whole):
@@ -235,7 +237,7 @@ def test_the_parts_of_a_service_do_not_log_again_what_it_has_just_logged(
     clock = time.monotonic()
     monkeypatch.setattr(schema, "time", SimpleNamespace(monotonic=lambda: clock))
     monkeypatch.setattr(
-        schema.log, "error", lambda said, *values: os.write(2, f"{said % values}\n".encode())
+        schema.log, "error", lambda line, *values: os.write(2, f"{line % values}\n".encode())
     )
 
     def starts():
@@ -251,10 +253,12 @@ def test_the_parts_of_a_service_do_not_log_again_what_it_has_just_logged(
             os._exit(0)
         os._exit(1)
     assert os.waitpid(part, 0)[1] == 0
-    said = 'The alerts of "Shop"'
-    assert capfd.readouterr().err.count(said) == times
+    beginning = 'The alerts of "Shop"'
+    assert capfd.readouterr().err.count(beginning) == times
     starts()
-    assert capfd.readouterr().err.count(said) == 1, "another start of the same process looks again"
+    assert capfd.readouterr().err.count(beginning) == 1, (
+        "another start of the same process looks again"
+    )
 
 
 @pytest.mark.parametrize("kind", ["truncated", "broken JSON"])
@@ -271,8 +275,8 @@ def test_another_key_stops_the_start_and_doctor_says_so_once(settings, app, whol
         with pytest.raises(SettingError, match="WAKEFUL_SECRET_KEY is not the one"):
             schema.read_secrets()
         db.session.remove()
-    said = [sentence for sentence in faults(other) if "SECRET" in sentence]
-    assert len(said) == 1
+    sentences = [sentence for sentence in faults(other) if "SECRET" in sentence]
+    assert len(sentences) == 1
     with other.app_context():
         db.engine.dispose()
 

@@ -84,6 +84,6 @@ def make_older(service):
 
 def ask(file, statement, **values):
     with closing(sqlite3.connect(file, timeout=30)) as connection:
-        found = connection.execute(statement, values).fetchall()
+        rows = connection.execute(statement, values).fetchall()
         connection.commit()
-    return found
+    return rows

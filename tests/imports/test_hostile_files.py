@@ -17,9 +17,9 @@ from tests.support.kuma import ROWS, TABLES, kuma_db
 
 
 def refused(data, match):
-    with pytest.raises(NotReadable, match=match) as told:
+    with pytest.raises(NotReadable, match=match) as error:
         files.read(data)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def refused(data, match):
         (b"endpoints: 7\n", "no endpoints"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_a_sentence(data, match):
+def test_what_cannot_be_read_is_refused_in_a_sentence(data, match):
     refused(data, match)
 
 
 def test_a_yaml_tag_creates_no_python_object():
-    (one,) = files.read(b"endpoints: !!python/object/apply:os.system ['secret']\n").candidates
-    assert (one.name, one.url) == ("", "")
+    (candidate,) = files.read(b"endpoints: !!python/object/apply:os.system ['secret']\n").candidates
+    assert (candidate.name, candidate.url) == ("", "")
 
 
 def test_aliases_that_stand_for_billions_of_values_are_refused():
@@ -87,7 +87,7 @@ def test_large_files_and_long_lists_are_refused(monkeypatch, tmp_path):
 
 
 COUNTING = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
-ONE = "INSERT INTO monitor (name, type) VALUES ('a', 'http');"
+A_MONITOR = "INSERT INTO monitor (name, type) VALUES ('a', 'http');"
 MANY = (
     f"{TABLES} WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 9000)"
     " INSERT INTO monitor (name, type) SELECT 'a', 'http' FROM n;"
@@ -101,11 +101,11 @@ def of_script(tmp_path, script):
     return kuma_db(tmp_path / "hostile.db", script).read_bytes()
 
 
-def test_an_sqlite_file_of_something_else_is_told_apart(tmp_path):
+def test_an_sqlite_file_of_something_else_is_refused_as_such(tmp_path):
     refused(of_script(tmp_path, "CREATE TABLE secret (x)"), "not an Uptime Kuma database")
 
 
-def test_a_damaged_sqlite_file_is_told(tmp_path):
+def test_a_damaged_sqlite_file_is_refused(tmp_path):
     good = of_script(tmp_path, TABLES + ROWS)
     refused(good[:200] + b"\xff" * 4000 + good[4200:], "damaged")
     refused(kuma_database.HEADER + b"\x01" * 5000, "damaged")
@@ -119,7 +119,7 @@ def test_a_view_in_place_of_the_table_is_not_run(tmp_path):
     tables = TABLES.replace("CREATE TABLE tag ", "CREATE TABLE other ")
     script = f"{tables} CREATE VIEW tag AS {endless};"
     (tmp_path / "tag").mkdir()
-    data = of_script(tmp_path / "tag", f"{script} {ONE}")
+    data = of_script(tmp_path / "tag", f"{script} {A_MONITOR}")
     assert len(files.read(data).candidates) == 1
 
 
@@ -132,8 +132,8 @@ def test_a_virtual_table_and_computed_columns_are_not_run(tmp_path):
           name TEXT GENERATED ALWAYS AS (hex(zeroblob(400000))) VIRTUAL);
         INSERT INTO monitor (type, url) VALUES ('http', 'https://a.example');"""
     (tmp_path / "computed").mkdir()
-    (one,) = files.read(of_script(tmp_path / "computed", script)).candidates
-    assert one.name == ""
+    (candidate,) = files.read(of_script(tmp_path / "computed", script)).candidates
+    assert candidate.name == ""
 
 
 def test_ids_may_be_anything(tmp_path):
@@ -272,5 +272,7 @@ def test_any_value_in_any_part_of_a_file_is_read_or_refused_in_a_sentence(format
                 reading = files.read(json.dumps(data).encode())
             except NotReadable:
                 continue
-            for candidate in (one for one in reading.candidates if one not in plain):
+            for candidate in (
+                candidate for candidate in reading.candidates if candidate not in plain
+            ):
                 judge(candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True))

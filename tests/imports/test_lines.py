@@ -46,13 +46,13 @@ def test_a_line_is_name_url_tags_and_contact(line, cells):
 
 
 def test_tags_and_contacts_of_a_line_become_those_of_the_monitor():
-    (one,) = rows('Shop, shop.example.com/ten, "prod, eu", "Shop team; Ops"')
-    assert (one.name, one.url) == ("Shop", "https://shop.example.com/ten")
-    assert one.fields["tags"] == ("prod", "eu")
-    assert one.fields["alerts"] == (Pair("contact", "Shop team"), Pair("contact", "Ops"))
+    (row,) = rows('Shop, shop.example.com/ten, "prod, eu", "Shop team; Ops"')
+    assert (row.name, row.url) == ("Shop", "https://shop.example.com/ten")
+    assert row.fields["tags"] == ("prod", "eu")
+    assert row.fields["alerts"] == (Pair("contact", "Shop team"), Pair("contact", "Ops"))
 
 
-def test_what_does_not_fit_is_told_with_line_field_and_value():
+def test_what_does_not_fit_is_named_with_line_field_and_value():
     good, odd, unknown, long = rows(
         "https://good.example.com\n\nftp://bad.example.com\n"
         "Shop, shop.example.com, prod, Nobody\na, b.example.com, c, Ops, more"
@@ -84,22 +84,22 @@ def test_a_header_row_names_columns_in_any_order():
 def test_a_file_saved_by_a_spreadsheet_is_read():
     text = "Name,URL\r\nMüller,https://a.example\r\n"
     for data in (text.encode("utf-8-sig"), text.encode("utf-16")):
-        (one,) = files.read(data).candidates
-        assert (one.name, one.url) == ("Müller", "https://a.example")
+        (candidate,) = files.read(data).candidates
+        assert (candidate.name, candidate.url) == ("Müller", "https://a.example")
 
 
 def test_a_row_with_too_many_cells_is_refused_not_shifted():
-    (one,) = rows("name,url\nShop, main,https://a.example")
-    assert "Put quotes around a value with commas." in one.faults[0]
+    (row,) = rows("name,url\nShop, main,https://a.example")
+    assert "Put quotes around a value with commas." in row.faults[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [("60", 60), ("5m", 300), ("1h30m", 5400), ("5 min", 300), ("20s", 20), ("300ms", 0.3),
      ("2 hours", 7200), ("soon", None), ("m", None), ("5x", None), ("", None), ("1" * 50, None)],
 )  # fmt: skip
-def test_spans_are_read(text, found):
-    assert seconds(text) == found
+def test_spans_are_read(text, expected):
+    assert seconds(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_spans_are_read(text, found):
      ("paused_at", "2026-01-01", True), ("paused_at", "", False)],
 )  # fmt: skip
 def test_a_column_says_what_starts_paused(column, value, paused):
-    (one,) = files.read(f"url,{column}\na.example,{value}\n".encode()).candidates
-    assert one.paused is paused
+    (candidate,) = files.read(f"url,{column}\na.example,{value}\n".encode()).candidates
+    assert candidate.paused is paused
 
 
 def test_a_header_alone_is_no_list():

@@ -54,13 +54,16 @@ def test_the_source_of_a_file_is_found_out(name, source):
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_sentence_and_no_repr_of_a_candidate_repeats_a_secret(name):
     reading = files.read_path(SAMPLES / name)
-    said = " ".join(
+    text = " ".join(
         [repr(reading), *reading.remarks]
-        + [" ".join([repr(one), *one.faults, *one.remarks]) for one in judged(reading).values()]
+        + [
+            " ".join([repr(verdict), *verdict.faults, *verdict.remarks])
+            for verdict in judged(reading).values()
+        ]
     )
     # The word of a way to log in is no secret.
-    said = said.replace("user name and password", "")
-    assert [secret for secret in SECRETS if secret in said.lower()] == []
+    text = text.replace("user name and password", "")
+    assert [secret for secret in SECRETS if secret in text.lower()] == []
 
 
 def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
@@ -142,14 +145,14 @@ def test_the_conditions_of_gatus_become_fields():
     assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (300, 10, 1)
     assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
     assert fields["tags"] == ("core",)
-    assert [one.key for one in fields["alerts"]] == ["slack", "email", "email"]
+    assert [alert.key for alert in fields["alerts"]] == ["slack", "email", "email"]
     assert fields["request_headers"] == (
         Pair("Authorization", "Bearer gatusheadersecret"),
         Pair("X-Zone", "eu"),
     )
-    said = remarks(rows, "website")
-    assert "Condition on [BODY].status dropped: Wakeful cannot check it." in said
-    assert "A slow response shows as degraded and opens no incident." in said
+    remark = remarks(rows, "website")
+    assert "Condition on [BODY].status dropped: Wakeful cannot check it." in remark
+    assert "A slow response shows as degraded and opens no incident." in remark
     header = rows["header"].fields
     assert (header["alert_condition"], header["alert_text_lookup"]) == (
         "url_no_text",
@@ -197,8 +200,8 @@ def test_the_json_of_better_stack_is_read():
 
 
 def test_several_answers_of_an_api_may_stand_in_one_list():
-    one = json.loads((SAMPLES / "betterstack.json").read_text())
-    reading = files.read(json.dumps([one, one]).encode())
+    document = json.loads((SAMPLES / "betterstack.json").read_text())
+    reading = files.read(json.dumps([document, document]).encode())
     assert len(reading.candidates) == 10
     assert not [remark for remark in reading.remarks if "one page" in remark]
 
@@ -230,7 +233,7 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
         assert rows["Database"].candidate.paused
         assert not rows["Router"].fits
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == [path.name], "nothing is made beside it"
+    assert [path.name for path in tmp_path.iterdir()] == [path.name], "nothing is made beside it"
 
 
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
@@ -242,7 +245,7 @@ def test_an_uploaded_database_is_read_where_no_file_can_be_written(tmp_path, mon
     assert len(files.read(data).candidates) == 3
 
 
-def test_changes_that_are_still_in_the_log_are_told(tmp_path):
+def test_changes_that_are_still_in_the_log_are_named(tmp_path):
     """Uptime Kuma keeps its database in WAL mode, so its newest changes may be in another file."""
     path = kuma_db(tmp_path / "kuma.db", "PRAGMA journal_mode = WAL;" + TABLES + ROWS)
     assert len(files.read_path(path).candidates) == 3

@@ -15,9 +15,9 @@ BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SLOT, COVERS = timedelta(seconds=60), timedelta(seconds=150)
 VERDICTS = st.one_of(st.just(Verdict.DOWN), st.sampled_from(Verdict))
 CONFIRMATIONS = st.integers(0, 5)
-# Of one place: a check in each slot, and whether it is in a maintenance.
+# The checks of one place: a check in each slot, and whether it is in a maintenance.
 CHECKS = st.lists(st.tuples(VERDICTS, st.sampled_from([False, False, False, True])), max_size=60)
-# Of three places, in each slot: who checks, and how many milliseconds after its begin.
+# The checks of three places, in each slot: who checks, and how many milliseconds after its begin.
 PLACES = (1, 2, 3)
 HISTORY = st.lists(
     st.dictionaries(
@@ -36,10 +36,10 @@ def rules(confirmations, places=(1,), rule=LocationRule.MAJORITY):
     return Rules(rule, confirmations, COVERS, dict.fromkeys(places, BEGIN - timedelta(days=1)))
 
 
-def in_time(seen, confirmations):
+def in_time(checks, confirmations):
     """The outages by results that are judged one after another."""
     state, outages, at = State(), [], BEGIN
-    for number, (verdict, maintenance) in enumerate(seen):
+    for number, (verdict, maintenance) in enumerate(checks):
         at, began = BEGIN + number * SLOT, state.started_at
         after = advance(state, Observation(at, verdict, maintenance), confirmations)
         state = after.state
@@ -51,13 +51,13 @@ def in_time(seen, confirmations):
 
 
 @given(CHECKS, CONFIRMATIONS)
-def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(seen, confirmations):
+def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(checks, confirmations):
     replay = Fold(rules(confirmations), COVERS, BEGIN, State())
     replay.judge(
         Check(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
-        for number, (verdict, maintenance) in enumerate(seen)
+        for number, (verdict, maintenance) in enumerate(checks)
     )
-    assert list(replay.all_outages()) == in_time(seen, confirmations)
+    assert list(replay.all_outages()) == in_time(checks, confirmations)
 
 
 def stored(history):
@@ -81,9 +81,9 @@ def test_results_in_two_parts_show_what_they_show_together(
 ):
     """And outages follow each other, each outside of the incidents that opened in time."""
     checks = stored(history)
-    known = sorted(map(span_of, incidents), key=lambda one: one.started_at)
+    spans = sorted(map(span_of, incidents), key=lambda span: span.started_at)
     whole, parts = (
-        Fold(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), known)
+        Fold(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), spans)
         for _number in range(2)
     )
     whole.judge(checks)
@@ -94,4 +94,4 @@ def test_results_in_two_parts_show_what_they_show_together(
     times = [time for outage in outages for time in outage]
     assert times == sorted(times)
     for start, end in outages:
-        assert not [one for one in known if one.started_at < end and one.ended_at > start]
+        assert not [span for span in spans if span.started_at < end and span.ended_at > start]

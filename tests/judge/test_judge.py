@@ -74,11 +74,11 @@ BY_HAND = State(started_at=START, by_hand=True)
     ],
 )
 def test_what_a_result_does_in_each_state(before, mark, stage, step, recheck):
-    seen = Observation(START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
-    after = advance(before, seen, CONFIRMATIONS)
+    observation = Observation(START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
+    after = advance(before, observation, CONFIRMATIONS)
     assert (after.state.stage, after.step, after.recheck) == (stage, step, recheck)
-    assert after.state.checked_at == seen.at
-    assert after.state.verdict == seen.verdict
+    assert after.state.checked_at == observation.at
+    assert after.state.verdict == observation.verdict
 
 
 def run(script, confirmations=2, state=CLEAR, seconds=10):
@@ -138,7 +138,7 @@ def test_closing_by_hand_lets_a_new_incident_open_if_checks_still_fail():
     assert story == [("open", 2, 0)]
 
 
-def test_a_slow_check_that_was_overtaken_changes_nothing():
+def test_a_slow_check_that_comes_late_changes_nothing():
     _, state = run("u u u")
     late = Observation(START + timedelta(seconds=5), Verdict.DOWN)
     assert advance(state, late, 0).state == state

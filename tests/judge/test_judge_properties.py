@@ -86,35 +86,35 @@ class Watch:
 
     def result(self, step: int, verdict: Verdict, maintenance: bool) -> None:
         self.now += timedelta(seconds=step)
-        before, seen = self.state, Observation(self.now, verdict, maintenance)
-        transition = advance(before, seen, self.confirmations)
+        before, observation = self.state, Observation(self.now, verdict, maintenance)
+        transition = advance(before, observation, self.confirmations)
         self.state = transition.state
-        if before.checked_at and timedelta(0) < before.checked_at - seen.at <= LATE_AT_MOST:
+        if before.checked_at and timedelta(0) < before.checked_at - observation.at <= LATE_AT_MOST:
             assert transition == Transition(before, late=True), "a late result changes nothing"
             return
-        self._remember(seen)
-        self._record(transition, seen)
+        self._remember(observation)
+        self._record(transition, observation)
         if verdict is Verdict.UNKNOWN:
             self._gap(before, transition, maintenance)
         assert self.state.verdict is verdict
-        assert self.state.checked_at == seen.at
+        assert self.state.checked_at == observation.at
 
-    def _remember(self, seen: Observation) -> None:
+    def _remember(self, observation: Observation) -> None:
         """What the result means, computed without the state machine."""
-        if seen.verdict is Verdict.DOWN:
+        if observation.verdict is Verdict.DOWN:
             self.good = []
             if not self.open:
-                self.failing = [] if seen.maintenance else [*self.failing, seen.at]
-        elif seen.verdict in GOOD:
+                self.failing = [] if observation.maintenance else [*self.failing, observation.at]
+        elif observation.verdict in GOOD:
             self.failing = []
             if self.open and not self.open.by_hand:
-                self.good.append(seen.at)
-        elif seen.maintenance:
+                self.good.append(observation.at)
+        elif observation.maintenance:
             self.failing = []
 
-    def _record(self, transition: Transition, seen: Observation) -> None:
+    def _record(self, transition: Transition, observation: Observation) -> None:
         due = len(self.failing) > self.confirmations
-        over = len(self.good) > 1 and seen.verdict in GOOD and not seen.maintenance
+        over = len(self.good) > 1 and observation.verdict in GOOD and not observation.maintenance
         assert (transition.step is Step.OPEN) == due, "an outage was lost, or made up"
         assert (transition.step is Step.END) == over, "a recovery was lost, or made up"
         if transition.step is Step.OPEN:

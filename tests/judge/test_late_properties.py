@@ -106,10 +106,18 @@ def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirm
     short = long = Situation()
     for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], window):
         check = check_of(result)
-        one, other = step(alone, short, check), step(several, long, check)
-        assert (one.after, one.step, one.moment) == (other.after, other.step, other.moment)
-        assert (one.counted, one.shown, one.recheck) == (other.counted, other.shown, other.recheck)
-        short, long = one.after, other.after
+        transition, other = step(alone, short, check), step(several, long, check)
+        assert (transition.after, transition.step, transition.moment) == (
+            other.after,
+            other.step,
+            other.moment,
+        )
+        assert (transition.counted, transition.shown, transition.recheck) == (
+            other.counted,
+            other.shown,
+            other.recheck,
+        )
+        short, long = transition.after, other.after
 
 
 @given(HISTORY, st.integers(0, 3))

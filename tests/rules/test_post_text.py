@@ -12,7 +12,7 @@ def links(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("no link", []),
         ("http://a.example and https://b.example/x?y=1#z", [
@@ -29,8 +29,8 @@ def links(text):
         ("https://a.example\nnext", ["https://a.example"]),
     ],
 )  # fmt: skip
-def test_links_end_where_the_sentence_goes_on(text, found):
-    assert links(text) == found
+def test_links_end_where_the_sentence_goes_on(text, expected):
+    assert links(text) == expected
 
 
 @given(st.text() | st.text(alphabet="https:/.a)([] "))

@@ -32,8 +32,8 @@ def test_an_error_of_the_service_does_not_tell_its_status() -> None:
 
 
 def test_a_draft_names_the_monitors_and_the_cause() -> None:
-    found = draft(["Shop", "Blog"], "tls_expired", AT)
-    assert found == {
+    post = draft(["Shop", "Blog"], "tls_expired", AT)
+    assert post == {
         "title": "Problems with Shop and Blog",
         "state": PostState.INVESTIGATING,
         "body": "The connection is not secure: its certificate has expired. It began at"
@@ -42,10 +42,10 @@ def test_a_draft_names_the_monitors_and_the_cause() -> None:
 
 
 def test_a_draft_about_many_monitors_fits_a_title() -> None:
-    found = draft(["x" * MAX_NAME] * 40, None, AT)
-    assert len(found["title"]) <= MAX_NAME
-    assert found["title"].endswith("and 37 more")
-    assert len(found["body"]) <= MAX_POST_BODY
+    post = draft(["x" * MAX_NAME] * 40, None, AT)
+    assert len(post["title"]) <= MAX_NAME
+    assert post["title"].endswith("and 37 more")
+    assert len(post["body"]) <= MAX_POST_BODY
 
 
 def test_a_draft_about_no_monitor_has_a_title() -> None:

@@ -37,8 +37,8 @@ def test_a_number_makes_it_unique_within_its_length():
 
 
 def test_a_random_one_has_64_bits_or_more():
-    found = {slugs.random() for _ in range(100)}
-    assert len(found) == 100
-    for slug in found:
+    names = {slugs.random() for _ in range(100)}
+    assert len(names) == 100
+    for slug in names:
         assert slugs.check(slug) == slug
         assert 64 <= 4 * len(slug) <= 4 * MAX_SLUG

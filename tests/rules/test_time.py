@@ -39,7 +39,7 @@ def test_days_are_utc_days_in_every_zone(zone):
 
 
 @pytest.mark.parametrize(
-    ("expires", "said"),
+    ("expires", "text"),
     [
         (MIDNIGHT + 14 * DAY, "expires in 15 days"), (MIDNIGHT + DAY, "expires in 2 days"),
         (MIDNIGHT + DAY - SECOND, "expires tomorrow"), (MIDNIGHT, "expires tomorrow"),
@@ -49,5 +49,5 @@ def test_days_are_utc_days_in_every_zone(zone):
         (NOON - 2 * DAY, "expired 2 days ago"),
     ],
 )  # fmt: skip
-def test_an_expiry_in_words(expires, said):
-    assert expiry(expires, NOON) == said
+def test_an_expiry_in_words(expires, text):
+    assert expiry(expires, NOON) == text

@@ -48,7 +48,7 @@ def test_equal_values_are_not_reported_as_changes():
 
 
 @pytest.mark.parametrize(
-    ("failing", "said"),
+    ("failing", "sentence"),
     [
         ({"ip": "198.51.100.7"}, "Address 198.51.100.7, was 192.0.2.1"),
         ({"ip": None, "resolved": ["198.51.100.7"]}, "Address 198.51.100.7, was 192.0.2.1"),
@@ -80,8 +80,8 @@ def test_equal_values_are_not_reported_as_changes():
         ),
     ],
 )
-def test_each_part_that_differs_is_told(failing, said):
-    assert texts(**failing) == [said]
+def test_each_part_that_differs_is_named(failing, sentence):
+    assert texts(**failing) == [sentence]
 
 
 def test_checks_of_two_places_are_not_compared():
@@ -90,13 +90,13 @@ def test_checks_of_two_places_are_not_compared():
     assert len(texts(good=other | {"location": "oslo"}, location="oslo")) == 2
 
 
-def test_a_certificate_that_ran_out_between_the_two_is_told():
+def test_a_certificate_that_ran_out_between_the_two_is_named():
     ends = {"tls": [OLD | {"not_after": "2026-11-21T07:59:30Z"}]}
     assert texts(good=ends, **ends) == ["The certificate expired 30 s before"]
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "said"),
+    ("before", "now", "sentence"),
     [
         ([], ["https://other.example/x?t=1"], "New redirect to https://other.example/x"),
         (["https://shop.example/home"], [], "Redirect removed, was to https://shop"),
@@ -107,9 +107,9 @@ def test_a_certificate_that_ran_out_between_the_two_is_told():
         ),
     ],
 )
-def test_another_redirect_is_told(before, now, said):
-    (found,) = texts(good={"redirects": [*map(hop, before)]}, redirects=[*map(hop, now)])
-    assert found.startswith(said)
+def test_another_redirect_is_named(before, now, sentence):
+    (sentences,) = texts(good={"redirects": [*map(hop, before)]}, redirects=[*map(hop, now)])
+    assert sentences.startswith(sentence)
 
 
 def test_a_check_that_ended_before_the_redirect_did_not_lose_it():
@@ -132,8 +132,8 @@ def test_a_token_in_a_header_is_no_change():
 def test_another_host_behind_a_redirect_is_one_change_and_not_six():
     """Its address, certificate, headers and size differ because it is another host."""
     failing = {"ip": "198.51.100.7", "tls": [NEW], "body_bytes": 96, "headers": []}
-    (found,) = texts(redirects=[hop("https://parked.example/")], **failing)
-    assert found == "New redirect to https://parked.example/"
+    (sentences,) = texts(redirects=[hop("https://parked.example/")], **failing)
+    assert sentences == "New redirect to https://parked.example/"
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_without_usual_figures_the_last_good_check_is_the_measure():
 
 
 def test_the_most_telling_comes_first():
-    found = texts(ip="198.51.100.7", status_code=503, body_bytes=1, response_time=2_000)
-    assert [text.split()[0] for text in found] == ["Address", "Status", "Body", "2"]
+    sentences = texts(ip="198.51.100.7", status_code=503, body_bytes=1, response_time=2_000)
+    assert [text.split()[0] for text in sentences] == ["Address", "Status", "Body", "2"]
 
 
 def test_the_label_says_whether_it_is_the_last_good_check_or_how_old_it_is():

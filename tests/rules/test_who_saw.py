@@ -15,7 +15,7 @@ def evidence(*places):
 
 
 @pytest.mark.parametrize(
-    ("places", "said"),
+    ("places", "text"),
     [
         ([DOWN, DOWN, DOWN, UP | {"label": "Sydney"}], "3 of 4 places; Sydney still gets 200"),
         ([DOWN, DOWN], "2 of 2 places"),
@@ -50,8 +50,8 @@ def evidence(*places):
         ([UP, UP], None),
     ],
 )
-def test_it_counts_who_saw_it_and_names_who_did_not(places, said):
-    assert who_saw(evidence(*places)) == said
+def test_it_counts_who_saw_it_and_names_who_did_not(places, text):
+    assert who_saw(evidence(*places)) == text
 
 
 def test_of_an_incident_that_is_over_it_speaks_of_the_past():

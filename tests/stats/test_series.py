@@ -35,7 +35,7 @@ def test_the_buckets_of_a_range_cover_it_without_a_gap(range_: str) -> None:
     assert 60 <= len(buckets) <= 370
     assert buckets[0]["start"] <= answer["from"] < buckets[0]["end"]
     assert buckets[-1]["start"] < answer["to"] <= buckets[-1]["end"]
-    assert all(one["end"] == next_["start"] for one, next_ in pairwise(buckets))
+    assert all(bucket["end"] == next_["start"] for bucket, next_ in pairwise(buckets))
     assert answer["bucket_seconds"] * 1000 == BUCKETS[range_]
 
 

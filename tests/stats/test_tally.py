@@ -99,12 +99,12 @@ TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("seen", "incidents", "until", "expected"),
+    ("results", "incidents", "until", "expected"),
     [row[1:] for row in TABLE],
     ids=[r[0] for r in TABLE],
 )
 def test_time_counts_by_checks_incidents_and_windows(
-    seen: list[Check],
+    results: list[Check],
     incidents: list[tuple[int, int | None, str | None]],
     until: int,
     expected: tuple[int, int, int, int] | None,
@@ -114,14 +114,14 @@ def test_time_counts_by_checks_incidents_and_windows(
         (start * MINUTE, None if stop is None else stop * MINUTE, what)
         for start, stop, what in incidents
     ]
-    found = tally(seen, trouble(spans, end), LIMIT, HOUR_MS, 0, end)
-    assert [seconds(sums) for sums in found.values()] == ([] if expected is None else [expected])
+    tallied = tally(results, trouble(spans, end), LIMIT, HOUR_MS, 0, end)
+    assert [seconds(sums) for sums in tallied.values()] == ([] if expected is None else [expected])
 
 
 def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own() -> None:
-    seen = [Check(HOUR_MS - 10_000, UP, response_time=5), Check(HOUR_MS + 50_000, UP)]
-    found = tally(seen, Trouble(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
-    assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in found.items()} == {
+    results = [Check(HOUR_MS - 10_000, UP, response_time=5), Check(HOUR_MS + 50_000, UP)]
+    tallied = tally(results, Trouble(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
+    assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in tallied.items()} == {
         0: (10, 1),
         1: (200, 1),
     }
@@ -129,22 +129,22 @@ def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own()
 
 def test_a_window_begins_and_ends_between_two_checks() -> None:
     """Otherwise an hour of maintenance would count as downtime for a monitor checked hourly."""
-    seen = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
+    results = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
     what = trouble([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
-    sums = tally(seen, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
+    sums = tally(results, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.down, sums.maintenance, sums.up) == (3 * MINUTE, 2 * MINUTE, 0)
 
 
 def test_checks_remember_a_window_that_was_deleted() -> None:
-    seen = [Check(0, UP), Check(2 * MINUTE, UP, maintenance=True), Check(4 * MINUTE, UP)]
-    sums = tally(seen, trouble([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
+    results = [Check(0, UP), Check(2 * MINUTE, UP, maintenance=True), Check(4 * MINUTE, UP)]
+    sums = tally(results, trouble([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
 
 
 def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
-    seen = [Check(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)]
+    results = [Check(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)]
     what = trouble([(4 * MINUTE, None, None)], 6 * MINUTE)
-    sums = tally(seen, what, LIMIT, HOUR_MS, 0, 6 * MINUTE)[0]
+    sums = tally(results, what, LIMIT, HOUR_MS, 0, 6 * MINUTE)[0]
     assert (sums.up, sums.degraded, sums.down) == (4 * MINUTE, 2 * MINUTE, 2 * MINUTE)
     total = Sums()
     total.add(sums)
@@ -166,34 +166,34 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other", "expected"), [row[1:] for row in PLACES])
+@pytest.mark.parametrize(("first", "other", "expected"), [row[1:] for row in PLACES])
 def test_time_counts_by_what_all_places_see_together(
-    one: tuple[Verdict | None, ...],
+    first: tuple[Verdict | None, ...],
     other: tuple[Verdict | None, ...],
     expected: tuple[int, int, int],
 ) -> None:
     """Decision 14: ``unknown`` has no vote, whichever result came last."""
-    seen = [check._replace(place=1) for check in checks(*one)]
-    seen += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
-    sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
-    found = (sums.up, sums.unknown, sums.degraded)
-    assert tuple(ms // 1000 for ms in found) == expected
+    results = [check._replace(place=1) for check in checks(*first)]
+    results += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
+    sums = tally(sorted(results), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
+    figures = (sums.up, sums.unknown, sums.degraded)
+    assert tuple(ms // 1000 for ms in figures) == expected
 
 
 def test_a_check_before_the_start_covers_time_after_it() -> None:
-    found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
-    assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]
+    tallied = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
+    assert [(sums.up, sums.checks) for sums in tallied.values()] == [(120_000, 0)]
 
 
 def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None:
-    seen = [
+    results = [
         Check(0, UP, response_time=100, phases=(1, 2, None, 90, 7)),
         Check(1, Verdict.DEGRADED, response_time=300, phases=(1, 2, 3, 290, 4)),
         Check(2, DOWN, response_time=9000),
         Check(3, UNKNOWN, response_time=9000),
         Check(4, UP, maintenance=True, response_time=9000),
     ]
-    sums = tally(seen, Trouble(), LIMIT, HOUR_MS, 0, 5)[0]
+    sums = tally(results, Trouble(), LIMIT, HOUR_MS, 0, 5)[0]
     assert (sums.checks, sums.response_count, sums.response_sum) == (5, 2, 400)
     assert (sums.response_max, sums.phases) == (300, [2, 4, 3, 380, 11])
     assert sum(sums.histogram.values()) == 2
@@ -213,7 +213,7 @@ CHECKS = st.lists(
         st.integers(1, 2),
     ),
     max_size=40,
-    unique_by=lambda one: one[0],
+    unique_by=lambda row: row[0],
 ).map(lambda rows: [made(*row) for row in sorted(rows)])
 INCIDENTS = st.lists(
     st.tuples(
@@ -227,27 +227,27 @@ INCIDENTS = st.lists(
 
 @given(CHECKS, INCIDENTS, st.integers(1, 11 * HOUR_MS), st.integers(MINUTE, HOUR_MS))
 def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
-    seen: list[Check],
+    results: list[Check],
     incidents: list[tuple[int, int | None, str | None]],
     end: int,
     limit: int,
 ) -> None:
     what = trouble(incidents, end)
-    hours = tally(seen, what, limit, HOUR_MS, 0, end)
+    hours = tally(results, what, limit, HOUR_MS, 0, end)
     total = Sums()
     for sums in hours.values():
         assert min(sums.up, sums.down, sums.unknown, sums.maintenance) >= 0
         assert sums.up + sums.down + sums.unknown + sums.maintenance <= HOUR_MS
         total.add(sums)
     whole = Sums()
-    for sums in tally(seen, what, limit, 24 * HOUR_MS, 0, end).values():
+    for sums in tally(results, what, limit, 24 * HOUR_MS, 0, end).values():
         whole.add(sums)
     assert total == whole
     # Summed in two parts, as rollups are, the result is the same.
     half = end // 2
     parts = Sums()
     for start, stop in ((0, half), (half, end)):
-        for sums in tally(seen, trouble(incidents, end), limit, HOUR_MS, start, stop).values():
+        for sums in tally(results, trouble(incidents, end), limit, HOUR_MS, start, stop).values():
             parts.add(sums)
     assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
 
@@ -266,7 +266,7 @@ STEPS = st.integers(0, 60)
             st.none() | st.integers(0, 25),
         ),
         max_size=12,
-        unique_by=lambda one: (one[0], one[3]),
+        unique_by=lambda row: (row[0], row[3]),
     ),
     st.lists(
         st.tuples(STEPS, st.none() | STEPS, st.none() | st.sampled_from(list(Classification)))
@@ -286,20 +286,20 @@ def test_sums_equal_a_count_of_each_moment(
     start: int,
     end: int,
 ) -> None:
-    seen = sorted((made(*row) for row in rows), key=lambda one: (one.at_ms, one.place))
+    results = sorted((made(*row) for row in rows), key=lambda check: (check.at_ms, check.place))
     expected: dict[int, dict[str, int]] = {}
     for at in range(start, end):
         counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
-        counts["checks"] += sum(check.at_ms == at and check.covers_ms != 0 for check in seen)
-        kind = kind_at(at, seen, incidents, windows, limit)
+        counts["checks"] += sum(check.at_ms == at and check.covers_ms != 0 for check in results)
+        kind = kind_at(at, results, incidents, windows, limit)
         if kind is not None:
             counts["up" if kind == "degraded" else kind] += 1
         if kind == "degraded":
             counts["degraded"] += 1
-    found = tally(seen, trouble(incidents, end, windows), limit, period, start, end)
+    tallied = tally(results, trouble(incidents, end, windows), limit, period, start, end)
     assert {
         slot: {name: getattr(sums, name) for name in (*KINDS, "checks")}
-        for slot, sums in found.items()
+        for slot, sums in tallied.items()
     } == {slot: counts for slot, counts in expected.items() if any(counts.values())}
 
 
@@ -308,13 +308,13 @@ KINDS = ("up", "down", "unknown", "maintenance", "degraded")
 
 def kind_at(
     at: int,
-    seen: list[Check],
+    results: list[Check],
     incidents: list[tuple[int, int | None, str | None]],
     windows: list[Span],
     limit: int,
 ) -> str | None:
     """What this moment counts as, computed without spans; None in a gap."""
-    past = [check for check in seen if check.at_ms <= at]
+    past = [check for check in results if check.at_ms <= at]
     of_places = {check.place: check for check in past}.values()
     voting = [
         check
@@ -326,8 +326,8 @@ def kind_at(
         return None
     if any(begin <= at < stop for begin, stop in windows):
         return "maintenance"
-    known = any(begin <= past[-1].at_ms < stop for begin, stop in windows)
-    if past[-1].maintenance and not known:
+    in_maintenance = any(begin <= past[-1].at_ms < stop for begin, stop in windows)
+    if past[-1].maintenance and not in_maintenance:
         return "maintenance"
     if votes == {UNKNOWN}:
         return "unknown"

@@ -93,9 +93,9 @@ def test_a_window_covers_its_occurrences_and_nothing_else(
 def test_the_preview_begins_with_the_current_occurrence(
     repeat: str, until: str | None, expected: list[str]
 ) -> None:
-    found = next_occurrences(window(*NIGHT, repeat, until), 3, at("2026-03-01T00:30"))
-    assert [start for start, _ in found] == [at(text) for text in expected]
-    assert {end - start for start, end in found} <= {timedelta(hours=2)}
+    occurrences = next_occurrences(window(*NIGHT, repeat, until), 3, at("2026-03-01T00:30"))
+    assert [start for start, _ in occurrences] == [at(text) for text in expected]
+    assert {end - start for start, end in occurrences} <= {timedelta(hours=2)}
 
 
 BERLIN = ZoneInfo("Europe/Berlin")  # forward on 2026-03-29 at 2:00, back on 2026-10-25 at 3:00
@@ -124,10 +124,10 @@ def test_repeats_keep_their_time_of_day_where_the_clocks_change(
     which = MaintenanceWindow(
         1, "w", start, start + timedelta(minutes=20), (), repeat, None, BERLIN.key
     )
-    found = next_occurrences(which, len(expected), at(after))
-    assert [f"{begin.astimezone(BERLIN):%m-%d %H:%M}" for begin, _ in found] == expected
-    assert {end - begin for begin, end in found} == {timedelta(minutes=20)}
-    assert all(covers(which, begin) and not covers(which, end) for begin, end in found)
+    occurrences = next_occurrences(which, len(expected), at(after))
+    assert [f"{begin.astimezone(BERLIN):%m-%d %H:%M}" for begin, _ in occurrences] == expected
+    assert {end - begin for begin, end in occurrences} == {timedelta(minutes=20)}
+    assert all(covers(which, begin) and not covers(which, end) for begin, end in occurrences)
 
 
 def test_a_window_in_an_hour_that_occurs_twice_takes_place_once() -> None:
@@ -186,8 +186,8 @@ def test_a_repeat_ends_at_its_time_of_day_however_long_that_night_is(
         1, "w", _typed(zone, start), _typed(zone, end), (), repeat, None, zone
     )
     midnight = _typed(zone, f"{day} 00:00")
-    found = occurrences_between(which, midnight, midnight + timedelta(days=1))
-    begin, stop = next((a, b) for a, b in found if a >= midnight)
+    occurrences = occurrences_between(which, midnight, midnight + timedelta(days=1))
+    begin, stop = next((a, b) for a, b in occurrences if a >= midnight)
     assert (_shown(zone, begin), _shown(zone, stop)) == (begins, ends)
     second = timedelta(seconds=1)
     moments = (begin - second, begin, stop - second, stop)

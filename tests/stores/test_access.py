@@ -45,9 +45,9 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
     row = db.session.get(ApiKeyRow, key.id)
     assert row is not None
     assert text not in str(vars(row))
-    found = access.keys.authenticate(text)
-    assert found is not None
-    assert (found.id, found.scope, found.name) == (key.id, "write", "deploys")
+    key = access.keys.authenticate(text)
+    assert key is not None
+    assert (key.id, key.scope, key.name) == (key.id, "write", "deploys")
     access.keys.revoke(key.prefix)
     assert access.keys.authenticate(text) is None
     assert access.keys.all()[0].revoked_at == clock()
@@ -67,7 +67,7 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
 
     with queries() as sent:
         assert [count(here) for _ in range(5)] == [1, 2, 3, 4, 5]
-    assert len([one for one in sent if one.startswith("INSERT")]) == 1
+    assert len([message for message in sent if message.startswith("INSERT")]) == 1
     with ThreadPoolExecutor(4) as pool:
         numbers = list(pool.map(count, [here, there] * 10))
     assert len(set(numbers)) == 20
@@ -115,14 +115,14 @@ def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
 ) -> None:
     _, text = access.keys.create("busy", "read")
-    seen = []
+    calls = []
     for _ in range(4):
         access.keys.authenticate(text)
-        seen.append(access.keys.all()[0].last_used_at)
+        calls.append(access.keys.all()[0].last_used_at)
         clock.advance(seconds=30)
-    start = seen[0]
+    start = calls[0]
     assert start is not None
-    assert seen == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
+    assert calls == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
 
 
 @pytest.mark.parametrize(

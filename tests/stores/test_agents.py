@@ -58,7 +58,7 @@ class Process:
 
 
 @pytest.fixture
-def one(app, place):
+def process(app, place):
     return Process(app, place[1])
 
 
@@ -78,9 +78,9 @@ def last_result_at(app):
 
 
 def test_a_web_process_that_starts_again_does_not_forget_when_results_came(
-    app, one, other, watched, at
+    app, process, other, watched, at
 ):
-    one.take(result(watched(interval=3600), Verdict.UP, at))
+    process.take(result(watched(interval=3600), Verdict.UP, at))
     came = last_result_at(app)
     assert came is not None
     other.take()
@@ -95,7 +95,7 @@ def moments(app, monitor):
 
 
 def incidents(app):
-    """Those that were not found late."""
+    """The incidents that were not found late."""
     in_time = select(IncidentRow).where(~IncidentRow.found_late)
     with app.app_context():
         rows = db.session.scalars(in_time.order_by(IncidentRow.started_at)).all()
@@ -124,24 +124,26 @@ def meanwhile(monkeypatch):
 
 @pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])
 def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
-    app, one, watched, at, meanwhile, edit
+    app, process, watched, at, meanwhile, edit
 ):
     """It says nothing of the monitor as it is now, but belongs to the figures."""
     monitor = watched(confirmations=0)
     meanwhile(lambda: update(app, monitor, edit, at=datetime.now(UTC)))
-    told = one.take(result(monitor, Verdict.DOWN, at))
-    assert (told["taken"], told["refused"]) == (1, 0)
+    answer = process.take(result(monitor, Verdict.DOWN, at))
+    assert (answer["taken"], answer["refused"]) == (1, 0)
     assert moments(app, monitor) == [at]
     assert incidents(app) == []
 
 
 @pytest.mark.both_databases
-def test_a_result_after_which_the_monitor_is_deleted_is_refused(app, one, watched, at, meanwhile):
+def test_a_result_after_which_the_monitor_is_deleted_is_refused(
+    app, process, watched, at, meanwhile
+):
     monitor, stays = watched(), watched()
     meanwhile(lambda: delete(app, monitor))
-    told = one.take(*(result(each, Verdict.UP, at) for each in (monitor, stays)))
-    assert (told["taken"], told["refused"]) == (1, 1)
-    assert list(told["standings"]) == [str(stays.id)]
+    answer = process.take(*(result(each, Verdict.UP, at) for each in (monitor, stays)))
+    assert (answer["taken"], answer["refused"]) == (1, 1)
+    assert list(answer["standings"]) == [str(stays.id)]
 
 
 def delete(app, monitor):
@@ -152,16 +154,16 @@ def delete(app, monitor):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("first", range(4))
 def test_two_web_processes_that_take_the_same_results_judge_each_once(
-    app, one, other, watched, at, meanwhile, first
+    app, process, other, watched, at, meanwhile, first
 ):
     """The other process has recorded so many of them when the first one begins to judge."""
     failing, good = watched(confirmations=2), watched()
     sent = [result(failing, Verdict.DOWN, at - number * 10 * SECOND) for number in range(3)]
     sent += [result(good, Verdict.UP, at - number * 10 * SECOND) for number in range(3)]
     meanwhile(lambda: other.take(*sorted(sent, key=made)[: 2 * first]))
-    told = one.take(*sent)
-    assert (told["taken"], told["refused"]) == (6, 0)
-    assert set(told["standings"]) == {str(failing.id), str(good.id)}
+    answer = process.take(*sent)
+    assert (answer["taken"], answer["refused"]) == (6, 0)
+    assert set(answer["standings"]) == {str(failing.id), str(good.id)}
     made_at = [at - number * 10 * SECOND for number in (2, 1, 0)]
     assert moments(app, failing) == moments(app, good) == made_at
     assert incidents(app) == [(made_at[0], None)]
@@ -178,27 +180,29 @@ def last_judged(app, monitor):
         return db.session.scalar(select(AssignmentRow.checked_at).where(its))
 
 
-def test_older_results_that_another_process_has_overtaken_are_kept_as_late_ones(
-    app, one, other, watched, at, meanwhile
+def test_older_results_than_those_of_another_process_are_kept_as_late_results(
+    app, process, other, watched, at, meanwhile
 ):
     monitor = watched(confirmations=0)
     meanwhile(lambda: other.take(result(monitor, Verdict.UP, at - 10 * SECOND)))
     older, newer = at - 20 * SECOND, at
-    told = one.take(result(monitor, Verdict.DOWN, older), result(monitor, Verdict.DOWN, newer))
-    assert told["taken"] == 2
+    answer = process.take(
+        result(monitor, Verdict.DOWN, older), result(monitor, Verdict.DOWN, newer)
+    )
+    assert answer["taken"] == 2
     assert moments(app, monitor) == [older, at - 10 * SECOND, newer]
     assert incidents(app) == [(newer, None)]
 
 
 def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
-    app, one, other, watched, at, monkeypatch
+    app, process, other, watched, at, monkeypatch
 ):
     monitor, late = watched(confirmations=0), watched()
     sent = [result(monitor, Verdict.DOWN, at), result(late, Verdict.UP, at - HOUR)]
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "record_claimed", lambda claims, *_more, **_else: [None])
         with pytest.raises(Throttled) as caught:
-            one.take(*sent)
+            process.take(*sent)
     assert caught.value.retry_after == 1
     assert moments(app, monitor) == [], "it is neither late nor judged"
     assert other.take(*sent)["taken"] == 2
@@ -209,7 +213,7 @@ def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
 
 @pytest.mark.both_databases
 def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
-    app, one, other, watched, at
+    app, process, other, watched, at
 ):
     monitors = [watched(confirmations=1) for _number in range(3)]
     made_at = [at - number * 10 * SECOND for number in range(5)] + [at - HOUR]
@@ -221,8 +225,8 @@ def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
                 return process.take(*sent)
 
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(bring, (one, other)))
-    assert [each["taken"] for each in told] == [len(sent)] * 2
+        answers = list(pool.map(bring, (process, other)))
+    assert [each["taken"] for each in answers] == [len(sent)] * 2
     for monitor in monitors:
         assert moments(app, monitor) == sorted(made_at)
     assert incidents(app) == [(min(made_at[:5]), None)] * 3
@@ -239,7 +243,7 @@ def killed(*_arguments, **_options):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("step", range(1, 6))
 def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
-    app, one, other, watched, at, monkeypatch, step
+    app, process, other, watched, at, monkeypatch, step
 ):
     """Steps: three results of the monitor are judged, late ones are recorded, the heartbeat."""
     monitor = watched(confirmations=2)
@@ -249,11 +253,11 @@ def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_d
 
     def ends(call):
         def until_killed(*arguments, **options):
-            found = call(*arguments, **options)
+            result = call(*arguments, **options)
             steps.append(call)
             if len(steps) == step:
                 raise Killed
-            return found
+            return result
 
         return until_killed
 
@@ -263,10 +267,10 @@ def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_d
         ):  # fmt: skip
             patch.setattr(module, name, ends(getattr(module, name)))
         with pytest.raises(Killed):
-            one.take(*sent)
-    told = other.take(*sent)
-    assert (told["taken"], told["refused"]) == (4, 0)
-    assert told["standings"].keys() == {str(monitor.id)}
+            process.take(*sent)
+    answer = other.take(*sent)
+    assert (answer["taken"], answer["refused"]) == (4, 0)
+    assert answer["standings"].keys() == {str(monitor.id)}
     assert moments(app, monitor) == sorted(made_at)
     assert incidents(app) == [(made_at[2], None)]
     assert last_result_at(app) is not None
@@ -291,7 +295,7 @@ def unrecordable(monkeypatch):
 
 @pytest.mark.parametrize("age", [timedelta(0), HOUR], ids=["judged", "late"])
 def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
-    app, one, watched, at, unrecordable, caplog, age, monkeypatch
+    app, process, watched, at, unrecordable, caplog, age, monkeypatch
 ):
     """Its agent sent it again, with all others, for a day."""
     # The fault of another case was logged in this process within the last minute.
@@ -304,38 +308,38 @@ def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
         for number in range(2)
         for monitor in monitors
     ]
-    told = one.take(*sent)
-    assert (told["taken"], told["refused"]) == (10, 2)
+    answer = process.take(*sent)
+    assert (answer["taken"], answer["refused"]) == (10, 2)
     assert [len(moments(app, monitor)) for monitor in monitors] == [2, 2, 0, 2, 2, 2]
     assert len(incidents(app)) == (0 if age else 5)
     assert caplog.text.count("ZeroDivisionError: a fault of ours") == 1, "one trace for a request"
     assert "A result of oslo cannot be recorded" in caplog.text
-    assert one.take(*sent)["refused"] == 2
+    assert process.take(*sent)["refused"] == 2
 
 
 @pytest.mark.both_databases
 def test_a_database_that_is_away_for_a_moment_refuses_no_result(
-    app, one, watched, at, unrecordable
+    app, process, watched, at, unrecordable
 ):
     busy = sqlite3.OperationalError("database is locked")
     busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
     monitor = watched()
     unrecordable(monitor, OperationalError("INSERT", {}, busy))
     with pytest.raises(OperationalError):
-        one.take(result(monitor, Verdict.DOWN, at), result(watched(), Verdict.DOWN, at))
+        process.take(result(monitor, Verdict.DOWN, at), result(watched(), Verdict.DOWN, at))
 
 
 def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
-    app, one, other, watched, at, monkeypatch
+    app, process, other, watched, at, monkeypatch
 ):
     monitor = watched(confirmations=1)
     back = at - 40 * SECOND
-    one.take(result(monitor, Verdict.UP, at - 50 * MINUTE))
+    process.take(result(monitor, Verdict.UP, at - 50 * MINUTE))
     # Together they come too late, and the second one's outage goes on while it counts.
     down = [
         result(monitor, Verdict.DOWN, at - 10 * MINUTE + number * MINUTE) for number in range(9)
     ]
-    one.take(*down)
+    process.take(*down)
     ends = late_outages(app)
     assert len(ends) == 1
     assert ends[0] > back
@@ -343,7 +347,7 @@ def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "record_late", killed)
         with pytest.raises(Killed):
-            one.take(good)
+            process.take(good)
     other.take(good)
     assert late_outages(app) == [back.replace(microsecond=0)]
 
@@ -353,22 +357,24 @@ def late_outages(app):
         return db.session.scalars(select(IncidentRow.ended_at).where(IncidentRow.found_late)).all()
 
 
-def test_an_agent_that_got_no_answer_is_told_at_its_next_try_to_repeat_the_check(
-    one, other, watched, at
+def test_an_agent_that_got_no_answer_repeats_the_check_after_its_next_try(
+    process, other, watched, at
 ):
     monitor = watched(confirmations=2, interval=3600)
     failing = result(monitor, Verdict.DOWN, at)
-    first, again = (process.take(failing)["standings"][str(monitor.id)] for process in (one, other))
+    first, again = (
+        process.take(failing)["standings"][str(monitor.id)] for process in (process, other)
+    )
     since, since_again = (
-        to_ms(datetime.fromisoformat(told.pop("unconfirmed_at"))) for told in (first, again)
+        to_ms(datetime.fromisoformat(answer.pop("unconfirmed_at"))) for answer in (first, again)
     )
     assert (again, since_again) == (first, since)
 
 
 @pytest.mark.both_databases
-def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watched, at):
+def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, process, watched, at):
     monitor = watched(confirmations=1)
-    assert one.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
+    assert process.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
     assert moments(app, monitor) == [at]
     assert incidents(app) == [], "the failure is not confirmed"
 
@@ -385,28 +391,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
+def test_a_place_whose_results_do_not_count_brings_none(app, process, watched, at, kind):
     """Otherwise nobody is notified that it says nothing of its monitors any more."""
-    one.take(REFUSED[kind](at, watched(), make_monitor(app)))
+    process.take(REFUSED[kind](at, watched(), make_monitor(app)))
     assert last_result_at(app) is None
-    one.take(result(watched(), Verdict.UP, at))
+    process.take(result(watched(), Verdict.UP, at))
     assert last_result_at(app) is not None
 
 
 def test_a_place_brings_results_though_the_answer_to_them_was_lost(
-    app, one, other, watched, at, monkeypatch
+    app, process, other, watched, at, monkeypatch
 ):
     monitor = watched()
     with monkeypatch.context() as patch:
         patch.setattr(places, "keep_heartbeat", lambda *_arguments, **_options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            one.take(result(monitor, Verdict.UP, at))
+            process.take(result(monitor, Verdict.UP, at))
     other.take(result(monitor, Verdict.UP, at))
     assert last_result_at(app) is not None
 
 
 def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_two_intervals(
-    app, one, watched, at
+    app, process, watched, at
 ):
     """Its failure is confirmed, its recovery too, and then it fails again."""
     monitor = watched(interval=3600, confirmations=5)
@@ -415,12 +421,12 @@ def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_tw
     recovering = [start + 59 * MINUTE, start + 59 * MINUTE + 10 * SECOND]
     again = [at - number * 10 * SECOND for number in range(6)]
     sent = [result(monitor, Verdict.DOWN, when) for when in (*confirmed, *again)]
-    one.take(*sent, *(result(monitor, Verdict.UP, when) for when in recovering))
+    process.take(*sent, *(result(monitor, Verdict.UP, when) for when in recovering))
     assert incidents(app) == [(start, recovering[0]), (min(again), None)]
 
 
 def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
-    app, one, watched, at, monkeypatch
+    app, process, watched, at, monkeypatch
 ):
     """Each is a transaction. Whoever has a token keeps the server busy for no longer."""
     monitor, judged, record = watched(interval=3600, confirmations=5), [], recorder.record_claimed
@@ -431,6 +437,6 @@ def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
 
     monkeypatch.setattr(recorder, "record_claimed", record_claimed)
     made_at = [at - number * SECOND for number in range(MOST_JUDGED + 2)]
-    assert one.take(*(result(monitor, Verdict.UP, when) for when in made_at))["taken"] == 50
+    assert process.take(*(result(monitor, Verdict.UP, when) for when in made_at))["taken"] == 50
     assert len(judged) == MOST_JUDGED == 48
     assert moments(app, monitor) == made_at[::-1]

@@ -32,5 +32,5 @@ def test_each_place_has_the_average_of_its_good_checks_in_each_bucket(app):
             fields = {} if ms is None else {"response_time": ms}
             outcome = make_outcome(verdict, at, location=place, **fields)
             recorder.record([(id, outcome)], at, location=place)
-        found = current_store().results.by_place(id, start, 3, 120)
-    assert found == {"oslo": [150, None, 500], "sydney": [None, 40, None]}
+        averages = current_store().results.by_place(id, start, 3, 120)
+    assert averages == {"oslo": [150, None, 500], "sydney": [None, 40, None]}

@@ -56,5 +56,5 @@ def test_no_test_of_a_suite_hides_one_of_another() -> None:
 @pytest.mark.parametrize("place", STORES)
 def test_a_store_has_no_collection_that_the_interface_lacks(place: str, tmp_path: Path) -> None:
     part = getattr(import_module(f"app.stores.{place}.part"), f"{place.title()}Part")
-    known = vars(STORES[place](tmp_path)).items()
-    assert {name for name, value in known if isinstance(value, part)} == set(INTERFACES)
+    stored = vars(STORES[place](tmp_path)).items()
+    assert {name for name, value in stored if isinstance(value, part)} == set(INTERFACES)

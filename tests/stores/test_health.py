@@ -42,13 +42,16 @@ def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, chec
         oslo = journal.location_id("oslo")
     for paused in (False, False, True):
         make_monitor(core, places=[1, oslo], paused=paused)
-    [told] = faults()
-    assert told.startswith("No checker runs in the place oslo, from where 2 monitors should be")
-    assert "WAKEFUL_LOCATION=oslo" in told
+    [finding] = faults()
+    assert finding.startswith("No checker runs in the place oslo, from where 2 monitors should be")
+    assert "WAKEFUL_LOCATION=oslo" in finding
     assert health.health(NOW).left_alone == 2
     checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
-    said = [one for one in examine(core, settings) if one.subject == "checker"]
-    assert [(one.fault, one.sentence) for one in said] == [(False, "It runs."), (True, told)]
+    findings = [finding for finding in examine(core, settings) if finding.subject == "checker"]
+    assert [(finding.fault, finding.sentence) for finding in findings] == [
+        (False, "It runs."),
+        (True, finding),
+    ]
 
 
 @pytest.mark.both_databases
@@ -59,11 +62,11 @@ def test_shards_that_nobody_takes_are_reported_after_a_while(core, checker):
         shards.renew(session, 1, checker.name, NOW + timedelta(seconds=60))
     assert health.left_alone(NOW + timedelta(seconds=29)) == []
     [place] = health.left_alone(NOW + timedelta(seconds=40))
-    told = str(place)
+    place_name = str(place)
     if shards.count() == 1:
-        assert told.startswith("No checker runs in the place default")
+        assert place_name.startswith("No checker runs in the place default")
     else:
-        assert told == "In the place default, nobody has checked 1 monitor for 30 s or more."
+        assert place_name == "In the place default, nobody has checked 1 monitor for 30 s or more."
 
 
 def test_a_lease_too_far_in_the_future_counts_as_none(core, checker):
@@ -81,8 +84,8 @@ def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitor
         return [line for line in lines if line.startswith("wakeful_ready ")]
 
     def answer():
-        found = app.test_client().get("/readyz")
-        return found.status_code, found.json["faults"]
+        ready = app.test_client().get("/readyz")
+        return ready.status_code, ready.json["faults"]
 
     make_monitor(app, paused=True)
     assert answer() == (200, [])
@@ -107,8 +110,8 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     checkers = [checker]
     if carrier == "queue":
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
-    for one in checkers:
-        one.look(NOW, 0)
+    for item in checkers:
+        item.look(NOW, 0)
     places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
     assert health.health(NOW).warnings == ()
     before = NOW - timedelta(minutes=4)
@@ -116,12 +119,12 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     with writing() as session:
         session.execute(update(MonitorRow).values(updated_at=before))
     checker.look(NOW, 0, NOW)  # others are checked
-    found = health.health(NOW)
-    told = "The place oslo is silent: 1 monitor waits for its checks."
-    assert (found.faults, found.warnings) == ((), (told,))
-    for one in checkers:
-        one.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
-    assert told in [one.sentence for one in examine(core, settings) if one.fault]
+    report = health.health(NOW)
+    sentence = "The place oslo is silent: 1 monitor waits for its checks."
+    assert (report.faults, report.warnings) == ((), (sentence,))
+    for item in checkers:
+        item.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
 
 
 @pytest.mark.parametrize("carrier", ["agent", "local"])
@@ -137,8 +140,8 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     checkers = [checker]
     if carrier == "local":
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
-    for one in checkers:
-        one.look(NOW, 0)
+    for item in checkers:
+        item.look(NOW, 0)
     places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
 
     def last_checks(*verdicts):
@@ -151,17 +154,17 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     assert health.health(NOW).warnings == ()
     assert health.unable_places(NOW) == []
     last_checks(Verdict.UNKNOWN, Verdict.UNKNOWN)
-    told = "The place oslo can check none of its 2 monitors. The list of places says why."
-    assert (health.health(NOW).faults, health.health(NOW).warnings) == ((), (told,))
-    assert health.unable_places(NOW) == [told]
+    sentence = "The place oslo can check none of its 2 monitors. The list of places says why."
+    assert (health.health(NOW).faults, health.health(NOW).warnings) == ((), (sentence,))
+    assert health.unable_places(NOW) == [sentence]
     if carrier == "local":
         gone = NOW + timedelta(minutes=2)
         assert health.unable_places(gone) == [], "that its checker is gone is told instead"
     now = datetime.now(UTC)  # the doctor has a clock of its own
-    for one in checkers:
-        one.look(now, 0)
+    for item in checkers:
+        item.look(now, 0)
     places.keep_heartbeat("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
-    assert told in [one.sentence for one in examine(core, settings) if one.fault]
+    assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
 
 
 def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, checker):
@@ -174,8 +177,8 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
     make_monitor(core, places=[1, id], updated_at=before)
     Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
     places.keep_heartbeat("oslo", NOW, process="checker:elsewhere:two")
-    told = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
-    assert health.health(NOW).warnings == (told,)
+    sentence = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
+    assert health.health(NOW).warnings == (sentence,)
 
 
 def test_a_dashboard_over_remote_servers_is_ready_while_one_answers(settings, core, httpserver):
@@ -200,4 +203,6 @@ def test_a_dashboard_over_remote_servers_is_ready_while_one_answers(settings, co
     assert ready("wrong-key") == (503, 1, 0)
     before = len(httpserver.log)
     assert ready("right-key") == (200, 0, 0)
-    assert len([one for one in httpserver.log[before:] if one[0].path == "/api/v1/monitors"]) == 1
+    assert (
+        len([line for line in httpserver.log[before:] if line[0].path == "/api/v1/monitors"]) == 1
+    )

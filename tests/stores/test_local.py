@@ -61,13 +61,13 @@ def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStor
         expected[monitor.id] = shown
     assert {id: store.monitors.get(id).status for id in expected} == expected
     listed = store.monitors.list(MonitorQuery(per_page=100)).items
-    assert {one.id: one.status for one in listed} == expected
+    assert {record.id: record.status for record in listed} == expected
     counted = {name: list(expected.values()).count(name) for name in MonitorStatus}
     assert store.monitors.overview() == counted
     for state in MonitorStatus:
-        found = store.monitors.list(MonitorQuery(state=state, per_page=100))
-        assert found.total == counted[state]
-        assert {one.status for one in found.items} <= {state}
+        page = store.monitors.list(MonitorQuery(state=state, per_page=100))
+        assert page.total == counted[state]
+        assert {record.status for record in page.items} <= {state}
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_a_repeated_window_puts_its_monitors_into_maintenance(
 
 
 def test_a_window_for_one_monitor_ends_with_it_and_silences_nobody_else(store: LocalStore) -> None:
-    one, other = add_monitor(store), add_monitor(store)
+    row, other = add_monitor(store), add_monitor(store)
     start = moment(store, minutes=5)
     fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
-    alone = store.windows.create(fields | {"monitors": (one.id,)})
-    shared = store.windows.create(fields | {"monitors": (one.id, other.id)})
-    store.monitors.delete(one.id)
+    alone = store.windows.create(fields | {"monitors": (row.id,)})
+    shared = store.windows.create(fields | {"monitors": (row.id, other.id)})
+    store.monitors.delete(row.id)
     assert [each.id for each in store.windows.list(PageQuery()).items] == [shared.id]
     assert store.windows.get(shared.id).monitors == (other.id,)
     with pytest.raises(NotFound):
@@ -117,22 +117,22 @@ def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStor
     b = add_monitor(store, tags=("production",)).id
     c = add_monitor(store, tags=("100%",)).id
 
-    def found(**query: Any) -> set[int]:
-        return {one.id for one in store.monitors.list(MonitorQuery(**query)).items}
+    def listed(**query: Any) -> set[int]:
+        return {monitor.id for monitor in store.monitors.list(MonitorQuery(**query)).items}
 
-    assert found(tag="prod") == {a}
-    assert found(tag="production") == {b}
-    assert found(tag="100%") == {c}
-    assert found(tag="1__%") == set()
+    assert listed(tag="prod") == {a}
+    assert listed(tag="production") == {b}
+    assert listed(tag="100%") == {c}
+    assert listed(tag="1__%") == set()
     with writing() as session:
         page = StatusPageRow(name="p", slug="p", created_at=now(), updated_at=now())
         session.add(page)
         session.flush()
         session.add(StatusPageMonitorRow(status_page_id=page.id, monitor_id=b, position=0))
         id = page.id
-    assert found(status_page_id=id) == {b}
-    assert found(status_page_id=id, tag="prod") == set()
-    assert found(status_page_id=id + 1) == set()
+    assert listed(status_page_id=id) == {b}
+    assert listed(status_page_id=id, tag="prod") == set()
+    assert listed(status_page_id=id + 1) == set()
 
 
 def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
@@ -186,11 +186,11 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
     def asked(count: int) -> tuple[int, int]:
         db.session.rollback()
         with queries() as for_monitors:
-            found = store.monitors.list(MonitorQuery(per_page=count, hours=True)).items
+            monitors = store.monitors.list(MonitorQuery(per_page=count, hours=True)).items
         with queries() as for_incidents:
             assert len(store.incidents.list(IncidentQuery(per_page=count)).items) == count
-        assert len(found) == count
-        assert all(one.last_checked_at for one in found)
+        assert len(monitors) == count
+        assert all(monitor.last_checked_at for monitor in monitors)
         return len(for_monitors), len(for_incidents)
 
     few = asked(10)
@@ -222,7 +222,7 @@ def test_maintenance_that_another_process_enters_holds_from_the_next_request_on(
             assert store.monitors.get(id).status == "pending"
             store.results.statistics(id, "24h")
             store.results.statistics(id, "365d")
-        assert len([one for one in sent if "FROM maintenance_windows" in one]) == 1
+        assert len([message for message in sent if "FROM maintenance_windows" in message]) == 1
         window = elsewhere(fields)
         db.session.rollback()
         assert store.monitors.get(id).status == "maintenance"
@@ -305,8 +305,8 @@ def test_the_later_of_two_contradicting_updates_is_refused(
 
     together = [{"alert_condition": "url_text"}, {"alert_text_lookup": None}]
     with ThreadPoolExecutor(2) as pool:
-        said = sorted(pool.map(change, together))
-    assert said == [[], ["alert_text_lookup"]]
+        answers = sorted(pool.map(change, together))
+    assert answers == [[], ["alert_text_lookup"]]
     db.session.rollback()
     monitor = store.monitors.get(id)
     assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
@@ -326,10 +326,10 @@ def test_of_many_incidents_reported_at_once_one_is_stored(
                 return "refused", conflict.details["open_incident_id"]
 
     with ThreadPoolExecutor(6) as pool:
-        said = sorted(pool.map(report, range(6)))
+        answers = sorted(pool.map(report, range(6)))
     db.session.rollback()
     (only,) = store.incidents.list(IncidentQuery()).items
-    assert said == [("refused", only.id)] * 5 + [("stored", only.id)]
+    assert answers == [("refused", only.id)] * 5 + [("stored", only.id)]
 
 
 def test_an_acknowledgement_stores_who_and_when(store: LocalStore) -> None:
@@ -395,7 +395,7 @@ def test_a_list_by_state_is_the_same_with_few_and_with_many_in_a_state(
         store.monitors.list(MonitorQuery(sort_by="state", sort=sort, per_page=4, page=page))
         for page in (1, 2, 3)
     ]
-    assert [int(one.name) for page in pages for one in page.items] == order
+    assert [int(record.name) for page in pages for record in page.items] == order
     assert [page.total for page in pages] == [10, 10, 10]
 
 

@@ -118,7 +118,7 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
             return password
 
     with ThreadPoolExecutor(4) as pool:
-        used = [one for one in pool.map(use, [f"{NEW} {n}" for n in range(4)]) if one]
+        used = [answer for answer in pool.map(use, [f"{NEW} {n}" for n in range(4)]) if answer]
     assert len(used) == 1
     assert access.people.login(ada.email, used[0]) is not None
     assert access.sessions.person(session) is None
@@ -127,10 +127,10 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
 
 def test_a_changed_password_ends_the_links(access: Access) -> None:
     ada = access.people.create("ada@example.org", PASSWORD, "admin")
-    found = access.recovery.mailed_to("ADA@example.org")
-    assert found is not None
+    person = access.recovery.mailed_to("ADA@example.org")
+    assert person is not None
     access.people.change_password(ada.id, NEW, current=PASSWORD)
-    assert access.recovery.person(found[1]) is None
+    assert access.recovery.person(person[1]) is None
     assert access.recovery.mailed_to("bob@example.org") is None
 
 

@@ -43,8 +43,8 @@ def down(core: Flask) -> int:
 
 def state(core: Flask, id: int) -> tuple[str, bool]:
     db.session.rollback()  # the factories write through sessions of their own
-    found: CountedState = counted_states(select(MonitorRow.id), now())[id]
-    return found.state, found.counts
+    standing: CountedState = counted_states(select(MonitorRow.id), now())[id]
+    return standing.state, standing.counts
 
 
 def page_state(store: LocalStore, *monitors: int) -> PageState:
@@ -192,10 +192,10 @@ def test_an_open_post_never_leaves_a_page_operational(
 def test_a_list_of_pages_takes_as_many_queries_as_one(core: Flask, store: LocalStore) -> None:
     ids = [monitor(core) for _ in range(4)]
     add_page(store, monitors=tuple(ids))
-    with queries() as one:
+    with queries() as statements:
         store.status_pages.list(PageQuery())
     for number in range(8):
         add_page(store, monitors=tuple(ids[: number % 4]))
     with queries() as many:
         store.status_pages.list(PageQuery())
-    assert len(one) == len(many) <= 10
+    assert len(statements) == len(many) <= 10

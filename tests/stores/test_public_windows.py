@@ -83,10 +83,10 @@ class World:
             row = session.get(StatusPageRow, page)
             assert row is not None
             row.updated_at = now
-            for one in session.scalars(
+            for item in session.scalars(
                 select(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page)
             ):
-                session.delete(one)
+                session.delete(item)
             session.flush()
             for position, monitor in enumerate(monitors):
                 session.add(_member(page, monitor, position))
@@ -94,7 +94,7 @@ class World:
     def later(self, by: timedelta = timedelta(minutes=1)) -> None:
         self.clock.shift(by)
 
-    def found(
+    def windows(
         self, page: int | None = None, start: datetime = NOW, days: int = 90
     ) -> list[PublicWindow]:
         page = page or self.page
@@ -118,11 +118,11 @@ def world(core: Flask, settings: Settings) -> Iterator[World]:
 
 
 def cancelled(windows: list[PublicWindow]) -> list[str]:
-    return [one.uid for one in windows if one.cancelled]
+    return [window.uid for window in windows if window.cancelled]
 
 
 def live(windows: list[PublicWindow]) -> list[str]:
-    return [one.uid for one in windows if not one.cancelled]
+    return [window.uid for window in windows if not window.cancelled]
 
 
 @pytest.mark.both_databases
@@ -132,79 +132,79 @@ def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -
     world.window(name="All")
     world.window(name="Others", monitors=(other,))
     world.window(name="Over", start_at=NOW - DAY, end_at=NOW - HOUR)
-    found = world.found()
-    assert [one.name for one in found] == ["Ours", "All"]
-    assert [one.components for one in found] == [(world.monitor,), ()]
-    assert world.found(world.add_page()) == []  # a page without monitors has no maintenance
+    windows = world.windows()
+    assert [window.name for window in windows] == ["Ours", "All"]
+    assert [window.components for window in windows] == [(world.monitor,), ()]
+    assert world.windows(world.add_page()) == []  # a page without monitors has no maintenance
 
 
 @pytest.mark.both_databases
 def test_a_window_by_tag_is_there_while_a_monitor_of_the_page_has_the_tag(world: World) -> None:
     add_monitor(world.store, tags=("prod",))  # of another page
     window = world.window(tags=("prod", "eu"))
-    assert world.found() == []
+    assert world.windows() == []
     world.later()
     world.store.monitors.update(world.monitor, {"tags": ("prod",)})
-    (shown,) = world.found()
+    (shown,) = world.windows()
     assert shown.components == (world.monitor,)
     world.later()
     world.store.monitors.update(world.monitor, {"tags": ("shop",)})
-    (gone,) = world.found()
+    (gone,) = world.windows()
     assert (gone.uid, gone.cancelled) == (shown.uid, True)
     assert gone.sequence > shown.sequence
     world.later()
     world.store.monitors.update(world.monitor, {"tags": ("eu",)})
-    (again,) = world.found()
+    (again,) = world.windows()
     assert (again.uid, again.cancelled) == (shown.uid, False)
     assert again.sequence > gone.sequence
     world.later()
     world.store.windows.update(window, {"tags": ("other",)})
-    assert live(world.found()) == []
-    assert cancelled(world.found()) == [shown.uid]
+    assert live(world.windows()) == []
+    assert cancelled(world.windows()) == [shown.uid]
 
 
 def test_each_occurrence_has_a_uid_of_its_own_that_stays(world: World) -> None:
     world.window(repeat="daily", zone="Europe/Berlin")
-    found = world.found(days=5)
-    assert [one.start_at for one in found] == [NOW + day * DAY for day in range(1, 5)]
-    assert len(set(live(found))) == 4
-    assert len({series(uid) for uid in live(found)}) == 1
-    assert live(world.found(start=NOW + 2 * DAY, days=3)) == live(found)[1:]
+    windows = world.windows(days=5)
+    assert [window.start_at for window in windows] == [NOW + day * DAY for day in range(1, 5)]
+    assert len(set(live(windows))) == 4
+    assert len({series(uid) for uid in live(windows)}) == 1
+    assert live(world.windows(start=NOW + 2 * DAY, days=3)) == live(windows)[1:]
 
 
 def test_a_window_that_recurs_all_the_time_is_cut(world: World) -> None:
     world.window(repeat="*/5 * * * *", end_at=NOW + DAY + timedelta(minutes=1))
-    found = world.found()
-    assert len(found) == len(set(live(found))) == MOST
+    windows = world.windows()
+    assert len(windows) == len(set(live(windows))) == MOST
 
 
 def test_a_monitors_own_window_is_there_without_its_name(world: World) -> None:
     own = {"maintenance_start_at": NOW + HOUR, "maintenance_end_at": NOW + 2 * HOUR}
     world.store.monitors.update(world.monitor, own)
-    [found] = world.found()
-    assert (found.name, found.components) == (OWN_NAME, (world.monitor,))
-    assert (found.start_at, found.end_at) == (NOW + HOUR, NOW + 2 * HOUR)
+    [row] = world.windows()
+    assert (row.name, row.components) == (OWN_NAME, (world.monitor,))
+    assert (row.start_at, row.end_at) == (NOW + HOUR, NOW + 2 * HOUR)
 
 
 def test_a_post_with_times_is_there_under_the_uid_of_its_record(world: World) -> None:
     id = world.post()
     world.post(state=PostState.COMPLETED)
     world.post(state=PostState.INVESTIGATING)
-    [found] = world.found()
+    [row] = world.windows()
     record = Post(
         id=id, status_page_id=world.page, title="", state="scheduled", body="", created_at=NOW
     )
-    assert found.uid == uid_of_post(record)
-    assert (found.name, found.description) == ("Upgrade", "First.")
-    assert found.components == (world.monitor,)
+    assert row.uid == uid_of_post(record)
+    assert (row.name, row.description) == ("Upgrade", "First.")
+    assert row.components == (world.monitor,)
 
 
 def test_a_changed_window_keeps_its_uid_and_has_a_higher_sequence(world: World) -> None:
     id = world.window(repeat="daily", repeat_until=NOW + 3 * DAY + 2 * HOUR)
-    before = world.found()
+    before = world.windows()
     world.later()
     world.store.windows.update(id, {"start_at": NOW + DAY + HOUR, "end_at": NOW + DAY + 2 * HOUR})
-    after = world.found()
+    after = world.windows()
     assert live(after) == live(before)
     assert after[0].start_at == before[0].start_at + HOUR
     assert after[0].sequence > before[0].sequence
@@ -213,15 +213,15 @@ def test_a_changed_window_keeps_its_uid_and_has_a_higher_sequence(world: World) 
 
 def test_occurrences_that_a_change_leaves_out_are_cancelled(world: World) -> None:
     id = world.window(repeat="daily")
-    before = live(world.found(days=4))
+    before = live(world.windows(days=4))
     world.later()
     world.store.windows.update(id, {"repeat_until": NOW + 2 * DAY})
-    after = world.found(days=4)
+    after = world.windows(days=4)
     assert live(after) == before[:2]
     assert cancelled(after) == before[2:]
     world.later()
     world.store.windows.update(id, {"repeat_until": None})
-    again = world.found(days=4)
+    again = world.windows(days=4)
     assert (live(again), cancelled(again)) == (before, [])
     assert again[2].sequence > after[2].sequence
 
@@ -230,22 +230,22 @@ def test_occurrences_that_a_change_leaves_out_are_cancelled(world: World) -> Non
 def test_a_deleted_window_is_cancelled_on_its_pages_alone(world: World) -> None:
     other = world.add_page(add_monitor(world.store).id)
     id = world.window(name="Secret project", monitors=(world.monitor,))
-    [before] = world.found()
+    [before] = world.windows()
     world.later()
     world.store.windows.delete(id)
-    [after] = world.found()
+    [after] = world.windows()
     assert (after.uid, after.cancelled, after.name) == (before.uid, True, CANCELLED_NAME)
     assert (after.start_at, after.end_at) == (before.start_at, before.end_at)
     assert after.sequence > before.sequence
     assert after.updated_at == world.store.now()
-    assert world.found(other) == []
+    assert world.windows(other) == []
 
 
 def test_a_cancellation_in_the_second_of_a_change_has_a_higher_sequence(world: World) -> None:
     id = world.window()
-    [before] = world.found()
+    [before] = world.windows()
     world.store.windows.delete(id)
-    assert world.found()[0].sequence == before.sequence + 1
+    assert world.windows()[0].sequence == before.sequence + 1
 
 
 def _window(world: World) -> Callable[[int], object]:
@@ -302,47 +302,47 @@ def test_each_change_within_a_second_has_a_sequence_of_its_own(
     world: World, kind: Callable[[World], Callable[[int], object]]
 ) -> None:
     change = kind(world)
-    found = [world.found()[0]]
+    windows = [world.windows()[0]]
     for number in range(1, 5):
         change(number)
-        found.append(world.found()[0])
-    assert len({window.uid for window in found}) == 1
-    numbers = [window.sequence for window in found]
+        windows.append(world.windows()[0])
+    assert len({window.uid for window in windows}) == 1
+    numbers = [window.sequence for window in windows]
     assert numbers == sorted(set(numbers))
 
 
 def test_what_is_over_is_not_cancelled(world: World) -> None:
     id = world.window(start_at=NOW - 2 * HOUR, end_at=NOW - HOUR)
     world.store.windows.delete(id)
-    assert world.found(start=NOW - DAY) == []
+    assert world.windows(start=NOW - DAY) == []
 
 
 def test_a_window_that_is_taken_off_a_monitor_is_cancelled_and_comes_back(world: World) -> None:
     other = add_monitor(world.store).id
     elsewhere = world.add_page(other)
     id = world.window(monitors=(world.monitor,))
-    before = live(world.found())
+    before = live(world.windows())
     world.later()
     world.store.windows.update(id, {"monitors": (other,)})
-    assert cancelled(world.found()) == before
-    assert len(live(world.found(elsewhere))) == 1
+    assert cancelled(world.windows()) == before
+    assert len(live(world.windows(elsewhere))) == 1
     world.later()
     world.store.windows.update(id, {"monitors": (world.monitor,)})
-    assert (live(world.found()), cancelled(world.found())) == (before, [])
-    assert len(cancelled(world.found(elsewhere))) == 1
+    assert (live(world.windows()), cancelled(world.windows())) == (before, [])
+    assert len(cancelled(world.windows(elsewhere))) == 1
 
 
 def test_a_monitor_that_is_taken_off_the_page_takes_its_maintenance_along(world: World) -> None:
     other = add_monitor(world.store).id
     world.window(monitors=(world.monitor,), name="Canary")
-    before = live(world.found())
+    before = live(world.windows())
     world.later()
     world.shows(world.page, other)
-    [gone] = world.found()
+    [gone] = world.windows()
     assert (gone.uid, gone.cancelled, gone.name) == (before[0], True, CANCELLED_NAME)
     world.later()
     world.shows(world.page, world.monitor, other)
-    [back] = world.found()
+    [back] = world.windows()
     assert (back.uid, back.cancelled) == (before[0], False)
     assert back.sequence > gone.sequence
 
@@ -350,34 +350,34 @@ def test_a_monitor_that_is_taken_off_the_page_takes_its_maintenance_along(world:
 def test_a_moved_or_ended_own_window_is_cancelled(world: World) -> None:
     own = {"maintenance_start_at": NOW + HOUR, "maintenance_end_at": NOW + 2 * HOUR}
     world.store.monitors.update(world.monitor, own)
-    before = live(world.found())
+    before = live(world.windows())
     world.store.monitors.update(world.monitor, {"name": "Other"})
-    assert cancelled(world.found()) == []
+    assert cancelled(world.windows()) == []
     world.store.monitors.update(world.monitor, dict.fromkeys(own))
-    assert cancelled(world.found()) == before
+    assert cancelled(world.windows()) == before
 
 
 def test_a_deleted_monitor_takes_its_maintenance_along(world: World) -> None:
     own = {"maintenance_start_at": NOW + HOUR, "maintenance_end_at": NOW + 2 * HOUR}
     world.store.monitors.update(world.monitor, own)
     world.window(monitors=(world.monitor,))
-    before = live(world.found())
+    before = live(world.windows())
     assert len(before) == 2
     world.store.monitors.delete(world.monitor)
-    assert cancelled(world.found()) == before
+    assert cancelled(world.windows()) == before
 
 
 def test_a_deleted_post_is_cancelled(world: World) -> None:
     id = world.post()
     world.post(title="Other", starts_at=NOW + 2 * DAY, ends_at=NOW + 3 * DAY)
-    before = live(world.found())
+    before = live(world.windows())
     world.later()
     with writing() as session:
         row = session.get(PostRow, id)
         assert row is not None
         cancel_post(session, row, world.store.now())
         session.delete(row)
-    after = world.found()
+    after = world.windows()
     assert (cancelled(after), live(after)) == (before[:1], before[1:])
 
 
@@ -392,7 +392,7 @@ def test_damaged_times_take_nothing_else_along(world: World) -> None:
             "insert into cancelled_events values (?, 'x', 1, 'y', 'never', 'never', 1)",
             (world.page,),
         )
-    assert [one.name for one in world.found()] == ["Sound"]
+    assert [window.name for window in world.windows()] == ["Sound"]
 
 
 def test_the_rows_keep_times_and_nothing_else(world: World) -> None:

@@ -73,7 +73,7 @@ def asking(server: Any) -> Iterator[RemoteStore]:
         yield remote_store(url, SECRET)
 
 
-def test_what_changed_is_told_of_servers_that_send_the_evidence_alone() -> None:
+def test_what_changed_is_shown_of_servers_that_send_the_evidence_alone() -> None:
     checks = {
         "failing": {"status_code": 503, "response_time": 902, "timings": {"ttfb": 900}},
         "last_good": {"status_code": 200, "response_time": 380, "timings": {"ttfb": 370}},
@@ -234,7 +234,7 @@ def test_a_time_to_wait_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "extent"),
+    ("answer", "extent"),
     [
         ({}, Extent.WHOLE),
         ({"api_level": 7, "tag": None, "what comes next": 1}, Extent.WHOLE),
@@ -245,12 +245,12 @@ def test_a_time_to_wait_may_be_a_date() -> None:
         ({"scope": None}, Extent.BARE),
     ],
 )
-def test_the_me_of_a_server_tells_how_much_it_has(said: Any, extent: Extent) -> None:
+def test_the_me_of_a_server_tells_how_much_it_has(answer: Any, extent: Extent) -> None:
     """Decision 8: a Wakeful has a level and a scope; a key of a tag has a part of it."""
 
     def server(environ: Any, start_response: Any) -> Any:
         is_me = environ["PATH_INFO"].endswith("/me")
-        return Scripted({"data": WAKEFUL | said if is_me else []})(environ, start_response)
+        return Scripted({"data": WAKEFUL | answer if is_me else []})(environ, start_response)
 
     with asking(server) as store:
         assert store.extent == extent
@@ -298,7 +298,7 @@ def test_a_server_is_a_wakeful_by_its_own_mark_alone(me: int | str) -> None:
     with serving(server) as url:
         store = remote_store(url, KEY)
         assert store.extent == Extent.BARE
-        assert [one.name for one in store.monitors.list(MonitorQuery()).items] == ["Shop"]
+        assert [monitor.name for monitor in store.monitors.list(MonitorQuery()).items] == ["Shop"]
 
 
 def test_a_server_that_answers_404_to_everything_is_unavailable() -> None:
@@ -516,7 +516,7 @@ def test_every_record_is_reached_whatever_the_pages_of_a_server_are(
         names, pages = list[str](), list[int]()
         for number in range(1, 10):
             page = store.monitors.list(MonitorQuery(page=number, per_page=25, sort="asc"))
-            names += [one.name for one in page.items]
+            names += [record.name for record in page.items]
             pages.append(len(page.items))
             if number >= page.last_number:
                 break
@@ -528,7 +528,7 @@ def test_every_record_is_reached_whatever_the_pages_of_a_server_are(
     if cut == 40:
         assert pages == [25, 15]
         assert (page.total, page.more) == (40, False)
-        assert [one.name for one in second.items] == names[25:]
+        assert [record.name for record in second.items] == names[25:]
         assert len(refs) == 40
     else:
         assert page.more, "it may have others, and nothing says how to ask for them"
@@ -555,7 +555,7 @@ def test_a_list_that_comes_whole_is_searched_and_sorted_here() -> None:
     ]
     with asking(Scripted(monitors)) as store:
         page = store.monitors.list(MonitorQuery(search="site 03"))
-        assert [one.name for one in page.items] == [f"Site 03{n}" for n in range(9, -1, -1)]
+        assert [record.name for record in page.items] == [f"Site 03{n}" for n in range(9, -1, -1)]
         assert (page.total, page.more) == (10, False)
         assert [ref.id for ref in store.monitors.refs(search="129.test")] == [129]
         assert [ref.id for ref in store.monitors.watching("http://130.test/")] == [130]
@@ -564,7 +564,9 @@ def test_a_list_that_comes_whole_is_searched_and_sorted_here() -> None:
 def test_of_a_server_that_ignores_a_search_what_was_not_searched_for_is_left_out() -> None:
     entries = [{"id": id, "name": f"Site {id}", "url": "http://x/"} for id in (1, 2, 3)]
     with asking(Scripted({"data": entries, "total": 9})) as store:
-        assert [one.id for one in store.monitors.list(MonitorQuery(search="site 2")).items] == [2]
+        assert [
+            monitor.id for monitor in store.monitors.list(MonitorQuery(search="site 2")).items
+        ] == [2]
         assert [ref.id for ref in store.monitors.refs(search="site 2")] == [2]
 
 
@@ -576,9 +578,9 @@ def test_open_incidents_are_seen_in_a_list_that_comes_whole() -> None:
     open_ = {"id": 9, "monitor": MONITOR, "started_at": 1_400_000_000, "ended_at": None}
     with asking(Scripted([*resolved, open_])) as store:
         page = store.incidents.list(IncidentQuery(status=IncidentStatus.UNRESOLVED))
-        assert ([one.id for one in page.items], page.total) == ([9], 1)
+        assert ([record.id for record in page.items], page.total) == ([9], 1)
         newest = store.incidents.list(IncidentQuery(status=IncidentStatus.RESOLVED))
-        assert ([one.id for one in newest.items][:2], newest.total) == ([1299, 1298], 200)
+        assert ([record.id for record in newest.items][:2], newest.total) == ([1299, 1298], 200)
 
 
 def test_a_list_that_is_empty_and_left_out_is_empty() -> None:
@@ -628,8 +630,11 @@ def test_names_of_monitors_are_asked_for_once_and_then_one_by_one() -> None:
     with reached(server) as url:
         store = remote_store(url, KEY)
         for _again in range(2):
-            found = store.incidents.list(IncidentQuery()).items
-            assert {one.monitor and one.monitor.name for one in found} == {"m003", "m101"}
+            incidents = store.incidents.list(IncidentQuery()).items
+            assert {incident.monitor and incident.monitor.name for incident in incidents} == {
+                "m003",
+                "m101",
+            }
     asked = [line.partition("?")[0] for line in server.seen]
     assert asked.count("GET /api/v1/monitors/102") == 0
     assert [line for line in asked if line.startswith("GET /api/v1/monitors/")] == [
@@ -654,18 +659,18 @@ def test_the_servers_clock_is_used() -> None:
 
 def test_the_key_and_cookies_are_not_sent_to_other_origins() -> None:
     server = Scripted({"data": MONITOR}, headers={"Set-Cookie": "a=b"})
-    seen: list[str | None] = []
+    calls: list[str | None] = []
 
     def note(environ: Any, start_response: Any) -> Any:
-        seen.append(environ.get("HTTP_COOKIE"))
-        seen.append(environ.get("HTTP_AUTHORIZATION"))
+        calls.append(environ.get("HTTP_COOKIE"))
+        calls.append(environ.get("HTTP_AUTHORIZATION"))
         return server(environ, start_response)
 
     with serving(note) as url:
         store = remote_store(url.replace("//", "//user:hidden@"), SECRET)
         store.monitors.get(7)
         store.monitors.get(7)
-    assert seen == [None, f"Bearer {SECRET}"] * 2
+    assert calls == [None, f"Bearer {SECRET}"] * 2
     assert "hidden" not in store.name + repr(store.connection)
 
 
@@ -683,11 +688,11 @@ def test_a_password_that_only_the_server_knows_is_asked_for_again() -> None:
 
 def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Settings) -> None:
     bare = BareServer()
-    with serving(bare) as one, serving(app) as two:
-        stores = RemoteStores([(one, KEY), (two, make_key(app))])
+    with serving(bare) as first, serving(app) as two:
+        stores = RemoteStores([(first, KEY), (two, make_key(app))])
         here = Flask("here")
         here.extensions["wakeful.store"] = stores
-        assert stores.names == [one.removeprefix("http://"), two.removeprefix("http://")]
+        assert stores.names == [first.removeprefix("http://"), two.removeprefix("http://")]
         for index, wakeful in ((0, False), (1, True), (7, False)):
             with here.app_context():
                 stores.choose(index)

@@ -67,10 +67,10 @@ def rows_of(monitor_id: int, period_ms: int) -> dict[int, RollupRow]:
 def figures(store: LocalStore, monitor_id: int) -> list[Any]:
     """All that people are shown of a monitor's past."""
     shown = dict(store.monitors.get(monitor_id).uptime)
-    found: list[Any] = [shown]
+    all_figures: list[Any] = [shown]
     for range_ in ("24h", "7d", "30d", "90d"):
         answer = store.results.statistics(monitor_id, range_)
-        found.append(
+        all_figures.append(
             {
                 name: answer[name]
                 for name in ("uptime", "downtime", "watched", "unknown", "maintenance", "checks")
@@ -78,8 +78,8 @@ def figures(store: LocalStore, monitor_id: int) -> list[Any]:
         )
         assert shown[range_] == answer["uptime"]
         for kind, whole in (("down", "downtime"), ("maintenance", "maintenance")):
-            assert abs(sum(one[kind] for one in answer["buckets"]) - answer[whole]) <= 5
-    return found
+            assert abs(sum(bucket[kind] for bucket in answer["buckets"]) - answer[whole]) <= 5
+    return all_figures
 
 
 def test_figures_are_the_same_before_and_after_summing(
@@ -117,7 +117,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
 ) -> None:
     here = hour(now()) + timedelta(minutes=25)
     born = here - timedelta(days=3)
-    one, other, own, tagged, later = (
+    row, other, own, tagged, later = (
         make_monitor(core, created_at=born, updated_at=born, **fields)
         for fields in (
             {}, {}, {"maintenance_start_at": here - timedelta(minutes=200, seconds=20),
@@ -128,7 +128,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
     monkeypatch.setattr(LocalStore, "now", lambda self: born)
     window = {
         "name": "Works",
-        "monitors": (one.id,),
+        "monitors": (row.id,),
         "tags": ("prod",),
         "repeat": "daily",
         "zone": "UTC",
@@ -140,7 +140,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
     late = {"name": "Too late", "start_at": here - timedelta(hours=10), "end_at": here + MINUTE}
     store.windows.create(late | {"monitors": (other.id,)})  # planned when it was nearly over
     store.monitors.update(later.id, {"tags": ("prod",)})  # has it from now on
-    for monitor in (one, other, own, tagged, later):
+    for monitor in (row, other, own, tagged, later):
         add_results(monitor.id, here - timedelta(hours=23), here)
         make_incident(
             core, monitor, started_at=here - timedelta(hours=21), ended_at=here - timedelta(hours=2)
@@ -148,7 +148,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
     for again in range(2):
         one_day, other_day, own_day, tagged_day, later_day = (
             store.results.statistics(monitor.id, "24h")
-            for monitor in (one, other, own, tagged, later)
+            for monitor in (row, other, own, tagged, later)
         )
         assert one_day["maintenance"] == 30 * 60, again
         assert one_day["downtime"] == 19 * 3600 - 30 * 60, again
@@ -205,12 +205,14 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
         (first + 2 * HOUR_MS, first + 5 * HOUR_MS),
     ):
         ways = [rollups.between([id], begin, end, here, days=days)[id] for days in (False, True)]
-        hours, fewer = (sum(sums.up for _start, sums in found) for found in ways)
+        hours, fewer = (sum(sums.up for _start, sums in figures_of_way) for figures_of_way in ways)
         assert hours == fewer == end - begin
-        assert all(begin <= start < end for found in ways for start, _sums in found)
+        assert all(
+            begin <= start < end for figures_of_way in ways for start, _sums in figures_of_way
+        )
     with queries() as sent:
         rollups.between([id], first - 3 * DAY_MS, to_ms(here), here)
-    assert not [one for one in sent if "rollups" in one and " OR " in one]
+    assert not [statement for statement in sent if "rollups" in statement and " OR " in statement]
 
 
 def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:
@@ -232,17 +234,19 @@ def test_figures_that_lists_and_charts_cache_are_those_that_would_be_read(
 
     def shown(store: LocalStore) -> Any:
         db.session.rollback()
-        (one,) = store.monitors.list(query).items
+        (monitor,) = store.monitors.list(query).items
         read = store.results.statistics
-        charts = [read(one.id, range_) for range_ in ("24h", "7d", "30d", "365d")]
-        charts.append(store.results.statistics_between(one.id, ago[0] - timedelta(days=8), here))
-        whole, states = charts[3], read(one.id, "365d", response=False)
+        charts = [read(monitor.id, range_) for range_ in ("24h", "7d", "30d", "365d")]
+        charts.append(
+            store.results.statistics_between(monitor.id, ago[0] - timedelta(days=8), here)
+        )
+        whole, states = charts[3], read(monitor.id, "365d", response=False)
         for name in ("uptime", "downtime", "checks"):
             assert states[name] == whole[name]
             assert [bucket.get(name) for bucket in states["buckets"]] == [
                 bucket.get(name) for bucket in whole["buckets"]
             ]
-        return one.uptime, one.hours, charts
+        return monitor.uptime, monitor.hours, charts
 
     def late() -> None:
         add_results(monitor.id, ago[1], ago[2])
@@ -255,20 +259,20 @@ def test_figures_that_lists_and_charts_cache_are_those_that_would_be_read(
         )
 
     def excused() -> None:
-        (one,) = store.incidents.list(IncidentQuery()).items
-        store.incidents.update(one.id, {"classification": Classification.MAINTENANCE})
+        (incident,) = store.incidents.list(IncidentQuery()).items
+        store.incidents.update(incident.id, {"classification": Classification.MAINTENANCE})
 
     def an_hour_later() -> None:
         nonlocal here
         here += timedelta(hours=1)
         rollups.roll(here)
 
-    seen = [shown(store)]
+    observed = [shown(store)]
     for change in (outage, excused, late, an_hour_later):
         change()
-        seen.append(shown(store))
-        assert seen[-1] == shown(LocalStore(settings)), change.__name__
-        assert seen[-1] != seen[-2], change.__name__
+        observed.append(shown(store))
+        assert observed[-1] == shown(LocalStore(settings)), change.__name__
+        assert observed[-1] != observed[-2], change.__name__
 
 
 def test_a_step_of_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:
@@ -456,9 +460,9 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     rollups.reroll(monitor.id, here - timedelta(hours=9))
     assert store.results.statistics(monitor.id, "7d")["checks"] == before
     old = here - timedelta(hours=9), here - timedelta(hours=6)
-    seen = store.results.statistics_between(monitor.id, *old)
-    assert seen["bucket_seconds"] == 3600
-    assert seen["checks"] >= 180
+    between = store.results.statistics_between(monitor.id, *old)
+    assert between["bucket_seconds"] == 3600
+    assert between["checks"] >= 180
     assert (
         store.results.statistics_between(
             monitor.id, here - timedelta(hours=3), here - timedelta(hours=1)
@@ -519,7 +523,7 @@ def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
     hours = store.results.statistics(monitor.id, "24h")["watched"] / 3600
     assert 5 <= hours < 5.1
     rollups.roll(here)
-    # Of the hour that is not summed yet, only what the present interval covers.
+    # The hour that is not summed yet counts only as far as the present interval covers it.
     assert 4 <= store.results.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1
 
 
@@ -531,15 +535,15 @@ def test_an_hour_that_two_checkers_sum_at_once_counts_once(core: Flask, monkeypa
     late = noon + sums.GRACE
     locked = sums._locked
 
-    def overtaken(*arguments: Any) -> Any:
+    def summed_elsewhere(*arguments: Any) -> Any:
         monkeypatch.setattr(sums, "_locked", locked)
         rollups.roll(late)
         return locked(*arguments)
 
-    monkeypatch.setattr(sums, "_locked", overtaken)
+    monkeypatch.setattr(sums, "_locked", summed_elsewhere)
     rollups.roll(late - MINUTE)
     hours = rows_of(id, HOUR_MS)
     assert len(hours) == 3
     assert db.session.get(MonitorStateRow, id).rolled_until == noon, "and no hour is read again"
     day = rows_of(id, DAY_MS)[to_ms(noon - timedelta(hours=12)) // 1000]
-    assert day.up_s == sum(one.up_s for one in hours.values())
+    assert day.up_s == sum(hour.up_s for hour in hours.values())

@@ -22,12 +22,12 @@ def alerts_of(store: LocalStore, ids: list[int]) -> list[tuple[Pair, ...]]:
 
 def test_of_concurrent_requests_one_creates_the_contact(at_once: AtOnce, store: LocalStore) -> None:
     ids = [add_monitor(store, alerts=(HOOK, MAIL)).id for _ in range(6)]
-    [mark, _] = [one.mark for one in store.contacts.shared(ids[0])]
+    [mark, _] = [channel.mark for channel in store.contacts.shared(ids[0])]
     names = ("Shop", "Ops", "Night", "Web")
-    found = at_once([making(ids[0], mark, name) for name in names])
-    made = [one for one in found if isinstance(one, str)]
+    answers = at_once([making(ids[0], mark, name) for name in names])
+    made = [answer for answer in answers if isinstance(answer, str)]
     assert len(made) == 1
-    assert [one for one in found if not isinstance(one, str)] == [["mark"]] * 3
+    assert [answer for answer in answers if not isinstance(answer, str)] == [["mark"]] * 3
     assert list(store.contacts.names()) == made
     assert alerts_of(store, ids) == [(Pair("contact", made[0]), MAIL)] * 6
 
@@ -39,8 +39,8 @@ def test_who_changes_a_monitor_meanwhile_waits_and_neither_change_is_lost(
         store.contacts.create({"name": "Ops", "channels": (MAIL,)})
         ids = [add_monitor(store, alerts=(HOOK,)).id for _ in range(6)]
         [shared] = store.contacts.shared(ids[0])
-        found = at_once([making(ids[0], shared.mark), *map(changing, reversed(ids[1:]))])
-        assert found == ["Shop"] * 6
+        answers = at_once([making(ids[0], shared.mark), *map(changing, reversed(ids[1:]))])
+        assert answers == ["Shop"] * 6
         changed = [(OPS, MAIL)] * 5
         assert alerts_of(store, ids) == [(Pair("contact", "Shop"),), *changed]
         for id in ids:

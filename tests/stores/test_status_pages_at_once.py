@@ -21,25 +21,25 @@ pytestmark = pytest.mark.both_databases
 def test_a_slug_or_a_domain_goes_to_one_of_many(at_once: AtOnce, store: LocalStore) -> None:
     for name, value in (("slug", "ours"), ("domain", "a.example")):
         acts = [lambda s, n=name, v=value: add_page(s, **{n: v}).id for _ in range(5)]
-        found = at_once(acts)
-        assert sorted(isinstance(one, int) for one in found) == [False] * 4 + [True]
-        assert [one for one in found if not isinstance(one, int)] == [[name]] * 4
+        answers = at_once(acts)
+        assert sorted(isinstance(answer, int) for answer in answers) == [False] * 4 + [True]
+        assert [answer for answer in answers if not isinstance(answer, int)] == [[name]] * 4
 
 
 def test_the_name_of_a_post_template_goes_to_one_of_many(
     at_once: AtOnce, store: LocalStore
 ) -> None:
     names = ("Slow", "SLOW", "slow", "sLOW")
-    found = at_once([lambda s, n=name: add_template(s, name=n).id for name in names])
-    assert sorted(isinstance(one, int) for one in found) == [False] * 3 + [True]
-    assert [one for one in found if not isinstance(one, int)] == [["name"]] * 3
+    answers = at_once([lambda s, n=name: add_template(s, name=n).id for name in names])
+    assert sorted(isinstance(answer, int) for answer in answers) == [False] * 3 + [True]
+    assert [answer for answer in answers if not isinstance(answer, int)] == [["name"]] * 3
 
 
 def test_pages_of_one_name_made_at_once_get_a_number_each(
     at_once: AtOnce, store: LocalStore
 ) -> None:
-    found = at_once([lambda s: add_page(s).slug for _ in range(6)])
-    assert sorted(found) == ["our-shop", *(f"our-shop-{n}" for n in range(2, 7))]
+    answers = at_once([lambda s: add_page(s).slug for _ in range(6)])
+    assert sorted(answers) == ["our-shop", *(f"our-shop-{n}" for n in range(2, 7))]
 
 
 def test_of_two_updates_for_one_slug_the_later_is_refused(
@@ -62,9 +62,9 @@ def test_updates_of_different_fields_at_once_both_hold(at_once: AtOnce, store: L
         {"password": "two"},
     ]
     at_once([lambda s, c=change: s.status_pages.update(page.id, c) for change in changes])
-    found = store.status_pages.get(page.id)
-    assert (found.name, found.theme, found.monitors) == ("New", "dark", (b, a))
-    assert (found.groups, found.password_set) == ((Group("G", (a,)),), True)
+    stored_page = store.status_pages.get(page.id)
+    assert (stored_page.name, stored_page.theme, stored_page.monitors) == ("New", "dark", (b, a))
+    assert (stored_page.groups, stored_page.password_set) == ((Group("G", (a,)),), True)
     row = db.session.get(StatusPageRow, page.id)
     assert row is not None
     assert row.password_turn == 2
@@ -77,9 +77,9 @@ def test_of_two_updates_that_do_not_fit_together_the_later_is_refused(
     page = add_page(store, password="open sesame")
     changes: list[dict[str, Any]] = [{"visibility": "password"}, {"password": None}]
     acts = [lambda s, c=change: s.status_pages.update(page.id, c).id for change in changes]
-    found = at_once(acts)
-    assert ["password"] in found
-    assert page.id in found
+    answers = at_once(acts)
+    assert ["password"] in answers
+    assert page.id in answers
 
 
 def test_a_monitor_that_is_deleted_while_pages_take_it_is_on_none(
@@ -89,16 +89,16 @@ def test_a_monitor_that_is_deleted_while_pages_take_it_is_on_none(
     for _ in range(3):
         gone = add_monitor(store).id
         on, off = add_page(store, monitors=(gone, kept)), add_page(store)
-        found = at_once(
+        answers = at_once(
             [
                 lambda s, id=gone: s.monitors.delete(id),
                 lambda s, p=on.id, id=gone: s.status_pages.update(p, {"monitors": (kept, id)}).id,
                 lambda s, p=off.id, id=gone: s.status_pages.update(p, {"monitors": (id, kept)}).id,
             ]
         )
-        assert found[0] is None
-        assert found[1] in (on.id, ["monitors"])
-        assert found[2] in (off.id, ["monitors"])
+        assert answers[0] is None
+        assert answers[1] in (on.id, ["monitors"])
+        assert answers[2] in (off.id, ["monitors"])
         for page in (on, off):
             assert gone not in store.status_pages.get(page.id).monitors
 
@@ -109,28 +109,28 @@ def test_a_monitor_that_is_deleted_while_posts_name_it_is_in_none(
     for _ in range(3):
         gone = add_monitor(store).id
         page = add_page(store, monitors=(gone,))
-        told = {"title": "t", "state": "identified", "body": "b", "monitors": (gone,)}
-        post = store.posts.create(page.id, told)
-        found = at_once(
+        post = {"title": "t", "state": "identified", "body": "b", "monitors": (gone,)}
+        post = store.posts.create(page.id, post)
+        answers = at_once(
             [
                 lambda s, id=gone: s.monitors.delete(id),
-                lambda s, p=page.id, t=told: s.posts.create(p, t).state,
-                lambda s, p=page.id, o=post.id, t=told: (
+                lambda s, p=page.id, t=post: s.posts.create(p, t).state,
+                lambda s, p=page.id, o=post.id, t=post: (
                     s.posts.update(p, o, t | {"title": "x"}).state
                 ),
             ]
         )
-        assert found[0] is None
-        assert {str(one) for one in found[1:]} <= {"identified", "['monitors']"}
+        assert answers[0] is None
+        assert {str(answer) for answer in answers[1:]} <= {"identified", "['monitors']"}
         assert store.posts.get(page.id, post.id).monitors == ()
 
 
 def test_updates_of_a_post_at_once_are_all_kept(at_once: AtOnce, store: LocalStore) -> None:
     page = add_page(store)
-    told = {"title": "t", "state": "investigating", "body": "0"}
-    post = store.posts.create(page.id, told)
+    post_fields = {"title": "t", "state": "investigating", "body": "0"}
+    post = store.posts.create(page.id, post_fields)
     texts = [str(n) for n in range(1, 6)]
-    found = at_once(
+    answers = at_once(
         [
             lambda s, t=text: s.posts.add_update(
                 page.id, post.id, {"state": "identified", "body": t}
@@ -138,9 +138,9 @@ def test_updates_of_a_post_at_once_are_all_kept(at_once: AtOnce, store: LocalSto
             for text in texts
         ]
     )
-    assert sorted(one.updates[-1].body for one in found) == texts  # each its own
+    assert sorted(answer.updates[-1].body for answer in answers) == texts  # each its own
     kept = store.posts.get(page.id, post.id)
-    assert sorted(one.body for one in kept.updates) == ["0", *texts]
+    assert sorted(update.body for update in kept.updates) == ["0", *texts]
     assert kept.body == "0"
 
 
@@ -148,11 +148,11 @@ def test_a_page_deleted_while_somebody_writes_on_it_takes_all_with_it(
     at_once: AtOnce, store: LocalStore
 ) -> None:
     page = add_page(store)
-    told = {"title": "t", "state": "investigating", "body": "b"}
+    post_fields = {"title": "t", "state": "investigating", "body": "b"}
     at_once(
         [
             lambda s: s.status_pages.delete(page.id),
-            *([lambda s: s.posts.create(page.id, told)] * 3),
+            *([lambda s: s.posts.create(page.id, post_fields)] * 3),
         ]
     )
     assert not store.status_pages.list(PageQuery()).items

@@ -54,7 +54,7 @@ class Public:
         with self.app.app_context():
             return self.subscribing.unsubscribe(token).name
 
-    def told(self) -> list[str]:
+    def mailed(self) -> list[str]:
         return [row.event for row in self.pages.messages()]
 
     def token(self, name: str = "token") -> str:
@@ -73,7 +73,7 @@ def public(core: Flask) -> Public:
 def test_a_subscriber_is_confirmed_by_the_token_and_ends_it_with_another(public: Public) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page)
-    assert public.told() == [SubscriberEvent.CONFIRM]
+    assert public.mailed() == [SubscriberEvent.CONFIRM]
     assert public.confirmed() == [False]
     assert public.confirm(public.token()) == "Example"
     assert public.confirm(public.token()) == "Example"  # a second press is no error
@@ -128,21 +128,21 @@ def test_signing_up_again_says_the_same_and_sends_another_link(public: Public) -
     public.subscribe(page)
     public.now += HOUR
     public.subscribe(page, WHO.upper())  # the same person
-    assert public.told() == [SubscriberEvent.CONFIRM] * 2
+    assert public.mailed() == [SubscriberEvent.CONFIRM] * 2
     assert len(public.pages.subscribers()) == 1
     assert public.confirm(public.token())
 
 
-def test_a_subscriber_who_signs_up_again_is_told_once_a_day(public: Public) -> None:
+def test_a_subscriber_who_signs_up_again_is_mailed_once_a_day(public: Public) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page)
     public.confirm(public.token())
     for _ in range(3):
         public.subscribe(page)
-    assert public.told() == [SubscriberEvent.CONFIRM, SubscriberEvent.KNOWN]
+    assert public.mailed() == [SubscriberEvent.CONFIRM, SubscriberEvent.KNOWN]
     public.now += 24 * HOUR
     public.subscribe(page)
-    assert public.told()[1:] == [SubscriberEvent.KNOWN] * 2
+    assert public.mailed()[1:] == [SubscriberEvent.KNOWN] * 2
     assert public.confirmed() == [True]
 
 
@@ -150,10 +150,10 @@ def test_nobody_is_asked_more_often_than_a_few_times_a_day(public: Public) -> No
     pages = [public.pages.page(now=T, slug=f"p{n}") for n in range(2)]
     for place in range(QUESTIONS + 3):
         public.subscribe(pages[place % 2])
-    assert len(public.told()) == QUESTIONS
+    assert len(public.mailed()) == QUESTIONS
     public.now += 24 * HOUR
     public.subscribe(pages[0])
-    assert len(public.told()) == QUESTIONS + 1
+    assert len(public.mailed()) == QUESTIONS + 1
 
 
 @pytest.mark.both_databases
@@ -167,7 +167,7 @@ def test_sign_ups_from_one_client_are_limited(public: Public) -> None:
     public.subscribe(page, "other@example.com", address="2001:db8:0:1::1")
     public.now += HOUR
     public.subscribe(page, "one.more@example.com", address="2001:db8::2")
-    assert len(public.told()) == SIGN_UPS + 2
+    assert len(public.mailed()) == SIGN_UPS + 2
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_target_that_cannot_be_reached_is_refused(
     with pytest.raises(Invalid) as raised:
         public.subscribe(page, target, channel)
     assert list(raised.value.errors) == [field]
-    assert public.told() == []
+    assert public.mailed() == []
 
 
 def test_without_a_mail_server_nobody_subscribes_by_email(core: Flask) -> None:
@@ -236,14 +236,14 @@ def test_two_sign_ups_at_the_same_moment_make_one_subscriber(public: Public) -> 
     page = public.pages.page(now=T)
     start, faults = Barrier(4), []
 
-    def one() -> None:
+    def sign_up() -> None:
         try:
             start.wait(30)
             public.subscribe(page)
         except Exception as fault:
             faults.append(fault)
 
-    threads = [Thread(target=one) for _ in range(4)]
+    threads = [Thread(target=sign_up) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -258,8 +258,8 @@ def test_messages_to_subscribers_are_not_in_the_delivery_log(public: Public, cor
     [message] = public.pages.messages()
     with core.app_context():
         store = LocalStore(core.extensions["wakeful.settings"])
-        found = store.deliveries.list(DeliveryQuery())
-        assert (list(found.items), found.total) == ([], 0)
+        deliveries = store.deliveries.list(DeliveryQuery())
+        assert (list(deliveries.items), deliveries.total) == ([], 0)
         for call in (store.deliveries.get, store.deliveries.retry):
             with pytest.raises(NotFound):
                 call(message.id)

@@ -20,7 +20,7 @@ class ChannelsContract:
         ids = store.channels.test((mine, nobodys), monitor_id=monitor.id)
         ids += store.channels.test((nobodys,))
         tried = store.deliveries.answers(ids, 0.1)  # nobody sends here, so nothing is answered
-        assert [(one.channel, one.monitor_id, one.status) for one in tried] == [
+        assert [(attempt.channel, attempt.monitor_id, attempt.status) for attempt in tried] == [
             ("sms", monitor.id, "pending"),
             ("slack", monitor.id, "pending"),
             ("slack", None, "pending"),

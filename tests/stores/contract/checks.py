@@ -27,7 +27,7 @@ class ChecksContract:
         assert place.result is not None
         assert (place.result.id, place.result.verdict) == (result.id, "up")
         page = store.results.list(ResultQuery(monitor.id))
-        assert [(one.id, one.verdict) for one in page.items] == [(result.id, "up")]
+        assert [(record.id, record.verdict) for record in page.items] == [(result.id, "up")]
         shown = store.monitors.get(monitor.id)
         assert shown.status == MonitorStatus.UP
         assert shown.last_checked_at is not None

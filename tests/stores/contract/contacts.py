@@ -43,7 +43,7 @@ class ContactsContract:
         )
         assert (changed.name, changed.channels) == ("Shop team", (HOOK,))
         assert (changed.quiet_start, changed.quiet_zone) == ("22:00", "Europe/Berlin")
-        assert [one.id for one in store.contacts.list(PageQuery()).items] == [contact.id]
+        assert [contact.id for contact in store.contacts.list(PageQuery()).items] == [contact.id]
         store.contacts.delete(contact.id)
         assert not store.contacts.list(PageQuery()).items
 
@@ -51,7 +51,7 @@ class ContactsContract:
         for name in ("beta", "Alpha", "gamma"):
             add_contact(store, name)
         page = store.contacts.list(PageQuery())
-        assert [one.name for one in page.items] == ["Alpha", "beta", "gamma"]
+        assert [record.name for record in page.items] == ["Alpha", "beta", "gamma"]
         assert list(store.contacts.names()) == ["Alpha", "beta", "gamma"]
 
     def test_a_name_is_taken_in_every_case(self, store: Store) -> None:
@@ -112,42 +112,42 @@ class ContactsContract:
         shop = add_contact(store)
         using = add_monitor(store, alerts=(Pair("contact", "Shop team"),))
         add_monitor(store)
-        found = store.monitors.list(MonitorQuery(contact_id=shop.id)).items
-        assert [one.id for one in found] == [using.id]
+        monitors = store.monitors.list(MonitorQuery(contact_id=shop.id)).items
+        assert [monitor.id for monitor in monitors] == [using.id]
         assert not store.monitors.list(MonitorQuery(contact_id=999_999)).items
 
     def test_a_contact_in_use_is_deleted_only_when_asked_for(self, store: Store) -> None:
         shop, night = add_contact(store), add_contact(store, "Night shift")
-        one = add_monitor(store, alerts=(MAIL, Pair("contact", "Shop team")))
+        monitor = add_monitor(store, alerts=(MAIL, Pair("contact", "Shop team")))
         both = add_monitor(
             store, alerts=(Pair("contact", "Shop team"), Pair("contact", "Night shift"))
         )
         with pytest.raises(Conflict) as caught:
             store.contacts.delete(shop.id)
-        assert caught.value.details["monitors"] == [one.id, both.id]
+        assert caught.value.details["monitors"] == [monitor.id, both.id]
         for value in ("Nobody", "Shop team", str(shop.id)):
             with pytest.raises(Invalid) as refused:
                 store.contacts.remove(shop.id, replace_with=value)
             assert list(refused.value.errors) == ["replace_with"]
         store.contacts.remove(shop.id, replace_with="NIGHT shift")
-        assert store.monitors.get(one.id).alerts == (MAIL, Pair("contact", "Night shift"))
+        assert store.monitors.get(monitor.id).alerts == (MAIL, Pair("contact", "Night shift"))
         assert store.monitors.get(both.id).alerts == (Pair("contact", "Night shift"),)
         store.contacts.remove(night.id, force=True)
-        assert store.monitors.get(one.id).alerts == (MAIL,)
+        assert store.monitors.get(monitor.id).alerts == (MAIL,)
         assert store.monitors.get(both.id).alerts == ()
 
     def test_a_test_goes_to_every_channel_of_a_contact(self, store: Store) -> None:
         shop = add_contact(store, "Shop team", MAIL, HOOK)
         ids = store.contacts.test(shop.id)
-        found = [store.deliveries.get(id) for id in ids]
-        assert [(one.channel, one.event) for one in found] == [
+        deliveries = [store.deliveries.get(id) for id in ids]
+        assert [(delivery.channel, delivery.event) for delivery in deliveries] == [
             ("email", "test"),
             ("webhook", "test"),
         ]
-        assert {one.contacts for one in found} == {("Shop team",)}
-        assert {one.status for one in found} == {DeliveryStatus.PENDING}
+        assert {delivery.contacts for delivery in deliveries} == {("Shop team",)}
+        assert {delivery.status for delivery in deliveries} == {DeliveryStatus.PENDING}
         listed = store.deliveries.list(DeliveryQuery(contact_id=shop.id)).items
-        assert {one.id for one in listed} == set(ids)
+        assert {record.id for record in listed} == set(ids)
         assert not store.deliveries.list(DeliveryQuery(contact_id=shop.id + 1)).items
 
     def test_a_channel_of_several_monitors_becomes_a_contact(self, store: Store) -> None:
@@ -163,8 +163,8 @@ class ContactsContract:
         made = store.contacts.from_channel("Shop team", ids[0], shared.mark)
         assert (made.name, made.channels, made.monitors) == ("Shop team", (hook,), 3)
         contact = Pair("contact", "Shop team")
-        found = [store.monitors.get(id).alerts for id in ids]
-        assert found == [(contact, mail), (contact,), (mail, contact)]
+        alerts = [store.monitors.get(id).alerts for id in ids]
+        assert alerts == [(contact, mail), (contact,), (mail, contact)]
         with pytest.raises(Invalid):  # nobody has it any more
             store.contacts.from_channel("Again", ids[0], shared.mark)
         not_found(lambda: store.contacts.get(made.id + 1))

@@ -14,13 +14,13 @@ class DeliveriesContract:
         )
         ids = store.channels.test_all(monitor.id)
         page = store.deliveries.list(DeliveryQuery(monitor_id=monitor.id))
-        assert sorted(one.id for one in page.items) == sorted(ids)
-        assert {(one.event, one.channel) for one in page.items} == {
+        assert sorted(record.id for record in page.items) == sorted(ids)
+        assert {(record.event, record.channel) for record in page.items} == {
             ("test", "email"),
             ("test", "sms"),
         }
         assert "ops@example.com" not in repr(page)
         only = store.deliveries.list(DeliveryQuery(channel="sms", status="pending")).items
-        assert [store.deliveries.get(one.id).channel for one in only] == ["sms"]
+        assert [store.deliveries.get(item.id).channel for item in only] == ["sms"]
         assert not store.deliveries.list(DeliveryQuery(incident_id=HUGE)).items
         assert store.deliveries.retry(ids[0]).status == "pending"

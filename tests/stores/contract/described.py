@@ -46,5 +46,5 @@ class DescribedContract:
         query = QUERIES.get(name, PageQuery)
         pages = [records.list(query(page=page)) for page in (1, 2, 3)]
         assert [len(page.items) for page in pages] == [10, 2, 0]
-        assert {one.id for page in pages for one in page.items} == set(ids)
+        assert {record.id for page in pages for record in page.items} == set(ids)
         assert [page.total for page in pages] == [12, 12, 12]

@@ -29,8 +29,8 @@ class ImportingContract:
             assert "Tags dropped: this server does not support it." in rows[0].judged.remarks
         made = [importer.create(row.judged) for row in rows if row.judged.fits]
         assert made == [Created(True)] * new
-        by_name = {one.name: one for one in store.monitors.list(MonitorQuery()).items}
-        assert [name for name, one in by_name.items() if one.paused] == ["Database"] * own
+        by_name = {monitor.name: monitor for monitor in store.monitors.list(MonitorQuery()).items}
+        assert [name for name, item in by_name.items() if item.paused] == ["Database"] * own
         assert by_name["Shop"].request_auth_username == "watcher"
         slack = Pair("contact", "Ops Slack")
         if store.extent == Extent.BARE:
@@ -56,11 +56,11 @@ class ImportingContract:
             add_contact(store, "Ops")
         lines = b"OLD.example.com\nA, a.example.com, , ops\nB, b.example.com, , Nobody"
         importer = Importer(store, ImportDefaults())
-        old, known, unknown = importer.dry_run(files.read(lines).candidates)
+        old, existing, unknown = importer.dry_run(files.read(lines).candidates)
         assert (old.watched_by, old.is_new) == ("Old", False)
-        assert known.is_new
+        assert existing.is_new
         assert unknown.judged.fits is not contacts, "a server without contacts drops them"
         if contacts:
-            assert importer.create(known.judged) == Created(True)
+            assert importer.create(existing.judged) == Created(True)
             (made,) = store.monitors.list(MonitorQuery(search="a.example", search_by="url")).items
-            assert [one.value for one in made.alerts] == ["Ops"]
+            assert [alert.value for alert in made.alerts] == ["Ops"]

@@ -53,15 +53,15 @@ class IncidentsContract:
         resolved = add_incident(store, second, ended_at=at).id
         both = add_incident(store, second, acknowledged_at=at, ended_at=at).id
 
-        def found(**query: Any) -> set[int]:
-            return {one.id for one in store.incidents.list(IncidentQuery(**query)).items}
+        def listed(**query: Any) -> set[int]:
+            return {incident.id for incident in store.incidents.list(IncidentQuery(**query)).items}
 
-        assert found(status="unresolved") == {opened}
-        assert found(status="acknowledged") == {acknowledged}
-        assert found(status="resolved") == {resolved, both}
-        assert found(monitor_id=first.id) == {opened}
-        assert found(monitor_id=second.id, status="resolved") == {resolved, both}
-        assert found() == {opened, acknowledged, resolved, both}
+        assert listed(status="unresolved") == {opened}
+        assert listed(status="acknowledged") == {acknowledged}
+        assert listed(status="resolved") == {resolved, both}
+        assert listed(monitor_id=first.id) == {opened}
+        assert listed(monitor_id=second.id, status="resolved") == {resolved, both}
+        assert listed() == {opened, acknowledged, resolved, both}
 
     @over_bare
     def test_incidents_are_searched_by_monitor_cause_or_address(self, store: Store) -> None:
@@ -70,16 +70,16 @@ class IncidentsContract:
         a = add_incident(store, shop, cause="50% lost").id
         b = add_incident(store, blog, cause="Timeout of shöp").id
 
-        def found(**query: Any) -> set[int]:
-            return {one.id for one in store.incidents.list(IncidentQuery(**query)).items}
+        def listed(**query: Any) -> set[int]:
+            return {incident.id for incident in store.incidents.list(IncidentQuery(**query)).items}
 
-        assert found(search="SHÖP") == {a}
-        assert found(search="TWO.example") == {b}
-        assert found(search="two.example", search_by="url") == {b}
-        assert found(search="two.example", search_by="monitor") == set()
-        assert found(search="shöP", search_by="cause") == {b}
-        assert found(search="%", search_by="cause") == {a}
-        assert found(search_by="cause") == {a, b}
+        assert listed(search="SHÖP") == {a}
+        assert listed(search="TWO.example") == {b}
+        assert listed(search="two.example", search_by="url") == {b}
+        assert listed(search="two.example", search_by="monitor") == set()
+        assert listed(search="shöP", search_by="cause") == {b}
+        assert listed(search="%", search_by="cause") == {a}
+        assert listed(search_by="cause") == {a, b}
 
     @over_bare
     def test_open_incidents_come_first_in_the_order_of_ends_and_last_the_other_way(
@@ -94,7 +94,7 @@ class IncidentsContract:
         e = add_incident(store, other, ended_at=early, started_at=moment(store, hours=3)).id
 
         def order(**query: Any) -> list[int]:
-            return [one.id for one in store.incidents.list(IncidentQuery(**query)).items]
+            return [incident.id for incident in store.incidents.list(IncidentQuery(**query)).items]
 
         assert order() == [d, b, a, e, c]
         assert order(sort="asc") == [c, e, a, b, d]
@@ -178,9 +178,9 @@ class IncidentsContract:
     def test_an_incident_says_who_acknowledged_it(self, store: Store) -> None:
         incident = add_incident(store, add_monitor(store))
         now = store.now().replace(microsecond=0)
-        known = store.incidents.update(incident.id, {"acknowledged_at": now}, by="Ada")
-        assert known.acknowledged_by in ("Ada", "API key test")
-        assert store.incidents.get(incident.id).acknowledged_by == known.acknowledged_by
+        acknowledged = store.incidents.update(incident.id, {"acknowledged_at": now}, by="Ada")
+        assert acknowledged.acknowledged_by in ("Ada", "API key test")
+        assert store.incidents.get(incident.id).acknowledged_by == acknowledged.acknowledged_by
 
     @over_bare
     @pytest.mark.parametrize("id", [999_999, HUGE])
@@ -204,12 +204,12 @@ class IncidentsContract:
         for name in ("Alpha", "Beta"):
             add_incident(store, add_monitor(store, name=name), cause=name)
         query = IncidentQuery(status="unresolved")
-        pages = [store.incidents.list(one) for one in (query, replace(query, brief=True))]
+        pages = [store.incidents.list(item) for item in (query, replace(query, brief=True))]
         # The duration goes on counting.
         whole, brief = (
-            [replace(one, evidence=None, duration=0) for one in page.items] for page in pages
+            [replace(record, evidence=None, duration=0) for record in page.items] for page in pages
         )
         assert brief == whole
         assert [page.total for page in pages] == [2, 2]
         uncounted = store.incidents.list(replace(query, counted=False)).items
-        assert [one.id for one in uncounted] == [one.id for one in whole]
+        assert [item.id for item in uncounted] == [item.id for item in whole]

@@ -80,21 +80,23 @@ class LocationsContract:
         # Also where it is not among those that the API lists first.
         monkeypatch.setattr(remote_locations, "MOST_PAGES", 1)
         monkeypatch.setattr(remote_locations, "PAGE", 10)
-        assert [one.id for one in store.locations.users(place.id, 3)] == [id]
+        assert [user.id for user in store.locations.users(place.id, 3)] == [id]
         store.monitors.update(id, {"locations": ("default",)})
         store.locations.delete(place.id)
 
     def test_a_monitor_has_the_rule_of_its_places(self, store: Store) -> None:
-        one = add_monitor(store)
-        assert one.location_rule == "majority"
-        assert store.monitors.update(one.id, {"location_rule": "any"}).location_rule == "any"
-        assert store.monitors.get(one.id).location_rule == "any"
+        monitor = add_monitor(store)
+        assert monitor.location_rule == "majority"
+        assert store.monitors.update(monitor.id, {"location_rule": "any"}).location_rule == "any"
+        assert store.monitors.get(monitor.id).location_rule == "any"
 
     def test_the_places_of_a_monitor_say_what_they_see(self, store: Store) -> None:
         add_place(store, label="Oslo")
         id = add_monitor(store, locations=("default", "oslo")).id
-        found = store.locations.of_monitor(id)
-        assert [(one.name, one.title, one.verdict, one.checks) for one in found] == [
+        monitor = store.locations.of_monitor(id)
+        assert [
+            (record.name, record.title, record.verdict, record.checks) for record in monitor
+        ] == [
             ("default", "default", None, 0),
             ("oslo", "Oslo", None, 0),
         ]

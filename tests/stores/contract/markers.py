@@ -16,7 +16,7 @@ def add_marker(store: Store, **fields: Any) -> Marker:
 
 
 def names(store: Store, **query: Any) -> list[str]:
-    return [one.name for one in store.markers.list(MarkerQuery(**query)).items]
+    return [marker.name for marker in store.markers.list(MarkerQuery(**query)).items]
 
 
 class MarkersContract:

@@ -50,7 +50,7 @@ class MonitorsContract:
             if name != "request_auth_password":
                 assert getattr(shown, name) == value, name
         assert "secret" not in repr(shown)
-        assert [one.id for one in store.monitors.list(MonitorQuery()).items] == [stored.id]
+        assert [monitor.id for monitor in store.monitors.list(MonitorQuery()).items] == [stored.id]
 
     @over_bare
     def test_many_are_stored_as_one_by_itself(self, store: Store) -> None:
@@ -141,7 +141,9 @@ class MonitorsContract:
             store.monitors.get(monitor.id)
         with pytest.raises(NotFound):
             store.incidents.get(incident.id)
-        assert [one.id for one in store.incidents.list(IncidentQuery()).items] == [kept.id]
+        assert [incident.id for incident in store.incidents.list(IncidentQuery()).items] == [
+            kept.id
+        ]
         store.monitors.delete(other.id)
         assert add_monitor(store).id > other.id
 
@@ -151,16 +153,16 @@ class MonitorsContract:
         for number, name in enumerate(names):
             add_monitor(store, name=name, url=f"https://Example.com/{number}")
 
-        def found(**query: Any) -> set[str]:
-            return {one.name for one in store.monitors.list(MonitorQuery(**query)).items}
+        def listed(**query: Any) -> set[str]:
+            return {monitor.name for monitor in store.monitors.list(MonitorQuery(**query)).items}
 
-        assert found(search="grÖ") == {"Größe 100%", "GRÖSSE 1000"}
-        assert found(search="%") == {"Größe 100%"}
-        assert found(search="_") == {"under_score"}
-        assert found(search="\\") == {"back\\slash"}
-        assert found(search="EXAMPLE.com/1", search_by="url") == {"under_score"}
-        assert found(search="example") == set()
-        assert found(search_by="url") == set(names)
+        assert listed(search="grÖ") == {"Größe 100%", "GRÖSSE 1000"}
+        assert listed(search="%") == {"Größe 100%"}
+        assert listed(search="_") == {"under_score"}
+        assert listed(search="\\") == {"back\\slash"}
+        assert listed(search="EXAMPLE.com/1", search_by="url") == {"under_score"}
+        assert listed(search="example") == set()
+        assert listed(search_by="url") == set(names)
 
     @over_bare
     def test_monitors_are_ordered_with_ties_the_same_way_round(self, store: Store) -> None:
@@ -174,7 +176,7 @@ class MonitorsContract:
         a, b, c, d = ids
 
         def order(**query: Any) -> list[int]:
-            return [one.id for one in store.monitors.list(MonitorQuery(**query)).items]
+            return [monitor.id for monitor in store.monitors.list(MonitorQuery(**query)).items]
 
         assert order() == [d, c, b, a]
         assert order(sort="asc") == [a, b, c, d]
@@ -185,7 +187,7 @@ class MonitorsContract:
     def test_a_list_has_pages(self, store: Store) -> None:
         ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
         pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
-        assert [[one.id for one in page.items] for page in pages] == [
+        assert [[record.id for record in page.items] for page in pages] == [
             ids[:10],
             ids[10:20],
             ids[20:],
@@ -210,7 +212,10 @@ class MonitorsContract:
         add_monitor(store, name="Path", url="https://example.com/shop")
         add_monitor(store, name="Plain", url="http://example.com/")
         for url in ("https://example.com/", "https://EXAMPLE.com:443", "https://example.com#x"):
-            assert [one.id for one in store.monitors.watching(url)] == [shop.id, again.id], url
+            assert [monitor.id for monitor in store.monitors.watching(url)] == [
+                shop.id,
+                again.id,
+            ], url
         assert store.monitors.watching("https://example.com/Shop") == []
         assert store.monitors.watching("nothing") == []
 
@@ -261,13 +266,13 @@ class MonitorsContract:
     def test_names_alone_come_by_name_all_or_some_of_them(self, store: Store) -> None:
         shop = add_monitor(store, name="Shop", url="http://one.test/")
         blog = add_monitor(store, name="blog", url="http://two.test/")
-        assert [(one.id, one.name, one.url) for one in store.monitors.refs()] == [
+        assert [(ref.id, ref.name, ref.url) for ref in store.monitors.refs()] == [
             (blog.id, "blog", "http://two.test/"),
             (shop.id, "Shop", "http://one.test/"),
         ]
-        assert [one.id for one in store.monitors.refs(limit=1)] == [blog.id]
-        assert [one.id for one in store.monitors.refs(search="SHO")] == [shop.id]
-        assert [one.name for one in store.monitors.refs(ids=[shop.id, HUGE])] == ["Shop"]
+        assert [ref.id for ref in store.monitors.refs(limit=1)] == [blog.id]
+        assert [ref.id for ref in store.monitors.refs(search="SHO")] == [shop.id]
+        assert [ref.name for ref in store.monitors.refs(ids=[shop.id, HUGE])] == ["Shop"]
         assert list(store.monitors.refs(ids=[])) == []
 
     def test_monitors_are_counted_and_filtered_by_state_and_tag(self, store: Store) -> None:
@@ -278,14 +283,17 @@ class MonitorsContract:
         counted = {status: count for status, count in store.monitors.overview().items() if count}
         assert counted == {MonitorStatus.PENDING: 1, MonitorStatus.PAUSED: 1}
 
-        def found(**query: Any) -> list[int]:
-            return [one.id for one in store.monitors.list(MonitorQuery(sort="asc", **query)).items]
+        def listed(**query: Any) -> list[int]:
+            return [
+                monitor.id
+                for monitor in store.monitors.list(MonitorQuery(sort="asc", **query)).items
+            ]
 
-        assert found(state=MonitorStatus.PAUSED) == [second.id]
-        assert found(state=MonitorStatus.DOWN) == []
-        assert found(tag="shop") == [first.id, second.id]
-        assert found(tag="eu", state=MonitorStatus.PENDING) == [first.id]
-        assert found(tag="e") == []
+        assert listed(state=MonitorStatus.PAUSED) == [second.id]
+        assert listed(state=MonitorStatus.DOWN) == []
+        assert listed(tag="shop") == [first.id, second.id]
+        assert listed(tag="eu", state=MonitorStatus.PENDING) == [first.id]
+        assert listed(tag="e") == []
 
     def test_monitors_are_listed_by_state_and_by_response_time(
         self, store: Store, httpserver: HTTPServer
@@ -300,18 +308,18 @@ class MonitorsContract:
         store.monitors.update(paused, {"pause": True})
         new = add_monitor(store, name="a new").id
 
-        def found(**query: Any) -> list[int]:
-            return [one.id for one in store.monitors.list(MonitorQuery(**query)).items]
+        def listed(**query: Any) -> list[int]:
+            return [monitor.id for monitor in store.monitors.list(MonitorQuery(**query)).items]
 
         worst_first = [down[1], down[0], new, up, paused]
-        assert found(sort_by="state") == worst_first
-        assert found(sort_by="state", sort="asc") == [paused, up, new, down[1], down[0]]
-        assert found(sort_by="state", tag="shop") == [up]
-        assert found(sort_by="state", state="down") == [down[1], down[0]]
-        assert found(sort_by="state", search="zzz") == []
-        assert found(sort_by="response_time")[0] == up  # those without a time are the last
-        assert found(sort_by="response_time", sort="asc")[0] == up
-        assert found(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
+        assert listed(sort_by="state") == worst_first
+        assert listed(sort_by="state", sort="asc") == [paused, up, new, down[1], down[0]]
+        assert listed(sort_by="state", tag="shop") == [up]
+        assert listed(sort_by="state", state="down") == [down[1], down[0]]
+        assert listed(sort_by="state", search="zzz") == []
+        assert listed(sort_by="response_time")[0] == up  # those without a time are the last
+        assert listed(sort_by="response_time", sort="asc")[0] == up
+        assert listed(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
 
     def test_a_list_by_state_has_pages(self, store: Store) -> None:
         ids = [add_monitor(store, name=f"m{number:02}").id for number in range(23)]
@@ -321,7 +329,7 @@ class MonitorsContract:
         pages = [
             store.monitors.list(MonitorQuery(sort_by="state", page=page)) for page in (1, 2, 3, 4)
         ]
-        assert [[one.id for one in page.items] for page in pages] == [
+        assert [[record.id for record in page.items] for page in pages] == [
             order[:10],
             order[10:20],
             order[20:],
@@ -394,7 +402,7 @@ class MonitorsContract:
         for name in ("Alpha", "Beta"):
             add_monitor(store, name=name)
         whole, brief = (store.monitors.list(MonitorQuery(**q)) for q in ({}, {"uptime": ()}))
-        assert [replace(one, uptime={}) for one in brief.items] == [
-            replace(one, uptime={}) for one in whole.items
+        assert [replace(record, uptime={}) for record in brief.items] == [
+            replace(record, uptime={}) for record in whole.items
         ]
         assert (whole.total, brief.total) == (2, 2)

@@ -19,11 +19,11 @@ from tests.stores.contract.making import (
 )
 from tests.stores.contract.status_pages import add_page
 
-TOLD = {"title": "Slow answers", "state": "investigating", "body": "We look into it."}
+POST = {"title": "Slow answers", "state": "investigating", "body": "We look into it."}
 
 
 def add_post(store: Store, page_id: int, **fields: Any) -> Post:
-    return store.posts.create(page_id, TOLD | fields)
+    return store.posts.create(page_id, POST | fields)
 
 
 def fault(attempt: Any) -> list[str]:
@@ -39,10 +39,10 @@ class PostsContract:
         page = add_page(store, monitors=(b.id, a.id))
         post = add_post(store, page.id, monitors=(a.id, b.id), incident_id=incident.id)
         assert store.posts.get(page.id, post.id) == post
-        assert (post.title, post.state, post.body) == tuple(TOLD.values())
+        assert (post.title, post.state, post.body) == tuple(POST.values())
         assert (post.status_page_id, post.incident_id) == (page.id, incident.id)
         assert set(post.monitors) == {a.id, b.id}
-        assert [(one.state, one.body) for one in post.updates] == [(post.state, post.body)]
+        assert [(update.state, update.body) for update in post.updates] == [(post.state, post.body)]
         assert (post.automatic, post.corrected_at, post.starts_at) == (False, None, None)
         store.posts.delete(page.id, post.id)
         not_found(
@@ -57,8 +57,8 @@ class PostsContract:
         post = add_post(store, page.id)
         post = store.posts.add_update(page.id, post.id, {"state": "identified", "body": "A disk."})
         assert (post.body, post.state) == ("We look into it.", "identified")
-        assert [one.body for one in post.updates] == ["We look into it.", "A disk."]
-        assert all(one.corrected_at is None for one in post.updates)
+        assert [update.body for update in post.updates] == ["We look into it.", "A disk."]
+        assert all(update.corrected_at is None for update in post.updates)
         assert post.corrected_at is None
         assert store.posts.get(page.id, post.id) == post
 
@@ -96,10 +96,10 @@ class PostsContract:
         first, last = post.updates
         post = store.posts.correct_update(page.id, post.id, first.id, {"state": "monitoring"})
         assert post.state == "identified"
-        assert [one.state for one in post.updates] == ["monitoring", "identified"]
+        assert [update.state for update in post.updates] == ["monitoring", "identified"]
         assert post.updates[0].corrected_at is not None
         post = store.posts.correct_update(page.id, post.id, last.id, {"state": "resolved"})
-        assert (post.state, post.body) == ("resolved", TOLD["body"])
+        assert (post.state, post.body) == ("resolved", POST["body"])
 
     def test_a_post_stays_in_its_family_of_states(self, store: Store) -> None:
         page = add_page(store)
@@ -176,9 +176,9 @@ class PostsContract:
         page, other = add_page(store), add_page(store)
         add_post(store, other.id)
         ids = [add_post(store, page.id).id for _ in range(12)][::-1]
-        found = [store.posts.list(PostQuery(page.id, page=number)) for number in (1, 2, 3)]
-        assert [[one.id for one in part.items] for part in found] == [ids[:10], ids[10:], []]
-        assert [part.total for part in found] == [12, 12, 12]
+        pages = [store.posts.list(PostQuery(page.id, page=number)) for number in (1, 2, 3)]
+        assert [[record.id for record in part.items] for part in pages] == [ids[:10], ids[10:], []]
+        assert [part.total for part in pages] == [12, 12, 12]
 
     def test_ended_posts_are_left_out_where_open_ones_are_asked_for(self, store: Store) -> None:
         page = add_page(store)
@@ -186,8 +186,8 @@ class PostsContract:
         states = ["investigating", "resolved", "scheduled", "completed", "in_progress"]
         for state in states:
             add_post(store, page.id, state=state, **times)
-        found = store.posts.list(PostQuery(page.id, open=True)).items
-        assert {one.state for one in found} == {"investigating", "scheduled", "in_progress"}
+        posts = store.posts.list(PostQuery(page.id, open=True)).items
+        assert {post.state for post in posts} == {"investigating", "scheduled", "in_progress"}
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_post_is_not_found(self, store: Store, id: int) -> None:
@@ -206,7 +206,7 @@ class PostsContract:
         not_found(
             lambda: store.posts.correct_update(page.id, mine.id, id, update),
             lambda: store.posts.correct_update(page.id, mine.id, post.updates[0].id, update),
-            lambda: store.posts.create(id, dict(TOLD)),
+            lambda: store.posts.create(id, dict(POST)),
             lambda: store.posts.get(id, mine.id),
         )
         assert store.posts.get(other.id, post.id) == post

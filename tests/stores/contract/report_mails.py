@@ -60,10 +60,10 @@ class ReportMailsContract:
         boss = store.contacts.id_of("Boss")
         assert boss is not None
         store.contacts.remove(boss, replace_with="Next")
-        found = {
-            (one.id, one.contact, one.tag) for one in store.report_mails.list(PageQuery()).items
+        rows = {
+            (mail.id, mail.contact, mail.tag) for mail in store.report_mails.list(PageQuery()).items
         }
-        assert found == {(next_.id, "Next", None), (shop.id, "Next", "shop")}
+        assert rows == {(next_.id, "Next", None), (shop.id, "Next", "shop")}
 
     def test_a_monthly_report_follows_its_contact(self, store: Store) -> None:
         mail = add_report(store)

@@ -42,13 +42,17 @@ class ResultsContract:
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         result = store.checks.run(monitor.id)
         start = result.checked_at - timedelta(minutes=20)
-        found = store.results.statistics_between(monitor.id, start, start + timedelta(hours=1))
-        assert (found["range"], found["bucket_seconds"], found["checks"]) == (None, 60, 1)
-        assert found["from"] <= iso(start)
-        assert iso(result.checked_at) <= found["to"] <= iso(store.now())
-        (held,) = [bucket for bucket in found["buckets"] if bucket["checks"]]
-        assert held["start"] <= iso(result.checked_at) < held["end"]
-        assert found["buckets"][0]["start"] == found["from"]
+        statistics = store.results.statistics_between(monitor.id, start, start + timedelta(hours=1))
+        assert (statistics["range"], statistics["bucket_seconds"], statistics["checks"]) == (
+            None,
+            60,
+            1,
+        )
+        assert statistics["from"] <= iso(start)
+        assert iso(result.checked_at) <= statistics["to"] <= iso(store.now())
+        (row,) = [bucket for bucket in statistics["buckets"] if bucket["checks"]]
+        assert row["start"] <= iso(result.checked_at) < row["end"]
+        assert statistics["buckets"][0]["start"] == statistics["from"]
         year = store.results.statistics_between(
             monitor.id, start - timedelta(days=365), start + timedelta(hours=1)
         )
@@ -73,17 +77,17 @@ class ResultsContract:
             store.checks.run(monitor.id)
             server.clear()
             failing = store.checks.run(monitor.id)
-        found = store.results.list(ResultQuery(monitor.id, changes=True))
-        assert [one.id for one in found.items] == [failing.id, good.id, first.id]
-        assert found.total == 3
+        page = store.results.list(ResultQuery(monitor.id, changes=True))
+        assert [record.id for record in page.items] == [failing.id, good.id, first.id]
+        assert page.total == 3
         down = store.results.list(ResultQuery(monitor.id, changes=True, verdict="down"))
-        assert [one.id for one in down.items] == [failing.id, first.id]
+        assert [record.id for record in down.items] == [failing.id, first.id]
 
     def test_the_checks_from_one_place_are_listed(self, store: Store) -> None:
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         result = store.checks.run(monitor.id)
-        found = store.results.list(ResultQuery(monitor.id, location=result.location))
-        assert [one.id for one in found.items] == [result.id]
+        row = store.results.list(ResultQuery(monitor.id, location=result.location))
+        assert [record.id for record in row.items] == [result.id]
         for other in ("paris", DELETED_LOCATION):
             assert store.results.list(ResultQuery(monitor.id, location=other)).total == 0
 

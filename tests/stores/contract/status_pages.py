@@ -59,7 +59,7 @@ class StatusPagesContract:
         changed = store.status_pages.update(page.id, {"name": "Ours", "show_urls": False})
         assert (changed.name, changed.show_urls, changed.slug) == ("Ours", False, "shop")
         assert changed.monitors == (c, a, b)
-        assert [one.id for one in store.status_pages.list(PageQuery()).items] == [page.id]
+        assert [page.id for page in store.status_pages.list(PageQuery()).items] == [page.id]
         store.status_pages.delete(page.id)
         assert not store.status_pages.list(PageQuery()).items
 
@@ -136,8 +136,8 @@ class StatusPagesContract:
             names=(ComponentName(a, "A"), ComponentName(b, "B")),
             groups=(Group("Both", (b, a)),),
         )
-        told = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
-        post = store.posts.create(page.id, told)
+        post = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
+        post = store.posts.create(page.id, post)
         page = store.status_pages.update(page.id, {"monitors": (b,)})
         assert (page.monitors, page.names) == ((b,), (ComponentName(b, "B"),))
         assert page.groups == (Group("Both", (b,)),)
@@ -150,8 +150,8 @@ class StatusPagesContract:
         page = add_page(
             store, monitors=(a, b), names=(ComponentName(a, "A"),), groups=(Group("G", (a, b)),)
         )
-        told = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
-        post = store.posts.create(page.id, told)
+        post = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
+        post = store.posts.create(page.id, post)
         store.monitors.delete(a)
         left = store.status_pages.get(page.id)
         assert (left.monitors, left.names, left.groups) == ((b,), (), (Group("G", (b,)),))
@@ -160,11 +160,11 @@ class StatusPagesContract:
     def test_the_monitor_list_is_filtered_by_page(self, store: Store) -> None:
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(store, monitors=(b,))
-        found = store.monitors.list(MonitorQuery(status_page_id=page.id)).items
-        assert [one.id for one in found] == [b]
+        monitors = store.monitors.list(MonitorQuery(status_page_id=page.id)).items
+        assert [monitor.id for monitor in monitors] == [b]
         add_page(store, name="zebra", monitors=(b, a))
-        assert [one.name for one in store.status_pages.of_monitor(b)] == ["Our shop", "zebra"]
-        assert [one.name for one in store.status_pages.of_monitor(a)] == ["zebra"]
+        assert [page.name for page in store.status_pages.of_monitor(b)] == ["Our shop", "zebra"]
+        assert [page.name for page in store.status_pages.of_monitor(a)] == ["zebra"]
         assert not store.status_pages.of_monitor(HUGE)
 
     @over_bare
@@ -174,7 +174,7 @@ class StatusPagesContract:
     def test_pages_come_in_pages_the_newest_first(self, store: Store) -> None:
         ids = [add_page(store).id for _ in range(12)][::-1]
         pages = [store.status_pages.list(PageQuery(page=page)) for page in (1, 2, 3)]
-        assert [[one.id for one in page.items] for page in pages] == [ids[:10], ids[10:], []]
+        assert [[record.id for record in page.items] for page in pages] == [ids[:10], ids[10:], []]
         assert [page.total for page in pages] == [12, 12, 12]
 
     def test_an_id_of_a_page_is_never_given_out_twice(self, store: Store) -> None:

@@ -13,6 +13,10 @@ from tests.stores.contract.status_pages import add_page
 class SubscribersContract:
     def test_a_new_page_has_no_subscribers(self, store: Store) -> None:
         page = add_page(store)
-        found = store.subscribers.list(SubscriberQuery(page.id))
-        assert (list(found.items), found.total, page.subscribers) == ([], 0, 0)
+        page_of_subscribers = store.subscribers.list(SubscriberQuery(page.id))
+        assert (list(page_of_subscribers.items), page_of_subscribers.total, page.subscribers) == (
+            [],
+            0,
+            0,
+        )
         assert store.subscribers.clear(page.id) == 0

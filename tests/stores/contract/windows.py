@@ -31,7 +31,7 @@ class WindowsContract:
         assert store.monitors.get(other.id).status == MonitorStatus.PENDING
         changed = store.windows.update(window.id, {"monitors": (other.id,), "repeat": "0 3 * * 1"})
         assert (changed.monitors, changed.name) == ((other.id,), "Backups")
-        assert [one.id for one in store.windows.list(PageQuery()).items] == [window.id]
+        assert [window.id for window in store.windows.list(PageQuery()).items] == [window.id]
         with pytest.raises(Invalid) as caught:
             store.windows.update(window.id, {"end_at": start - timedelta(hours=1)})
         assert list(caught.value.errors) == ["end_at"]
@@ -56,7 +56,7 @@ class WindowsContract:
 
         def quiet() -> list[int]:
             query = MonitorQuery(state=MonitorStatus.MAINTENANCE, sort="asc")
-            return [one.id for one in store.monitors.list(query).items]
+            return [monitor.id for monitor in store.monitors.list(query).items]
 
         assert window.tags == ("prod", "shop")
         assert store.windows.get(window.id) == window
@@ -85,5 +85,5 @@ class WindowsContract:
             for start in starts
         ]
         pages = [store.windows.list(PageQuery(page=page)) for page in (1, 2, 3)]
-        assert [[one.id for one in page.items] for page in pages] == [ids[:10], ids[10:], []]
+        assert [[record.id for record in page.items] for page in pages] == [ids[:10], ids[10:], []]
         assert [page.total for page in pages] == [12, 12, 12]
