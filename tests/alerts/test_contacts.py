@@ -27,7 +27,6 @@ def change(box: Outbox, id: int, **fields: Any) -> None:
             setattr(row, name, value)
 
 
-@pytest.mark.both_databases
 def test_a_value_that_several_contacts_give_is_alerted_once(box: Outbox, sink: HttpSink) -> None:
     hook, other = ("webhook", f"{sink.url}/hook"), ("webhook", f"{sink.url}/other")
     monitor = box.monitor(hook)

@@ -151,7 +151,6 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
     assert [row.id for row in box.rows()] == [pending, young]
 
 
-@pytest.mark.both_databases
 def test_many_old_deliveries_are_deleted_in_small_transactions(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
     for _ in range(5):

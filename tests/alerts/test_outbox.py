@@ -279,7 +279,6 @@ def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(
 # --- A recovery and its outage
 
 
-@pytest.mark.both_databases
 def test_a_recovery_waits_for_its_outage(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/hook"] = [Reply(500), Reply(500), Reply()]
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
@@ -363,7 +362,6 @@ def test_a_waiting_message_that_is_given_up_is_never_sent(box: Outbox, sink: Htt
 # --- Bursts
 
 
-@pytest.mark.both_databases
 def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     monitors = [box.monitor(hook, name=f"M{n:02}") for n in range(25)]

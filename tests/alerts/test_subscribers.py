@@ -430,7 +430,6 @@ def test_mails_wait_for_no_webhook(
     mailing.settle()
 
 
-@pytest.mark.both_databases
 def test_thousands_are_written_in_batches_and_each_is_sent_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

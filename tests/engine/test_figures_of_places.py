@@ -87,7 +87,6 @@ def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(p
         assert statistics["downtime"] == 0
 
 
-@pytest.mark.both_databases
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
     """Also in hours that are summed already."""
     places.start()

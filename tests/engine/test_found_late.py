@@ -479,7 +479,6 @@ def test_a_late_minority_is_no_outage(lab):
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.both_databases
 def test_late_results_of_two_places_are_a_majority_together(lab):
     lab.start(confirmations=2)
     in_time(lab, "sydney")

@@ -113,7 +113,6 @@ def _without_ids(facts):
     }
 
 
-@pytest.mark.both_databases
 def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
     together, apart = shops.make(8), shops.make(8)
     recorder.record(shops.outcomes(together), NOW)

@@ -203,7 +203,6 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
     assert [result.ip for result in journal.decode(rows)] == wanted
 
 
-@pytest.mark.both_databases
 def test_two_checks_in_one_millisecond_are_two_results(engine):
     id = engine.monitor()
     ids = {engine.check(id, "up", 0).id for _ in range(2)}
@@ -224,7 +223,6 @@ def test_each_check_of_one_millisecond_is_a_result(engine, paused):
     assert stored == [to_ms(at(seconds)) for seconds in moments]
 
 
-@pytest.mark.both_databases
 def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     ids = [engine.monitor(confirmations=1) for _ in range(5)]
     batch = [(id, make_outcome("down", at(0))) for id in ids]
@@ -250,7 +248,6 @@ def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     assert count(ResultRow) == 1
 
 
-@pytest.mark.both_databases
 def test_no_slot_is_recorded_twice(engine):
     id = engine.monitor()
     claim = engine.claim(id)

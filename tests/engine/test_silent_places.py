@@ -239,7 +239,6 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
     assert house.state(id).verdict == "up"
 
 
-@pytest.mark.both_databases
 def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(house):
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")

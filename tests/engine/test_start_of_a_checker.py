@@ -190,7 +190,6 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     assert sizes == [CACHE_KB, SMALL_CACHE_KB]
 
 
-@pytest.mark.both_databases
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
     monkeypatch.setattr(returns, "TRANSACTION_SECONDS", 1e9)  # batches of one size

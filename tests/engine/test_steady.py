@@ -184,7 +184,6 @@ def test_a_good_check_after_a_gap_changes_nothing_either(owner):
     assert not incident.unwatched
 
 
-@pytest.mark.both_databases
 def test_after_a_restart_the_first_good_check_reads_and_writes_no_state(owner):
     done = owner.take(60).slot
     owner.steady.write(at(61))  # the state row does not follow: this process is killed
@@ -299,7 +298,6 @@ def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(own
     assert owner.times() == [0, 60, 120, 180]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner, restarted):
     """Also where a new process has read it, and this is its first check."""

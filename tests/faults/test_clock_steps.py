@@ -306,7 +306,6 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     assert key.last_used_at <= now() + timedelta(seconds=1)
 
 
-@pytest.mark.both_databases
 def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     heartbeat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")

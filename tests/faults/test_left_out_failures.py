@@ -153,7 +153,6 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     assert lines(app) == before + later
 
 
-@pytest.mark.both_databases
 def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, clock):
     for _ in range(MOST_OF_ONE + 1):
         fail(app)

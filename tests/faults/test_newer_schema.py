@@ -121,20 +121,12 @@ def test_the_doctor_gives_the_same_sentence(newer, settings):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("-c", "import wsgi"), 1),
-        # A worker's end is told to its master by gunicorn's own code, "the application failed".
-        (("-m", "gunicorn", "--bind=127.0.0.1:0", "wsgi:app"), 4),
-    ],
-)
-def test_any_gunicorn_ends_with_the_sentence(newer, settings, words, code):
-    command = [sys.executable, *words]
+def test_any_gunicorn_ends_with_the_sentence(newer, settings):
+    command = [sys.executable, "-m", "gunicorn", "--bind=127.0.0.1:0", "wsgi:app"]
     done = subprocess.run(
         command, env=environ_of(settings), cwd=HOME, capture_output=True, text=True, check=False
     )
-    assert done.returncode == code
+    assert done.returncode == 4, "gunicorn's own code for an application that does not start"
     assert SENTENCE in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -28,7 +28,6 @@ NIGHT = {"quiet_start": "07:00", "quiet_end": "09:00", "quiet_zone": "UTC"}  # i
 # --- Alerts
 
 
-@pytest.mark.both_databases
 def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_hand(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     box.close(monitor, box.open(monitor))

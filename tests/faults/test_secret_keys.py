@@ -247,7 +247,6 @@ def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, 
         assert db.session.get(SettingRow, "webhook_secret").value == "whsec_newer"
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("role", [heartbeats.CHECKER, heartbeats.WORKER])
 def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, settings, capsys, role):
     with stored.app_context():

@@ -148,20 +148,6 @@ def test_serve_refuses_a_newer_database_also_one_that_starts_later(
     assert running.process.wait(SECONDS) == 1
 
 
-def test_serve_stops_while_it_waits_for_the_database(
-    server: Server, service: Callable[..., Service]
-):
-    server.stop()
-    try:
-        running = service("serve")
-        base = running.await_line(r"Wakeful runs at (http://\S+) ")[1]
-        assert get(base, "/healthz").status_code == 200
-        os.kill(running.process.pid, signal.SIGINT)
-        assert running.process.wait(SECONDS) == 0
-    finally:
-        server.start()
-
-
 @pytest.mark.usefixtures("copied")
 def test_web_starts_without_the_server_and_works_once_it_runs(
     server: Server, settings: Settings, service: Callable[..., Service]
@@ -188,13 +174,16 @@ def test_web_starts_without_the_server_and_works_once_it_runs(
         assert get(f"http://{bind}", "/login").status_code != 503
 
 
-def test_serve_says_of_a_database_that_nobody_has_made_what_the_server_says(
+def test_serve_says_of_a_missing_database_what_the_server_says_and_stops_while_it_waits(
     server: Server, service: Callable[..., Service]
 ):
     running = service("serve", DATABASE_URL=server.url("nobody_made_it"))
     running.await_line('database "nobody_made_it" does not exist')
     base = running.await_line(r"Wakeful runs at (http://\S+) ")[1]
     assert get(base, "/readyz").status_code == 503
+    assert get(base, "/healthz").status_code == 200
+    os.kill(running.process.pid, signal.SIGINT)
+    assert running.process.wait(SECONDS) == 0
 
 
 def test_a_web_server_that_started_early_asks_nothing_of_tables_of_another_version(

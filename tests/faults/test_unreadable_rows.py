@@ -179,7 +179,6 @@ def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
 WINDOWS = [("repeat", "'{x'"), ("zone", "'Mars/Base'"), ("start_at", FAR)]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(("field", "value"), WINDOWS)
 def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
     shop = make_monitor(app)

@@ -26,7 +26,7 @@ OLD_RESULTS = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_an_upgrade_keeps_a_copy_and_no_check_is_late_by_30_seconds(tmp_path, site):
     service = Service(tmp_path / "instance", CANARIES="")

@@ -110,7 +110,6 @@ def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
     assert access.keys.authenticate(text) is None
 
 
-@pytest.mark.both_databases
 def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
 ) -> None:

@@ -54,7 +54,6 @@ def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, chec
     ]
 
 
-@pytest.mark.both_databases
 def test_shards_that_nobody_takes_are_reported_after_a_while(core, checker):
     ids = [make_monitor(core).id for _ in range(3)]
     with writing() as session:

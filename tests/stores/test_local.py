@@ -149,7 +149,6 @@ def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
         assert row.request_auth_password == expected
 
 
-@pytest.mark.both_databases
 def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> None:
     add_monitor(
         store,

@@ -26,7 +26,7 @@ from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.support.queries import queries
 
-pytestmark = [pytest.mark.usefixtures("context"), pytest.mark.both_databases]
+pytestmark = pytest.mark.usefixtures("context")
 MINUTE = timedelta(minutes=1)
 
 
@@ -82,6 +82,7 @@ def figures(store: LocalStore, monitor_id: int) -> list[Any]:
     return all_figures
 
 
+@pytest.mark.both_databases
 def test_figures_are_the_same_before_and_after_summing(
     core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
         rollups.roll(here)
 
 
+@pytest.mark.both_databases
 def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> None:
     # Summed at different times, one never, and with gaps that only the longer interval covers.
     here = hour(now()) + timedelta(minutes=25)
@@ -189,6 +191,7 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
         assert len({str(value) for value in together.values()}) > 1
 
 
+@pytest.mark.both_databases
 def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
     midnight = hour(now()).replace(hour=0) - timedelta(days=1)
     id = make_monitor(core, created_at=midnight - timedelta(days=5)).id
@@ -220,6 +223,7 @@ def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bo
     return rollups.ListFigures().read(monitors, at, ranges, hours=hours)
 
 
+@pytest.mark.both_databases
 def test_figures_that_lists_and_charts_cache_are_those_that_would_be_read(
     core: Flask, store: LocalStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +383,7 @@ def test_a_day_is_the_sum_of_its_hours_while_it_grows(core: Flask) -> None:
     assert len(rows_of(monitor.id, DAY_MS)) == 2
 
 
+@pytest.mark.both_databases
 def test_changing_an_incident_corrects_what_was_summed(core: Flask, store: LocalStore) -> None:
     here = now()
     monitor = make_monitor(core)
@@ -446,6 +451,7 @@ def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_inte
     assert spent() == (whole, 0, 0)
 
 
+@pytest.mark.both_databases
 def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     core: Flask, store: LocalStore
 ) -> None:
@@ -471,6 +477,7 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     )
 
 
+@pytest.mark.both_databases
 def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> None:
     here = now()
     monitors = [make_monitor(core) for _ in range(60)]
@@ -527,6 +534,7 @@ def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
     assert 4 <= store.results.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1
 
 
+@pytest.mark.both_databases
 def test_an_hour_that_two_checkers_sum_at_once_counts_once(core: Flask, monkeypatch):
     """One computed which hours are complete just before one ended, and waited for the other."""
     id = make_monitor(core).id
