@@ -97,7 +97,7 @@ def test_no_thread_of_the_process_holds_the_lock_during_a_pause() -> None:
             on_turn.append(database.locked())
         paused.set()
 
-    pauses, give_up = Pauses(sleep=sleep), time.monotonic() + 20
+    pauses, give_up = Pauses(sleep=sleep), time.monotonic() + 120
 
     def write_on() -> None:
         while not paused.is_set() and time.monotonic() < give_up:

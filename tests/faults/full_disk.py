@@ -90,7 +90,7 @@ def checks_of(app, folder: Path) -> None:
     site, stop = Site(), threading.Event()
     settings = app.extensions["wakeful.settings"]
     for _ in range(3):
-        make_monitor(app, url=site.url, interval=INTERVAL, timeout=1, confirmations=0)
+        make_monitor(app, url=site.url, interval=INTERVAL, timeout=60, confirmations=0)
     checker = threading.Thread(target=Checker(app, settings).run, args=[stop])
     checker.start()
 

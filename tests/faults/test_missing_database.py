@@ -71,7 +71,7 @@ def test_a_file_that_is_moved_while_it_is_open_is_noticed_at_once(app, key, file
 def test_a_checker_stores_nothing_in_a_file_that_was_moved_and_all_of_it_once_it_is_back(
     app, settings, site, file, elsewhere
 ):
-    make_monitor(app, url=site.url, interval=1, timeout=1)
+    make_monitor(app, url=site.url, interval=1, timeout=60)
 
     def stored(path):
         with closing(sqlite3.connect(path)) as database:
