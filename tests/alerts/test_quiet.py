@@ -63,8 +63,8 @@ def test_quiet_hours_end_when_they_should(
     def moment(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
-    end = QuietHours(start, end, zone).until(moment(at))
-    assert end == (None if until is None else moment(until))
+    last = QuietHours(start, end, zone).until(moment(at))
+    assert last == (None if until is None else moment(until))
 
 
 def test_a_monitor_without_both_ends_has_no_quiet_hours_and_a_lost_zone_counts_as_utc() -> None:

@@ -91,16 +91,16 @@ def test_a_firewall_that_refuses_everything_opens_no_incident(
     canary.be(before)
     id = make_monitor(core, url=f"http://127.0.0.1:{target.port}/good", confirmations=0).id
 
-    def verdict():
+    def stored_verdict():
         return db.session.get(MonitorStateRow, id).verdict
 
     try:
         with running(core, naming(settings, canary)):
-            until(core, lambda: verdict() == "up" and answers_of())
+            until(core, lambda: stored_verdict() == "up" and answers_of())
             canary.be(ClosedPort)
             target.be(ClosedPort)
             due_at_once(core, id)
-            until(core, lambda: verdict() == verdict)
+            until(core, lambda: stored_verdict() == verdict)
             with core.app_context():
                 incidents = db.session.scalars(select(IncidentRow)).all()
                 assert len(incidents) == (verdict == "down")

@@ -342,8 +342,8 @@ def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end
             )
 
     def hours():
-        hours = sa.select(RollupRow.start).where(RollupRow.period == 3600)
-        return set(db.session.scalars(hours))
+        starts = sa.select(RollupRow.start).where(RollupRow.period == 3600)
+        return set(db.session.scalars(starts))
 
     with core.app_context():
         result(noon - 2 * hour)

@@ -566,7 +566,7 @@ def await_standstill(web: Web) -> None:
     """Wait until an ordinary page is not answered."""
     for _ in range(100):
         try:
-            requests.get(f"{web.base}/login", timeout=5)
+            requests.get(f"{web.base}/login", timeout=1)
         except requests.Timeout:
             return
     raise AssertionError("Some thread is always free.")

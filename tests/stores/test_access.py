@@ -45,9 +45,9 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
     row = db.session.get(ApiKeyRow, key.id)
     assert row is not None
     assert text not in str(vars(row))
-    key = access.keys.authenticate(text)
-    assert key is not None
-    assert (key.id, key.scope, key.name) == (key.id, "write", "deploys")
+    owner = access.keys.authenticate(text)
+    assert owner is not None
+    assert (owner.id, owner.scope, owner.name) == (key.id, "write", "deploys")
     access.keys.revoke(key.prefix)
     assert access.keys.authenticate(text) is None
     assert access.keys.all()[0].revoked_at == clock()

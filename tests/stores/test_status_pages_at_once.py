@@ -109,13 +109,13 @@ def test_a_monitor_that_is_deleted_while_posts_name_it_is_in_none(
     for _ in range(3):
         gone = add_monitor(store).id
         page = add_page(store, monitors=(gone,))
-        post = {"title": "t", "state": "identified", "body": "b", "monitors": (gone,)}
-        post = store.posts.create(page.id, post)
+        fields = {"title": "t", "state": "identified", "body": "b", "monitors": (gone,)}
+        post = store.posts.create(page.id, fields)
         answers = at_once(
             [
                 lambda s, id=gone: s.monitors.delete(id),
-                lambda s, p=page.id, t=post: s.posts.create(p, t).state,
-                lambda s, p=page.id, o=post.id, t=post: (
+                lambda s, p=page.id, t=fields: s.posts.create(p, t).state,
+                lambda s, p=page.id, o=post.id, t=fields: (
                     s.posts.update(p, o, t | {"title": "x"}).state
                 ),
             ]

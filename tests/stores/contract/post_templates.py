@@ -40,6 +40,6 @@ class PostTemplatesContract:
         for name in names:
             add_template(store, name=name)
         pages = [store.post_templates.list(PageQuery(page=page)) for page in (1, 2, 3)]
-        names = [[record.name for record in page.items] for page in pages]
-        assert names == [sorted(names)[:10], sorted(names)[10:], []]
+        listed = [[record.name for record in page.items] for page in pages]
+        assert listed == [sorted(names)[:10], sorted(names)[10:], []]
         assert [page.total for page in pages] == [12, 12, 12]
