@@ -29,6 +29,7 @@ LINEAR_ANYWAY = {
     "app.checks.expiry.whois _TIME": "reads MAX_DATE characters",
     "app.checks.expiry.whois _ZONE": "reads MAX_DATE characters",
     "app.codec.foreign _AMOUNT": "reads 100 characters",
+    "app.rules.brackets rows": "each part ends at the bracket that the next begins with",
     "app.web.frame.fragments _AGING": "reads pages of our own",
     "app.web.frame.fragments _TOKEN": "reads pages of our own",
     "app.web.shown.timeline _DURATION": "begins once in a number, because of what must not precede",

@@ -24,7 +24,7 @@ def test_a_change_while_a_page_is_read_is_on_it_as_a_whole_or_not_at_all(
     shop = make_shown(app, "Shop")
     page = make_page(app, [shop])
     pages: PublicPages = app.extensions["wakeful.public"]
-    read = public._shown
+    read = public._page_monitors
 
     def read_and_change(*arguments: Any) -> Any:
         shown = read(*arguments)
@@ -37,7 +37,7 @@ def test_a_change_while_a_page_is_read_is_on_it_as_a_whole_or_not_at_all(
             )  # fmt: skip
         return shown
 
-    monkeypatch.setattr(public, "_shown", read_and_change)
+    monkeypatch.setattr(public, "_page_monitors", read_and_change)
     with app.app_context():
         before = pages.page(page)
         assert before.posts == []
