@@ -633,7 +633,7 @@ def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
 
     def server(environ, start_response):
         tries.append(time.monotonic())
-        agent._link.hurry()  # another result has come
+        agent._link.send_soon()  # another result has come
         return app(environ, start_response)
 
     with serving(server) as url:
