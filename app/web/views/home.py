@@ -95,6 +95,8 @@ def _answer() -> dict[str, Any]:
         monitor for monitor in not_up[MonitorStatus.DOWN] if monitor.open_incident_id is None
     ]
     if counters and unconfirmed:
+        # More may have failed since they were counted.
+        unconfirmed = unconfirmed[: counters[MonitorStatus.DOWN]]
         counters[MonitorStatus.DOWN] -= len(unconfirmed)
     total = sum(page.total for page in pages)
     return {
