@@ -31,7 +31,7 @@ class Index:
     """An index that has what a test puts into ``known``: an answer, or the code of an error."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Any] = {}
+        self.answers: dict[str, Any] = {}
         self.asked: list[str] = []
         self.users: set[str | None] = set()
         index = self
@@ -40,10 +40,10 @@ class Index:
             def do_GET(self) -> None:
                 index.asked.append(self.path)
                 index.users.add(self.headers["Authorization"])
-                found = index.known.get(self.path, 404)
-                self.send_response(found if isinstance(found, int) else 200)
+                answer = index.answers.get(self.path, 404)
+                self.send_response(answer if isinstance(answer, int) else 200)
                 self.end_headers()
-                self.wfile.write(b"" if isinstance(found, int) else json.dumps(found).encode())
+                self.wfile.write(b"" if isinstance(answer, int) else json.dumps(answer).encode())
 
             def log_message(self, *_words: object) -> None:
                 pass
@@ -53,7 +53,7 @@ class Index:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def has(self, name: str, version: str, *vulnerabilities: dict[str, Any]) -> None:
-        self.known[f"/pypi/{name}/{version}/json"] = {"vulnerabilities": list(vulnerabilities)}
+        self.answers[f"/pypi/{name}/{version}/json"] = {"vulnerabilities": list(vulnerabilities)}
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_known_fault_is_named_with_the_version_that_mends_it(index: Index, loc
 
 @pytest.mark.parametrize("answer", [500, {"info": {}}, []])
 def test_an_index_that_names_no_faults_is_no_good_news(index: Index, lock: Path, answer: object):
-    index.known = {"/pypi/flask/3.1.3/json": answer, "/pypi/uvicorn/0.30.1/json": answer}
+    index.answers = {"/pypi/flask/3.1.3/json": answer, "/pypi/uvicorn/0.30.1/json": answer}
     done = audit(lock, index.url)
     assert done.returncode == 3
     assert "were NOT looked up" in done.stderr

@@ -57,10 +57,10 @@ def restore_from(
 def names_in(settings: Settings) -> list[str]:
     app = create_core(settings)
     with app.app_context():
-        found = list(db.session.scalars(select(MonitorRow.name).order_by(MonitorRow.id)))
+        names = list(db.session.scalars(select(MonitorRow.name).order_by(MonitorRow.id)))
         db.session.remove()
         db.engine.dispose()
-    return found
+    return names
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def same(core: Flask, settings: Settings) -> Settings:
 
 def files_of(path: Path) -> dict[str, bytes]:
     with tarfile.open(path, "r:gz") as tar:
-        return {one.name: tar.extractfile(one).read() for one in tar}
+        return {member.name: tar.extractfile(member).read() for member in tar}
 
 
 # --- Making one
@@ -97,10 +97,10 @@ def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp
         make_monitor(core, name="Blog")
         back_up(core, tmp_path / "backup")
         db.session.remove()
-    found = files_of(tmp_path / "backup")
+    files = files_of(tmp_path / "backup")
     kind = core.config["SQLALCHEMY_DATABASE_URI"].partition(":")[0].partition("+")[0]
-    assert set(found) == {"manifest.json", "secret_key", archive.DATABASES[kind]}
-    assert found["secret_key"].decode() == SECRET_KEY
+    assert set(files) == {"manifest.json", "secret_key", archive.DATABASES[kind]}
+    assert files["secret_key"].decode() == SECRET_KEY
     assert stat.S_IMODE(os.stat(tmp_path / "backup").st_mode) == 0o600
 
 
@@ -330,7 +330,7 @@ def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"revision": "9999"}, "was written by a newer version of Wakeful"),
         ({"format": 2, "wakeful": "9.0"}, "made by Wakeful 9.0, whose format"),
@@ -338,7 +338,7 @@ def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
         ({"sha256": "0" * 64}, "damaged or incomplete"),
     ],
 )
-def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, changes, said):
+def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, changes, sentence):
     database = tmp_path / "database"
     with core.app_context():
         backup._copy(database)
@@ -353,7 +353,7 @@ def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, change
     path = tmp_path / "backup"
     with path.open("wb") as file:
         archive.write(file, dataclasses.replace(manifest, **changes), database, SECRET_KEY, "")
-    with pytest.raises(WakefulError, match=said):
+    with pytest.raises(WakefulError, match=sentence):
         restore_from(path, elsewhere)
     assert not list(elsewhere.instance.iterdir())
 
@@ -402,8 +402,8 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, ki
         }  # fmt: skip
         made = requests.post(f"{base}/api/v1/monitors", fields, headers=headers, timeout=30)
         assert made.status_code == 201, made.text
-        one = f"/api/v1/monitors/{made.json()['data']['id']}"
-        eventually(lambda: checked(base, one, headers), "the first check")
+        path = f"/api/v1/monitors/{made.json()['data']['id']}"
+        eventually(lambda: checked(base, path, headers), "the first check")
         first.command("backup", str(tmp_path / "backup"))
         assert first.stop() == 0
 
@@ -419,8 +419,8 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, ki
 
 
 def checked(base: str, path: str, headers: dict[str, str]) -> str | None:
-    said = requests.get(base + path, headers=headers, timeout=30).json()
-    return said["data"]["last_checked_at"]
+    answer = requests.get(base + path, headers=headers, timeout=30).json()
+    return answer["data"]["last_checked_at"]
 
 
 def log_in(base: str) -> requests.Response:

@@ -59,9 +59,11 @@ def test_make_installs_the_servers_that_a_measurement_starts(name):
 def test_options_of_measurements_exist(path, capsys, monkeypatch):
     for target, arguments, module, rest in COMMAND.findall(path.read_text()):
         name = target or module
-        said = help_of(name, capsys, monkeypatch)
+        help_text = help_of(name, capsys, monkeypatch)
         for word in shlex.split(arguments or rest):
-            assert not word.startswith("--") or f"{word} " in said or f"{word}]" in said, word
+            assert (
+                not word.startswith("--") or f"{word} " in help_text or f"{word}]" in help_text
+            ), word
 
 
 def test_a_database_is_started_and_stopped(postgres_server, tmp_path):

@@ -55,39 +55,41 @@ CODE, PAGES = _rooms(ROOT / "app", "*.py"), _rooms(TEMPLATES, "*.html")
 
 def _exempt(path: Path) -> bool:
     name = path.relative_to(ROOT).as_posix()
-    return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in NOT_FOR_PEOPLE)
+    return any(
+        name == part or (part[-1] == "/" and name.startswith(part)) for part in NOT_FOR_PEOPLE
+    )
 
 
 @pytest.mark.parametrize("room", CODE)
 def test_sentences_in_code_are_marked(room):
-    found = {}
+    wrong = {}
     for path in CODE[room]:
         source = path.read_text()
         unmarked = [] if _exempt(path) else sentences.in_code(source)
         if faults := [*sentences.misused(source), *unmarked]:
-            found[path.relative_to(ROOT).as_posix()] = faults
-    assert found == {}
+            wrong[path.relative_to(ROOT).as_posix()] = faults
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("room", PAGES)
 def test_sentences_in_templates_are_marked(room):
-    found = {
+    wrong = {
         path.relative_to(ROOT).as_posix(): faults
         for path in PAGES[room]
         if (faults := list(sentences.in_template(path.read_text())))
     }
-    assert found == {}
+    assert wrong == {}
 
 
 def test_scripts_take_their_sentences_from_the_page():
-    found = {
+    wrong = {
         path.name: texts
         for path in sorted((STATIC / "js").glob("*.js"))
         if (texts := list(sentences.in_script(path.read_text())))
     }
     # The owner of the site that it is put on can say it in the site's language, with data-title.
-    assert found.pop("status-widget.js") == ["Service status"]
-    assert found == {}
+    assert wrong.pop("status-widget.js") == ["Service status"]
+    assert wrong == {}
 
 
 def test_a_module_that_is_left_out_has_sentences():
@@ -180,7 +182,7 @@ def test_sentences_that_differ_in_nothing_that_is_read_are_alike(sentence, other
 
 
 def test_the_catalogue_has_each_sentence_once():
-    """Of two that differ in case, a full stop or names of values alone, one is enough."""
+    """Sentences that differ in case, a full stop or names of values alone count as the same."""
     with CATALOGUE.open("rb") as file:
         messages = [message.id for message in read_po(file) if message.id]
     assert len(messages) > 1000

@@ -62,16 +62,16 @@ def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
 
 
 @pytest.mark.parametrize(
-    ("expires", "code", "said"),
+    ("expires", "code", "sentence"),
     [
         ("2099-01-31T00:00:00+02:00", 0, ""),
         ("2099-01-31", 2, "2026-11-21T08:00:00"),
         ("2001-01-01T00:00:00", 1, "expired already"),
     ],
 )
-def test_when_a_key_expires(type_, expires, code, said):
+def test_when_a_key_expires(type_, expires, code, sentence):
     got, _out, err = type_("key", "create", "ci", "--scope", "read", "--expires", expires)
-    assert (got, said in err) == (code, True), err
+    assert (got, sentence in err) == (code, True), err
 
 
 def test_an_account_is_made_with_a_password_from_standard_input(type_):
@@ -156,7 +156,7 @@ def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(type_, mo
         assert "Traceback" not in err, name
 
 
-def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypatch, tmp_path):
+def test_a_database_that_does_not_answer_is_reported_without_a_trace(type_, monkeypatch, tmp_path):
     monkeypatch.setenv("WAKEFUL_DATABASE_URL", f"sqlite:///{tmp_path}/no/such/folder.db")
     code, _out, err = type_("db", "upgrade")
     assert code == 1

@@ -39,8 +39,8 @@ def start(folder: Path) -> tuple[subprocess.Popen[str], str, str]:
     printed = ""
     for line in demo.stdout:
         printed += line
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return demo, found[0], printed
+        if names := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return demo, names[0], printed
     raise AssertionError(f"It ended. Printed:\n{printed}")
 
 
@@ -50,9 +50,9 @@ def opened_by_now(folder: Path) -> set[str]:
             "SELECT name FROM incidents i JOIN monitors m ON m.id = monitor_id"
             " WHERE ended_at IS NULL"
         )
-        found = {name for (name,) in rows}
+        names = {name for (name,) in rows}
     db.close()
-    return found
+    return names
 
 
 def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_path: Path) -> None:

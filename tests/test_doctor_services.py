@@ -36,9 +36,9 @@ def address(httpserver):
 
 def findings(core, subject, **settings):
     changed = replace(core.extensions["wakeful.settings"], **settings)
-    found = [one for one in examine(core, changed) if one.subject == subject]
-    assert not [one for one in found if "hunter2" in one.sentence]
-    return [(one.fault, one.sentence) for one in found]
+    results = [result for result in examine(core, changed) if result.subject == subject]
+    assert not [result for result in results if "hunter2" in result.sentence]
+    return [(result.fault, result.sentence) for result in results]
 
 
 GOOD = "127.0.0.1 answers and accepts the login."
@@ -114,8 +114,8 @@ def test_the_list_of_registries_is_read(core, httpserver):
     httpserver.expect_request("/good").respond_with_data(json.dumps(REGISTRIES))
     httpserver.expect_request("/bad").respond_with_data("{}")
     for path, fault in (("/good", False), ("/bad", True), ("/missing", True)):
-        found = findings(core, "domain expiry", rdap_bootstrap=address(httpserver) + path)
-        assert [one[0] for one in found] == [fault], path
+        results = findings(core, "domain expiry", rdap_bootstrap=address(httpserver) + path)
+        assert [result[0] for result in results] == [fault], path
 
 
 class Refusing(MailSink):

@@ -192,8 +192,8 @@ def test_a_field_of_the_record_is_in_the_form(name):
 
 @pytest.mark.parametrize("name", IN_FORM)
 def test_a_field_of_the_form_is_in_the_record(name):
-    known = {field.name for field in fields(Monitor)}
-    assert name in known or f"{name}_set" in known
+    names = {field.name for field in fields(Monitor)}
+    assert name in names or f"{name}_set" in names
 
 
 @pytest.mark.parametrize("name", IN_FORM)
@@ -249,5 +249,5 @@ def test_a_check_knows_every_field_that_it_needs(stored):
 
 @pytest.mark.parametrize("name", OF_CHECKS)
 def test_a_change_of_what_a_check_needs_has_the_monitor_checked_at_once(name):
-    # When people are told about a certificate changes no verdict.
+    # When people are notified of a certificate changes no verdict.
     assert (name in FIELDS_THAT_FORCE_A_CHECK) != (name == "ssl_alert_days")

@@ -42,11 +42,11 @@ class Receiver:
 
     def got(self) -> list[str]:
         """What was asked for since the last look."""
-        found = []
+        received = []
         while not self.requests.empty():
             request = self.requests.get()
-            found.append(f"{request.method} {request.full_path}")
-        return found
+            received.append(f"{request.method} {request.full_path}")
+        return received
 
 
 @pytest.fixture
@@ -131,13 +131,15 @@ def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, ca
         assert here.heartbeat.send()
         assert here.heartbeat.send()
     assert receiver.got() == [f"GET {PATH}"] * 2
-    said = [one.getMessage() for one in caplog.records if one.name == heartbeat.__name__]
-    assert said == ["Heartbeat: 127.0.0.1 accepts it."], "said once"
+    messages = [
+        record.getMessage() for record in caplog.records if record.name == heartbeat.__name__
+    ]
+    assert messages == ["Heartbeat: 127.0.0.1 accepts it."], "said once"
     assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "sentence"),
     [
         (Here.silence_checker, "No checker is running."),
         (Here.silence_worker, "No alert worker is running"),
@@ -148,12 +150,14 @@ def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, ca
         (Here.break_database, "The database does not answer."),
     ],
 )
-def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(here, receiver, caplog, stop, said):
+def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(
+    here, receiver, caplog, stop, sentence
+):
     stop(here)
     assert not here.heartbeat.send()
     assert not here.heartbeat.send()
     assert receiver.got() == []
-    assert caplog.text.count(f"Heartbeat: {said}") == 1
+    assert caplog.text.count(f"Heartbeat: {sentence}") == 1
     assert SECRET not in caplog.text
 
 
@@ -198,7 +202,7 @@ def test_policy_judges_the_receiver_and_the_log_says_what_to_allow(here, receive
     assert SECRET not in caplog.text
 
 
-def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(here, receiver, caplog):
+def test_an_answer_that_accepts_nothing_is_named_by_its_status_alone(here, receiver, caplog):
     for status in (302, 404, 503):
         receiver.answer = status
         assert not here.heartbeat.send(), status
@@ -213,17 +217,21 @@ def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(here, rece
 
 
 def test_doctor_says_whether_it_is_set_and_why_it_is_not_sent(here):
-    def told():
-        return [one for one in examine(here.core, here.settings) if one.subject == "heartbeat"]
+    def heartbeat_findings():
+        return [
+            finding
+            for finding in examine(here.core, here.settings)
+            if finding.subject == "heartbeat"
+        ]
 
-    [set_] = told()
+    [set_] = heartbeat_findings()
     assert (set_.fault, set_.sentence) == (False, "Checkers call 127.0.0.1 each minute.")
     here.keep_an_alert()
-    [stuck] = told()
+    [stuck] = heartbeat_findings()
     assert stuck.fault
     assert "Not now: An alert has waited for 15 minutes" in stuck.sentence
     object.__setattr__(here.settings, "heartbeat_url", None)
-    [unset] = told()
+    [unset] = heartbeat_findings()
     assert not unset.fault
     assert "WAKEFUL_HEARTBEAT_URL is not set" in unset.sentence
 

@@ -38,8 +38,8 @@ def store():
 
 
 def monitors():
-    with store() as one:
-        return {monitor.name: monitor for monitor in one.monitors.list(MonitorQuery()).items}
+    with store() as current:
+        return {monitor.name: monitor for monitor in current.monitors.list(MonitorQuery()).items}
 
 
 def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
@@ -57,16 +57,16 @@ def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
 
 def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     type_("user", "create", "a@example.org", "--role", "admin", input="a long password\n")
-    with store() as one:
-        one.contacts.create({"name": "Ops", "channels": (Pair("email", "ops@example.org"),)})
+    with store() as current:
+        current.contacts.create({"name": "Ops", "channels": (Pair("email", "ops@example.org"),)})
     code, out, err = type_("import", KUMA, "--tag", "moved", "--contact", "Ops")
     assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
     assert "Creating monitors" in err, "progress is no part of the output"
-    found = monitors()
-    assert set(found) == {"Shop", "Front page", "Database", "No errors"}
-    assert found["Shop"].tags == ("prod", "region: eu", "moved")
-    assert found["Front page"].alerts == (Pair("contact", "Ops"),)
-    assert [name for name, one in found.items() if one.paused] == ["Database"]
+    stored = monitors()
+    assert set(stored) == {"Shop", "Front page", "Database", "No errors"}
+    assert stored["Shop"].tags == ("prod", "region: eu", "moved")
+    assert stored["Front page"].alerts == (Pair("contact", "Ops"),)
+    assert [name for name, monitor in stored.items() if monitor.paused] == ["Database"]
     code, out, _err = type_("import", KUMA)
     assert code == 1, "there is nothing new"
     assert "Duplicate: already monitored as Shop." in out
@@ -90,7 +90,10 @@ def test_variables_come_from_the_environment_and_from_a_file(type_, tmp_path, mo
     assert code == 3
     assert "Filled with environment variables: HOST_A, HOST_B." in out
     assert "needs the environment variable WAKEFUL_INSTANCE" in out, "it is Wakeful's own"
-    assert {one.url for one in monitors().values()} == {"https://a.example/", "https://b.example/"}
+    assert {monitor.url for monitor in monitors().values()} == {
+        "https://a.example/",
+        "https://b.example/",
+    }
     variables.write_text("HOST_B\n")
     code, _out, err = type_("import", str(config), "--env", str(variables))
     assert code == 1
@@ -148,7 +151,7 @@ def test_lines_may_come_from_standard_input_and_a_full_success_is_0(type_):
     lines = "https://a.example\nShop, shop.example.com\n"
     code, out, _err = type_("import", "-", "--interval", "300", input=lines)
     assert (code, out.splitlines()[-1]) == (0, "2 monitors created.")
-    assert {one.interval for one in monitors().values()} == {300}
+    assert {monitor.interval for monitor in monitors().values()} == {300}
 
 
 def test_control_characters_of_a_file_do_not_reach_the_terminal(type_, tmp_path):
@@ -184,5 +187,5 @@ def test_over_another_server_the_monitors_are_created_there(app, type_, monkeypa
         code, out, _err = type_("import", KUMA)
         assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
     with app.app_context():
-        found = current_store().monitors.list(MonitorQuery()).items
-    assert {one.name for one in found} == {"Shop", "Front page", "Database", "No errors"}
+        stored = current_store().monitors.list(MonitorQuery()).items
+    assert {monitor.name for monitor in stored} == {"Shop", "Front page", "Database", "No errors"}

@@ -10,7 +10,7 @@ AWAY, FULL, OTHER = ("away", None), ("full", None), ("away", "other topic")
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("events", "expected"),
     [
         ([AWAY, AWAY, AWAY], ["away"]),
         ([AWAY, FULL, FULL, AWAY], ["away", "full", "away"]),
@@ -19,13 +19,13 @@ AWAY, FULL, OTHER = ("away", None), ("full", None), ("away", "other topic")
         (["over", AWAY, "over", "over"], ["away"]),
     ],
 )
-def test_what_lasts_is_logged_once(told, expected, caplog):
+def test_what_lasts_is_logged_once(events, expected, caplog):
     lasting = Lasting(logging.getLogger("app.test"))
-    for one in told:
-        if one == "over":
+    for event in events:
+        if event == "over":
             lasting.ended()
         else:
-            lasting.error("%s", one[0], topic=one[1])
+            lasting.error("%s", event[0], topic=event[1])
     assert caplog.messages == expected
     assert {record.filename for record in caplog.records} == {"test_lasting.py"}
 

@@ -80,7 +80,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_an_outage_of_a_real_nginx_is_seen_told_acknowledged_and_closed(
+def test_an_outage_of_a_real_nginx_is_detected_notified_acknowledged_and_closed(
     service: Service, shop: Nginx, others: Nginx, page: Page
 ) -> None:
     base = service.await_line(r"(http://127\.0\.0\.1:\d+)\S*")[1]
@@ -145,7 +145,8 @@ def test_an_outage_of_a_real_nginx_is_seen_told_acknowledged_and_closed(
     shop.start()
     resolved = eventually(
         lambda: (
-            (found := client.get(f"incidents/{incident['id']}"))["status"] == "resolved" and found
+            (resolved := client.get(f"incidents/{incident['id']}"))["status"] == "resolved"
+            and resolved
         ),
         "the incident resolves",
         90,
@@ -154,7 +155,7 @@ def test_an_outage_of_a_real_nginx_is_seen_told_acknowledged_and_closed(
     assert moment(resolved["acknowledged_at"]) <= moment(resolved["ended_at"])
     assert statuses() == {"Shop": "up", "Docs": "up", "Blog": "up"}
 
-    # The two others were up all the while, and nobody was told otherwise.
+    # The two others were up all the while, and nobody was notified otherwise.
     for other in (docs, blog):
         assert client.get("incidents", monitor_id=other["id"]) == []
         assert not client.get(f"monitors/{other['id']}/results", verdict="down")

@@ -36,8 +36,8 @@ MADE = {"deploy/.env"}  # by whoever follows the manual
 def text(path: Path) -> str:
     """The comments and long strings of a module, or what a manual writes as code."""
     source = path.read_text()
-    found = SPAN.findall(source) if path.suffix == ".md" else LONG_OR_COMMENT.findall(source)
-    return "\n".join(first or second for first, second in found)
+    matches = SPAN.findall(source) if path.suffix == ".md" else LONG_OR_COMMENT.findall(source)
+    return "\n".join(first or second for first, second in matches)
 
 
 @cache
@@ -45,12 +45,12 @@ def names() -> frozenset[str]:
     return frozenset(path.name for part in TREE for path in (ROOT / part).rglob("*"))
 
 
-def missing(said: str) -> list[str]:
-    """The files that ``said`` names and that are not there. A name with a slash is a file if it
+def missing(words: str) -> list[str]:
+    """The files that ``words`` names and that are not there. A name with a slash is a file if it
     begins as one of ours does; one without may lie in any folder.
     """
-    found = []
-    for name in SLASHED.findall(said):
+    files = []
+    for name in SLASHED.findall(words):
         first = name.partition("/")[0]
         if name in MADE or EXAMPLE.search(name):
             continue
@@ -61,8 +61,8 @@ def missing(said: str) -> list[str]:
         else:
             continue
         if not any(path.exists() or path.with_name(f"{path.name}.py").exists() for path in there):
-            found.append(name)
-    return found + [name for name in ALONE.findall(said) if name not in names()]
+            files.append(name)
+    return files + [name for name in ALONE.findall(words) if name not in names()]
 
 
 def here(path: Path) -> str:
@@ -70,8 +70,8 @@ def here(path: Path) -> str:
 
 
 def test_a_file_that_was_moved_is_found_out():
-    said = "See ``app/stats/rollup.py``, engine/nobody, ``nowhere.py`` and db/rollups, plan.py."
-    assert missing(said) == ["app/stats/rollup.py", "engine/nobody", "nowhere.py"]
+    words = "See ``app/stats/rollup.py``, engine/nobody, ``nowhere.py`` and db/rollups, plan.py."
+    assert missing(words) == ["app/stats/rollup.py", "engine/nobody", "nowhere.py"]
     assert missing("HTTP/1.1, text/html, a/b, https://a.example/app/x, static/css/pages/NAME") == []
 
 
@@ -79,7 +79,7 @@ def test_files_exist():
     assert len(SOURCES) > 500
     assert len(MANUALS) > 10
     wrong = {here(path): missing(text(path)) for path in [*SOURCES, *MANUALS]}
-    assert {path: found for path, found in wrong.items() if found} == {}
+    assert {path: names for path, names in wrong.items() if names} == {}
 
 
 def test_settings_commands_and_targets_of_make_exist():

@@ -95,9 +95,9 @@ def test_the_wheel_carries_no_tests_and_nobodys_data(wheel):
 
 
 def test_the_installed_command_says_what_it_can_do(installed):
-    said = installed.succeed("wakeful", "--help")
+    help_text = installed.succeed("wakeful", "--help")
     for command in ("serve", "web", "checker", "worker", "db", "user", "key", "check", "doctor"):
-        assert re.search(rf"^  {command}\b", said, re.MULTILINE), said
+        assert re.search(rf"^  {command}\b", help_text, re.MULTILINE), help_text
 
 
 def test_the_installed_package_is_not_the_checkout(installed):

@@ -20,7 +20,7 @@ from tests.support.web_process import installation, web_process
 TRUSTED = [ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
 
 
-def seen(peer: str, **headers: str) -> dict[str, Any]:
+def environment_after(peer: str, **headers: str) -> dict[str, Any]:
     """The environment of a request from ``peer`` after the proxies' headers were read."""
     environ = {"REMOTE_ADDR": peer, "HTTP_HOST": "inside:8000", "wsgi.url_scheme": "http"}
     environ |= {f"HTTP_X_FORWARDED_{name.upper()}": value for name, value in headers.items()}
@@ -48,7 +48,7 @@ def seen(peer: str, **headers: str) -> dict[str, Any]:
     ],
 )
 def test_the_client_is_the_last_address_that_no_trusted_proxy_has(sent: str, client: str):
-    assert seen("127.0.0.1", **{"for": sent})["REMOTE_ADDR"] == client
+    assert environment_after("127.0.0.1", **{"for": sent})["REMOTE_ADDR"] == client
 
 
 def test_a_network_of_ipv4_may_be_written_as_one_of_ipv6():
@@ -66,9 +66,9 @@ def test_the_manuals_proxy_sets_each_header_that_is_read():
 
 
 def test_a_trusted_proxy_names_scheme_and_host():
-    environ = seen("10.1.2.3", proto="ftp, HTTPS", host="forged.example, up.example")
+    environ = environment_after("10.1.2.3", proto="ftp, HTTPS", host="forged.example, up.example")
     assert (environ["wsgi.url_scheme"], environ["HTTP_HOST"]) == ("https", "up.example")
-    assert seen("10.1.2.3", proto="gopher")["wsgi.url_scheme"] == "http"
+    assert environment_after("10.1.2.3", proto="gopher")["wsgi.url_scheme"] == "http"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_folder_is_taken_from_the_path_or_from_a_proxy_that_removed_it(
 
 @pytest.mark.parametrize("peer", ["198.51.100.7", "11.0.0.1", "::1", "", "unix:"])
 def test_headers_of_everybody_else_are_removed_unread(peer: str):
-    environ = seen(
+    environ = environment_after(
         peer, **{"for": "203.0.113.5", "proto": "https", "host": "up.example", "prefix": "/x"}
     )
     assert environ == {"REMOTE_ADDR": peer, "HTTP_HOST": "inside:8000", "wsgi.url_scheme": "http"}

@@ -36,7 +36,7 @@ def checker(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chec
 
 
 @pytest.fixture(scope="module")
-def seen(request: pytest.FixtureRequest, lab: Lab, checker: Checker) -> Iterator[Running]:
+def run(request: pytest.FixtureRequest, lab: Lab, checker: Checker) -> Iterator[Running]:
     """The outcomes of the rows that this run selected. Most rows wait, so they run side by side."""
     wanted = {
         item.callspec.params["row"].name: item.callspec.params["row"]
@@ -48,18 +48,18 @@ def seen(request: pytest.FixtureRequest, lab: Lab, checker: Checker) -> Iterator
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_what_happened_is_named_rightly(row: Row, lab: Lab, seen: Running) -> None:
+def test_what_happened_is_named_rightly(row: Row, lab: Lab, run: Running) -> None:
     if row.v6 and not lab.has_ipv6:
         pytest.skip("this machine has no IPv6")
-    faults = seen[row.name].result(timeout=60).faults()
+    faults = run[row.name].result(timeout=60).faults()
     assert not faults, f"{row.name}, {row.at.kind} {row.at.args}: {'; '.join(faults)}"
 
 
 @pytest.mark.parametrize("row", HEAVY)
 def test_a_check_takes_little_memory_whatever_the_target_sends(
-    row: Row, lab: Lab, checker: Checker, seen: Running
+    row: Row, lab: Lab, checker: Checker, run: Running
 ) -> None:
-    wait(seen.started.values(), timeout=60)  # other rows' memory is not this one's
+    wait(run.started.values(), timeout=60)  # other rows' memory is not this one's
     run_row(row, lab, checker)  # what is loaded once, at first use, belongs to no check
     assert peak_memory_of(lambda: run_row(row, lab, checker)) < MEMORY_MB
 

@@ -44,8 +44,8 @@ def trying(ports: dict[str, int], tmp_path: Path) -> Iterator[subprocess.Popen[b
     own |= {name: str(port) for name, port in ports.items()}
     own |= {"WAKEFUL_BIND": f"127.0.0.1:{ports['WAKEFUL_BIND']}", "VENV": sys.prefix}
     # Not a pipe: servers that the script left behind would hold its other end.
-    with (tmp_path / "said").open("wb") as said:
-        process = subprocess.Popen([SCRIPT], env=own, stdout=said, start_new_session=True)
+    with (tmp_path / "said").open("wb") as output:
+        process = subprocess.Popen([SCRIPT], env=own, stdout=output, start_new_session=True)
     yield process
     process.kill()
     process.wait()

@@ -133,8 +133,8 @@ def prose(text: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 CLEAN = (
-    "alerts", "api", "checks", "codec", "db", "deploy", "engine", "faults", "imports", "judge",
-    "rules", "stats", "stores",
+    "alerts", "api", "checks", "codec", "db", "deploy", "engine", "faults", "forms", "imports",
+    "judge", "pages", "rules", "stats", "stores",
 )  # fmt: skip
 
 

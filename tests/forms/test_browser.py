@@ -41,14 +41,14 @@ class Inputs(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        if tag == "input" and not (found["type"] == "checkbox" and "checked" not in found):
-            self.sent[found["name"]] = found.get("value", "")
+        values = dict(attrs)
+        if tag == "input" and not (values["type"] == "checkbox" and "checked" not in values):
+            self.sent[values["name"]] = values.get("value", "")
         elif tag in ("select", "textarea"):
-            self._open = found["name"]
+            self._open = values["name"]
             self.sent[self._open] = ""
-        elif tag == "option" and "selected" in found:
-            self.sent[self._open] = found["value"]
+        elif tag == "option" and "selected" in values:
+            self.sent[self._open] = values["value"]
 
     def handle_data(self, data):
         if self._open and self.lasttag == "textarea":

@@ -73,9 +73,9 @@ def test_section_3_empty_and_default_values_of_other_kinds_are_accepted(name):
         sent.append({name: str(default).lower() if default in (True, False) else str(default)})
     if name == "cache_buster":
         sent[1:] = [{name: "0"}]
-    for one in sent:
-        bind(MonitorForm, list((LEAST | one).items()))
-        overlay(MonitorUpdateForm, MAIL, list(one.items()))
+    for fields in sent:
+        bind(MonitorForm, list((LEAST | fields).items()))
+        overlay(MonitorUpdateForm, MAIL, list(fields.items()))
 
 
 def test_section_3_a_url_of_another_kind_is_refused_while_its_fields_do_not_fit():
@@ -108,7 +108,7 @@ def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "sentence"),
     [
         ("tcp://mail.test", "needs a port"),
         ("tcp://mail.test:", "needs a port"),
@@ -125,7 +125,7 @@ def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
         ("mail.test", "http://, https:// or tcp://"),
     ],
 )
-def test_section_9_another_tcp_url_is_refused_with_a_sentence(url, said):
+def test_section_9_another_tcp_url_is_refused_with_a_sentence(url, sentence):
     errors = faults(MonitorForm, LEAST | {"url": url})
     assert list(errors) == ["url"]
-    assert said in errors["url"][0]
+    assert sentence in errors["url"][0]

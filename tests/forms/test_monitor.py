@@ -439,7 +439,7 @@ STORED = Monitor(
         Pair("slack", "https://hooks.test/two/abcd"),
     ),
 )
-A, ONE, C, TWO = STORED.alerts
+A, FIRST, C, SECOND = STORED.alerts
 
 
 def changed(sent):
@@ -490,14 +490,14 @@ def test_section_2_an_update_is_validated_as_a_whole(sent, names):
 MASKED = [
     (rows(*(pair.masked() for pair in STORED.alerts)), STORED.alerts),
     # the row in the same place first: both slack values look alike
-    (rows(A.masked(), TWO.masked(), C.masked(), ONE.masked()), STORED.alerts),
+    (rows(A.masked(), SECOND.masked(), C.masked(), FIRST.masked()), STORED.alerts),
     # a removed row leaves the others in their places
-    (rows(TWO.masked(), start=3), (TWO,)),
-    (rows(C.masked(), TWO.masked(), start=2), (C, TWO)),
+    (rows(SECOND.masked(), start=3), (SECOND,)),
+    (rows(C.masked(), SECOND.masked(), start=2), (C, SECOND)),
     # otherwise the first unused row with that key
-    (rows(ONE.masked(), A.masked()), (ONE, A)),
-    (rows(ONE.masked(), ONE.masked()), (TWO, ONE)),
-    (rows(Pair("email", "new@x.example"), ONE.masked()), (Pair("email", "new@x.example"), ONE)),
+    (rows(FIRST.masked(), A.masked()), (FIRST, A)),
+    (rows(FIRST.masked(), FIRST.masked()), (SECOND, FIRST)),
+    (rows(Pair("email", "new@x.example"), FIRST.masked()), (Pair("email", "new@x.example"), FIRST)),
 ]
 
 
@@ -511,7 +511,7 @@ def test_section_3_a_masked_value_sent_back_keeps_the_stored_one(sent, alerts):
     [
         rows(Pair("slack", "••••efgh")),
         rows(Pair("sms", "••••abcd")),  # another key
-        rows(*[ONE.masked()] * 3),  # more than are stored
+        rows(*[FIRST.masked()] * 3),  # more than are stored
         {"request_body": "••••xxxx"},
     ],
 )

@@ -197,7 +197,7 @@ def test_section_12_a_page_that_is_refused_names_its_faulty_fields(sent, names):
         ([("groups[][name]", "A")], "groups[][name]", "Send groups[0][name] and groups[0][mon"),
         ([("groups", "A"), ("groups", "B")], "groups", "Send groups[0][name] and groups[0][mon"),
         (
-            [("groups[3][name]", "A"), *[("groups[3][monitors]", one) for one in "12"]],
+            [("groups[3][name]", "A"), *[("groups[3][monitors]", id) for id in "12"]],
             "groups.3.monitors",
             "Send groups[3][monitors][0]=1",
         ),
@@ -325,16 +325,16 @@ def test_a_browser_leaves_rows_blank_that_it_does_not_use():
 
 # --- Posts ----------------------------------------------------------------------------------------
 
-TOLD = {"title": "t", "state": "investigating", "body": "b"}
+POST = {"title": "t", "state": "investigating", "body": "b"}
 DAY = {"starts_at": "2026-06-01T00:00:00", "ends_at": "2026-06-02T00:00:00"}
 
 
 def post(sent):
-    return bind(PostForm, list((TOLD | sent).items()))
+    return bind(PostForm, list((POST | sent).items()))
 
 
 def test_section_12_a_post_with_what_is_required():
-    assert post({}) == TOLD | {
+    assert post({}) == POST | {
         "monitors": (),
         "incident_id": None,
         "starts_at": None,

@@ -122,10 +122,10 @@ def page(**fields: Any) -> PublicPage:
 
 def with_text(text: str) -> PublicPage:
     """The page with this text in every place that people write."""
-    told = update(11, PostState.INVESTIGATING, text, NOW - 3 * HOUR)
+    newest = update(11, PostState.INVESTIGATING, text, NOW - 3 * HOUR)
     return page(
         page=replace(PAGE, name=text, description=text),
         components=(component(1, name=text, group=text),),
-        posts=(incident_post(title=text, body=text, updates=(told,)),),
+        posts=(incident_post(title=text, body=text, updates=(newest,)),),
         windows=(window(name=text, description=text, components=(1,)),),
     )

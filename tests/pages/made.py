@@ -68,7 +68,7 @@ def make_page(
             group = StatusPageGroupRow(status_page_id=page.id, position=position, name=name)
             session.add(group)
             session.flush()
-            grouped |= {one.id: (group.id, place) for place, one in enumerate(members)}
+            grouped |= {member.id: (group.id, place) for place, member in enumerate(members)}
         for position, monitor in enumerate(monitors):
             group_id, place = grouped.get(monitor.id, (None, None))
             where = {"position": position, "group_id": group_id, "group_position": place}
@@ -130,8 +130,8 @@ def make_day(app: Flask, monitor: MonitorRow, day: datetime, **seconds: int) -> 
     said counts as up.
     """
     begin = int(day.timestamp()) // 86400 * 86400
-    told = sum(seconds.values())
-    whole = {"up_s": 86400 - told, "down_s": 0, "unknown_s": 0, "maintenance_s": 0} | seconds
+    used = sum(seconds.values())
+    whole = {"up_s": 86400 - used, "down_s": 0, "unknown_s": 0, "maintenance_s": 0} | seconds
     rows = [(86400, begin, whole)]
     for hour in range(24):
         part = {

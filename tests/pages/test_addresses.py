@@ -33,7 +33,7 @@ def test_whoever_stands_at_the_door_of_a_page_sees_its_theme(app: Flask, client:
     make_page(app, theme="dark")
     make_page(app, slug="locked", theme="dark", password="let me in, please")
     with app.app_context():
-        confirm, leave = (make_token(one, 1, 1, "d" * 32, now()) for one in Purpose)
+        confirm, leave = (make_token(purpose, 1, 1, "d" * 32, now()) for purpose in Purpose)
     doors = [
         client.get(f"/status/{path}")
         for path in (
@@ -47,7 +47,7 @@ def test_whoever_stands_at_the_door_of_a_page_sees_its_theme(app: Flask, client:
         assert 'data-theme="dark"' in answer.text, answer.request.path
 
 
-def test_the_theme_of_a_closed_page_is_not_told(
+def test_the_theme_of_a_closed_page_is_not_shown(
     app: Flask, client: FlaskClient, later: Callable[[float], None]
 ):
     make_page(app, slug="ours", theme="dark", visibility="closed")

@@ -193,7 +193,7 @@ def test_a_page_comes_from_memory_while_somebody_holds_the_locks_of_the_wal(
         answers = [client.get(path) for path in paths]
         assert {answer.status_code for answer in answers} == {200}
         assert "cannot be updated" in answers[0].text
-        readings = [one for one in threading.enumerate() if one.name == READING]
+        readings = [thread for thread in threading.enumerate() if thread.name == READING]
         assert readings, "nobody waited until SQLite gave up"
     for reading in readings:
         reading.join(30)

@@ -16,9 +16,9 @@ def drawn(**fields):
     return xml(badges.svg(component(1, **fields)))
 
 
-def contrast(one, other):
+def contrast(first, second):
     """WCAG 2: the ratio of two colours."""
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    light, dark = sorted((luminance(first), luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 

@@ -32,8 +32,8 @@ def give(app: Flask, domain: str, base: str = API) -> tuple[int, str]:
     """What the API answers to a page with this domain."""
     key = {"Authorization": f"Bearer {make_key(app)}"}
     page = {"name": "Shop", "domain": domain}
-    said = app.test_client().post("/api/v1/status-pages", json=page, headers=key, base_url=base)
-    return said.status_code, said.text
+    answer = app.test_client().post("/api/v1/status-pages", json=page, headers=key, base_url=base)
+    return answer.status_code, answer.text
 
 
 def session_at(app: Flask, host: str, ago: timedelta) -> None:
@@ -48,9 +48,9 @@ def test_where_somebody_is_logged_in_no_page_is_made_by_api_or_form(app: Flask):
     make_person(app, "editor")
     assert give(app, "status.lan")[0] == 201
     log_in(app, "Wakeful.LAN.:8000")
-    status, said = give(app, DASHBOARD)
+    status, answer = give(app, DASHBOARD)
     assert status == 422
-    assert "WAKEFUL_PUBLIC_URL" in said, "the way out"
+    assert "WAKEFUL_PUBLIC_URL" in answer, "the way out"
     other = log_in(app, "other.lan")
     other.open("/status-pages/new").press("Save", name="Mine", domain=DASHBOARD)
     assert "People use Wakeful&#39;s dashboard at this host name." in other.page.text
@@ -77,9 +77,9 @@ def test_a_page_that_already_has_the_host_can_still_be_saved(app: Flask):
     session_at(app, DASHBOARD, timedelta(0))
     fields = {"name": "New name", "domain": DASHBOARD}
     client = app.test_client()
-    said = client.put(f"/api/v1/status-pages/{id}", json=fields, headers=key, base_url=API)
-    assert said.status_code == 200, said.text
-    assert said.json["data"]["name"] == "New name"
+    answer = client.put(f"/api/v1/status-pages/{id}", json=fields, headers=key, base_url=API)
+    assert answer.status_code == 200, answer.text
+    assert answer.json["data"]["name"] == "New name"
     assert give(app, DASHBOARD)[0] == 422, "no other page gets it"
 
 

@@ -21,28 +21,28 @@ from tests.pages.a_page import (
     with_text,
     xml,
 )
-from tests.pages.a_page import update as told
+from tests.pages.a_page import update as post_update
 
 FEEDS = pytest.mark.parametrize("make", [feeds.rss, feeds.atom])
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def read(data):
-    found = feedparser.parse(data)
-    assert found.bozo == 0, found.bozo_exception
-    return found
+    feed = feedparser.parse(data)
+    assert feed.bozo == 0, feed.bozo_exception
+    return feed
 
 
 @FEEDS
 def test_each_update_of_a_post_is_an_entry_the_newest_first(make):
-    found = read(make(page()))
-    assert found.feed.title == "Acme: status updates"
-    assert [entry.title for entry in found.entries] == [
+    feed = read(make(page()))
+    assert feed.feed.title == "Acme: status updates"
+    assert [entry.title for entry in feed.entries] == [
         "Checkout is slow (Monitoring)",
         "Database upgrade (Scheduled)",
         "Checkout is slow (Investigating)",
     ]
-    entry = found.entries[0]
+    entry = feed.entries[0]
     assert entry.link == f"{LINK}/history?month=2026-11#post-5"
     assert "It is mended.<br />See " in entry.summary
     assert '<a href="https://a.example/x">https://a.example/x</a>.' in entry.summary
@@ -59,9 +59,9 @@ def test_maintenance_says_when_it_is_planned_on_the_clocks_of_the_page(make):
 
 @FEEDS
 def test_a_page_without_posts_is_an_empty_feed(make):
-    found = read(make(page(posts=())))
-    assert found.entries == []
-    assert found.feed.updated_parsed[:3] == (2026, 10, 31)  # the page's own change
+    feed = read(make(page(posts=())))
+    assert feed.entries == []
+    assert feed.feed.updated_parsed[:3] == (2026, 10, 31)  # the page's own change
 
 
 @FEEDS
@@ -77,7 +77,7 @@ def test_ids_stay_whatever_the_host_the_slug_and_the_texts_are(make):
 
 @FEEDS
 def test_a_corrected_update_keeps_its_id_and_says_when(make):
-    first = told(
+    first = post_update(
         11, PostState.INVESTIGATING, "Now right.", NOW - 3 * HOUR, corrected_at=NOW - 2 * HOUR
     )
     [before] = read(make(page(posts=(incident_post(updates=incident_post().updates[:1]),)))).entries
@@ -99,11 +99,12 @@ def test_a_corrected_title_marks_the_first_entry(make):
 @FEEDS
 def test_long_histories_are_cut_to_the_newest_entries(make):
     updates = [
-        told(id, PostState.INVESTIGATING, "x", NOW - (200 - id) * HOUR) for id in range(1, 101)
+        post_update(id, PostState.INVESTIGATING, "x", NOW - (200 - id) * HOUR)
+        for id in range(1, 101)
     ]
-    found = read(make(page(posts=(incident_post(updates=tuple(updates)),))))
-    assert len(found.entries) == feeds.MOST
-    assert found.entries[0].id.endswith("/updates/100")
+    feed = read(make(page(posts=(incident_post(updates=tuple(updates)),))))
+    assert len(feed.entries) == feeds.MOST
+    assert feed.entries[0].id.endswith("/updates/100")
 
 
 @FEEDS
@@ -111,7 +112,9 @@ def test_text_is_never_markup(make):
     [entry] = read(make(with_text("<script>alert(1)</script> ]]> & 👩‍🚒 \u202eشكر"))).entries
     assert entry.title.startswith("<script>alert(1)</script> ]]> & 👩‍🚒 \u202eشكر")
     root = xml(make(with_text("<script>x</script>")))
-    bodies = [one.text for one in root.iter() if one.tag in ("description", f"{ATOM}content")]
+    bodies = [
+        element.text for element in root.iter() if element.tag in ("description", f"{ATOM}content")
+    ]
     assert "&lt;script&gt;x&lt;/script&gt;" in bodies[-1]
     assert "<script" not in bodies[-1]
 
@@ -120,8 +123,8 @@ def test_text_is_never_markup(make):
 @given(text=TEXT)
 @example(text=NASTY)
 def test_any_text_is_valid_xml(make, text):
-    found = read(make(with_text(text)))
-    assert len(found.entries) == 1
+    feed = read(make(with_text(text)))
+    assert len(feed.entries) == 1
 
 
 def test_the_feeds_name_themselves_and_the_page():
@@ -132,9 +135,9 @@ def test_the_feeds_name_themselves_and_the_page():
 
 def test_atom_has_what_rfc_4287_requires():
     root = xml(feeds.atom(page()))
-    for one in (root, *root.iter(f"{ATOM}entry")):
+    for element in (root, *root.iter(f"{ATOM}entry")):
         for name in ("id", "title", "updated"):
-            assert one.find(f"{ATOM}{name}").text
+            assert element.find(f"{ATOM}{name}").text
     assert root.find(f"{ATOM}author/{ATOM}name").text == "Acme"
     assert datetime.fromisoformat(root.find(f"{ATOM}updated").text) == datetime(
         2026, 11, 21, 7, tzinfo=UTC

@@ -129,12 +129,14 @@ def test_a_running_window_makes_its_monitors_be_in_maintenance(app: Flask, clien
 def test_monitors_stand_in_the_order_of_the_page_under_their_groups_and_own_names(
     app: Flask, client: FlaskClient
 ):
-    one, two, three = (make_shown(app, name) for name in ("internal-1", "internal-2", "internal-3"))
+    first, second, third = (
+        make_shown(app, name) for name in ("internal-1", "internal-2", "internal-3")
+    )
     make_page(
         app,
-        [three, two, one],
-        names={one.id: "Website", two.id: "Mail", three.id: "Search"},
-        groups={"For customers": [one, two]},
+        [third, second, first],
+        names={first.id: "Website", second.id: "Mail", third.id: "Search"},
+        groups={"For customers": [first, second]},
     )
 
     text = front(client)

@@ -79,14 +79,14 @@ class Reader:
         self._kept = LocalPublicPages(settings, clock)
 
     def page(self) -> PublicPage:
-        found = self._kept.page(self._id)
-        assert found == LocalPublicPages(self._settings, self._clock).page(self._id)
+        first = self._kept.page(self._id)
+        assert first == LocalPublicPages(self._settings, self._clock).page(self._id)
         for year, month in ((2026, 7), (2026, 6)):
             if month == 7 or self._clock.now.day < 9:
                 fresh = LocalPublicPages(self._settings, self._clock)
-                known = self._kept.month(self._id, year, month)
-                assert known == fresh.month(self._id, year, month)
-        return found
+                copy = self._kept.month(self._id, year, month)
+                assert copy == fresh.month(self._id, year, month)
+        return first
 
     def down(self) -> int:
         return sum(day.down_s for day in self.page().components[0].days)
@@ -102,13 +102,13 @@ def reader(store: LocalStore, settings: Settings, clock: Clock, page_id: int) ->
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    seen: list[str] = []
+    statements: list[str] = []
 
     def look(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-        seen.append(statement)
+        statements.append(statement)
 
     event.listen(db.engine, "before_cursor_execute", look)
-    yield seen
+    yield statements
     event.remove(db.engine, "before_cursor_execute", look)
 
 
@@ -120,8 +120,8 @@ def test_sums_are_read_once(store: LocalStore, settings: Settings, clock: Clock,
     with statements() as second:
         after = kept.page(page_id)
     assert before == after
-    assert any("rollups" in one for one in first)
-    assert not any("rollups" in one for one in second)
+    assert any("rollups" in statement for statement in first)
+    assert not any("rollups" in statement for statement in second)
 
 
 def test_an_outage_that_is_entered_classified_and_moved(
@@ -151,13 +151,13 @@ def test_an_outage_that_is_entered_classified_and_moved(
 def test_a_result_that_comes_late(store: LocalStore, shop: MonitorRow, reader: Reader):
     day = reader.page().components[0].days[-1]
     assert day.unknown_s == 0
-    # Of the time that is not summed yet, and of an hour that an incident has summed again.
+    # One result falls into time that is not summed yet, one into an hour that was summed again.
     add_results(shop.id, [NOON - 5 * MINUTE], Verdict.UNKNOWN)
     assert reader.page().components[0].days[-1].unknown_s == 300
     add_results(shop.id, [NOON - 20 * HOUR + 5 * MINUTE], Verdict.UNKNOWN)
     reader.page()
     rollups.reroll(shop.id, NOON - 20 * HOUR, NOON - 19 * HOUR)
-    assert sum(one.unknown_s for one in reader.page().components[0].days) == 600
+    assert sum(day.unknown_s for day in reader.page().components[0].days) == 600
 
 
 @pytest.mark.both_databases
@@ -216,11 +216,11 @@ def test_monitors_are_added_renamed_and_removed(
     mail = make_monitor(app, name="Mail", created_at=NOON - DAY)
     make_incident(app, mail, started_at=NOON - 3 * HOUR)
     store.status_pages.update(page_id, {"monitors": [mail.id, shop.id]})
-    assert [one.name for one in reader.page().components] == ["Mail", "Shop"]
+    assert [component.name for component in reader.page().components] == ["Mail", "Shop"]
     store.monitors.update(mail.id, {"name": "Post"})
-    assert [one.name for one in reader.page().components] == ["Post", "Shop"]
+    assert [component.name for component in reader.page().components] == ["Post", "Shop"]
     store.monitors.delete(shop.id)
-    assert [one.name for one in reader.page().components] == ["Post"]
+    assert [component.name for component in reader.page().components] == ["Post"]
 
 
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Berlin"), ("Etc/GMT+12", "Etc/GMT-12")])
@@ -243,8 +243,8 @@ def test_bars_that_are_kept_are_those_that_would_be_drawn(reader: Reader, store:
     first = kept.of(component)
     assert first == bars(component.days, component.uptime)
     assert kept.of(reader.page().components[0]) is first
-    for one in (Component(7, "New", ComponentState.UNKNOWN), component):
-        assert kept.of(one) == bars(one.days, one.uptime)
+    for shown in (Component(7, "New", ComponentState.UNKNOWN), component):
+        assert kept.of(shown) == bars(shown.days, shown.uptime)
     store.incidents.create(
         {
             "monitor_id": component.id,

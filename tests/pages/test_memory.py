@@ -93,21 +93,21 @@ def test_a_state_that_another_process_confirms_is_on_the_page_within_ten_seconds
         with checker.app_context():
             recorder.record([(shop.id, make_outcome(verdict, at))], at)
 
-    def seen(before: str) -> str:
+    def read_again(before: str) -> str:
         """What somebody reads whose browser kept the page until now."""
         later(10 - kept)
         return client.get("/status/example", headers={"If-None-Match": before}).text
 
     assert "All systems operational" in before.text
     check("down")
-    assert seen(before.headers["ETag"]) == "", "one failed check is not confirmed: 304"
+    assert read_again(before.headers["ETag"]) == "", "one failed check is not confirmed: 304"
     for _ in range(shop.confirmations):
         check("down")
-    assert "Major outage" in seen(before.headers["ETag"])
+    assert "Major outage" in read_again(before.headers["ETag"])
     down = client.get("/status/example").headers["ETag"]
     for _ in range(3):
         check("up")
-    assert "All systems operational" in seen(down)
+    assert "All systems operational" in read_again(down)
     with checker.app_context():
         db.engine.dispose()
 
@@ -230,8 +230,8 @@ def test_only_the_months_that_were_read_last_are_copied(
 ):
     monkeypatch.setattr(copies, "MONTHS", 2)
     make_page(app, [make_shown(app)], created_at=now() - timedelta(days=150))
-    this = now().year * 12 + now().month - 1
-    read = [f"{one // 12}-{one % 12 + 1:02}" for one in range(this - 3, this + 1)]
+    current = now().year * 12 + now().month - 1
+    read = [f"{number // 12}-{number % 12 + 1:02}" for number in range(current - 3, current + 1)]
     for at, month in enumerate(read):
         client.get(f"/status/example/history?month={month}")
         path = settings.instance / "status-pages" / f"month-1-{month}"
@@ -266,8 +266,8 @@ def test_a_month_that_was_read_before_the_page_was_changed_is_not_shown(
     with away(app, settings):
         later(10)
         answers = [
-            one.get("/status/example/history")
-            for one in (client, create_app(settings).test_client())
+            visitor.get("/status/example/history")
+            for visitor in (client, create_app(settings).test_client())
         ]
 
     assert [answer.status_code for answer in answers] == [503, 503]

@@ -25,7 +25,9 @@ def static(name: str) -> str:
 def drawn(shown: PublicPage) -> PublicPage:
     """With days, which the front page draws."""
     days = [PublicDay(NOW.date() - timedelta(days=n), 100.0) for n in reversed(range(90))]
-    return replace(shown, components=[replace(one, days=days) for one in shown.components])
+    return replace(
+        shown, components=[replace(component, days=days) for component in shown.components]
+    )
 
 
 def public(app: Flask, shown: PublicPage) -> str:

@@ -68,7 +68,7 @@ def test_addresses_hosts_and_internal_names_are_in_no_answer(app: Flask, client:
     crawl.every("/status/door", "http://localhost", shown=("canary",))  # in names, which it shows
     assert any("canary-hidden" in answer.text for answer in crawl.answers)
     hosts = ("canary.host", "host.example", "/canary", "user-canary")
-    assert not [one for one in crawl.answers if any(host in one.text for host in hosts)]
+    assert not [entry for entry in crawl.answers if any(host in entry.text for host in hosts)]
 
 
 class Crawl:
@@ -87,7 +87,7 @@ class Crawl:
         names = [
             "history",
             "nothing",
-            *(one.name for one in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)),
+            *(entry.name for entry in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)),
         ]
         paths = [front or "/", f"{front}.json" if front else "/summary.json"]
         for name in names:
@@ -115,9 +115,9 @@ class Crawl:
         for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
             form = {"channel": "email", "target": "x"} if method == "POST" else None
             answer = self.client.open(path, base_url=base, method=method, data=form)
-            told = f"{answer.headers}{answer.text}".lower()
-            found = [word for word in CANARIES if word in told and word not in shown]
-            assert not found, (method, base, path, found)
+            text = f"{answer.headers}{answer.text}".lower()
+            leaks = [word for word in CANARIES if word in text and word not in shown]
+            assert not leaks, (method, base, path, leaks)
             self.answers.append(answer)
             first = first or answer
         assert first is not None

@@ -25,7 +25,7 @@ WHO = {"channel": "email", "target": "reader@example.com"}
 
 
 def set_clock(app: Flask, moment: datetime) -> None:
-    """Of whoever reads tokens: they expire."""
+    """The clock of whoever reads tokens: they expire."""
     public = app.extensions["wakeful.public"]
     public._clock = public._subscribing.clock = lambda: moment
 
@@ -68,7 +68,7 @@ def test_without_a_mail_server_only_webhooks_are_offered(site: str):
     assert "This page sends no email." in refused.text
 
 
-def test_a_fault_is_told_at_the_field_and_what_was_typed_stays(site: str, rows: Pages):
+def test_an_error_stands_at_the_field_and_what_was_typed_stays(site: str, rows: Pages):
     for channel, target, fault in (
         ("email", "", "Enter an email address."),
         ("webhook", " ", "Enter a URL."),
@@ -92,14 +92,14 @@ def test_a_known_and_an_unknown_address_read_the_same(site: str, rows: Pages):
     unknown = requests.post(f"{site}/subscribe", WHO)
     asked_again = requests.post(f"{site}/subscribe", WHO)
     requests.post(f"{site}/confirm/{newest(rows, 'token')}")
-    known = requests.post(f"{site}/subscribe", WHO)
+    repeated = requests.post(f"{site}/subscribe", WHO)
     assert unknown.status_code == 200
     assert "Almost done" in unknown.text
-    for answer in (asked_again, known):
+    for answer in (asked_again, repeated):
         assert (answer.status_code, answer.content) == (200, unknown.content)
         same = [
-            {name: value for name, value in one.headers.items() if name != "Date"}
-            for one in (answer, unknown)
+            {name: value for name, value in row.headers.items() if name != "Date"}
+            for row in (answer, unknown)
         ]
         assert same[0] == same[1]
     assert len(rows.subscribers()) == 1
@@ -119,7 +119,7 @@ def test_links_act_on_post_only(site: str, rows: Pages):
 
     assert "You are subscribed" in requests.post(confirm).text
     assert "You are subscribed" in requests.post(confirm).text, "a second press is no error"
-    assert [one.confirmed_at is None for one in rows.subscribers()] == [False]
+    assert [row.confirmed_at is None for row in rows.subscribers()] == [False]
     assert "no longer subscribed" in requests.post(end).text
     assert "no longer subscribed" in requests.post(end).text
     assert not rows.subscribers()
@@ -132,14 +132,14 @@ def test_one_click_needs_no_cookie_also_on_pages_that_not_everybody_may_read(
         id = make_page(app, slug=f"other-{number}", password="let me in, please")
         requests.post(f"{site}/subscribe", WHO)
         rows.subscriber(id, "email", f"{number}@example.com", now=T, confirmed=True)
-        [who] = [one for one in rows.subscribers() if one.status_page_id == id]
+        [who] = [row for row in rows.subscribers() if row.status_page_id == id]
         change_page(app, id, visibility=visibility)
         later(10)
         link = f"{site.rpartition('/')[0]}/other-{number}/unsubscribe/{_end(app, id, who)}"
         answer = requests.post(link, {"List-Unsubscribe": "One-Click"})
         assert answer.status_code == 200, visibility
         assert not answer.cookies
-        assert id not in {one.status_page_id for one in rows.subscribers()}
+        assert id not in {row.status_page_id for row in rows.subscribers()}
 
 
 def _end(app: Flask, page: int, subscriber: object) -> str:
@@ -200,7 +200,7 @@ def test_the_form_is_on_the_host_name_of_the_page_too(site: str, rows: Pages):
     assert requests.post(f"{root}/subscribe", WHO, headers=own).status_code == 200
     link = f"{root}/confirm/{newest(rows, 'token')}"
     assert "You are subscribed" in requests.post(link, headers=own).text
-    assert [one.confirmed_at is None for one in rows.subscribers()] == [False]
+    assert [row.confirmed_at is None for row in rows.subscribers()] == [False]
 
 
 def test_other_methods_and_long_forms_are_refused(site: str, rows: Pages):

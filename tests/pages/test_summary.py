@@ -125,21 +125,23 @@ class Summary:
 
 
 def read(data: bytes) -> Summary:
-    found = json.loads(data.decode())
-    assert found.keys() == Summary.__annotations__.keys()
-    components = [take(GROUP if one["group"] else COMPONENT, one) for one in found["components"]]
-    ids = [one["id"] for one in components]
+    answer = json.loads(data.decode())
+    assert answer.keys() == Summary.__annotations__.keys()
+    components = [
+        take(GROUP if entry["group"] else COMPONENT, entry) for entry in answer["components"]
+    ]
+    ids = [entry["id"] for entry in components]
     assert len(ids) == len(set(ids))
-    assert [one["position"] for one in components] == [*range(1, len(ids) + 1)]
-    for one in components:
-        assert one["group_id"] is None or one["group_id"] in ids
-        assert set(one.get("components", ())) <= set(ids)
+    assert [entry["position"] for entry in components] == [*range(1, len(ids) + 1)]
+    for entry in components:
+        assert entry["group_id"] is None or entry["group_id"] in ids
+        assert set(entry.get("components", ())) <= set(ids)
     return Summary(
-        page=take(PAGE_SHAPE, found["page"]),
+        page=take(PAGE_SHAPE, answer["page"]),
         components=components,
-        incidents=many(INCIDENT)(found["incidents"]),
-        scheduled_maintenances=many(MAINTENANCE)(found["scheduled_maintenances"]),
-        status=take(STATUS_SHAPE, found["status"]),
+        incidents=many(INCIDENT)(answer["incidents"]),
+        scheduled_maintenances=many(MAINTENANCE)(answer["scheduled_maintenances"]),
+        status=take(STATUS_SHAPE, answer["status"]),
     )
 
 
@@ -167,12 +169,12 @@ def test_an_open_post_is_an_incident_with_its_updates_newest_first():
     assert incident["impact"] == "minor"
     assert incident["monitoring_at"] == NOW - HOUR
     assert incident["shortlink"] == f"{LINK}/history?month=2026-11#post-5"
-    assert [one["status"] for one in incident["incident_updates"]] == [
+    assert [entry["status"] for entry in incident["incident_updates"]] == [
         "monitoring",
         "investigating",
     ]
-    assert {one["incident_id"] for one in incident["incident_updates"]} == {"5"}
-    assert [one["id"] for one in incident["components"]] == ["1"]
+    assert {entry["incident_id"] for entry in incident["incident_updates"]} == {"5"}
+    assert [entry["id"] for entry in incident["components"]] == ["1"]
 
 
 def test_a_post_about_a_monitor_that_is_down_has_major_impact():
@@ -191,9 +193,9 @@ def test_planned_posts_and_windows_are_scheduled_maintenance_once_each():
     upgrade, backups = read(summary(page())).scheduled_maintenances
     assert (upgrade["id"], upgrade["scheduled_for"]) == ("6", NOW + 24 * HOUR)
     assert upgrade["scheduled_until"] == NOW + 26 * HOUR
-    assert [one["id"] for one in upgrade["components"]] == ["2"]
+    assert [entry["id"] for entry in upgrade["components"]] == ["2"]
     assert (backups["name"], backups["status"]) == ("Nightly backups", "scheduled")
-    assert [one["id"] for one in backups["components"]] == ["1", "2", "4"]  # it is for all
+    assert [entry["id"] for entry in backups["components"]] == ["1", "2", "4"]  # it is for all
 
 
 def test_of_a_repeating_window_the_running_and_the_next_occurrence_are_there():
@@ -205,9 +207,9 @@ def test_of_a_repeating_window_the_running_and_the_next_occurrence_are_there():
         )
         for day in range(5)
     ]
-    found = read(summary(page(posts=(), windows=nights))).scheduled_maintenances
-    assert [one["status"] for one in found] == ["in_progress", "scheduled"]
-    assert [one["scheduled_for"] for one in found] == [NOW - HOUR, NOW + 23 * HOUR]
+    answer = read(summary(page(posts=(), windows=nights))).scheduled_maintenances
+    assert [entry["status"] for entry in answer] == ["in_progress", "scheduled"]
+    assert [entry["scheduled_for"] for entry in answer] == [NOW - HOUR, NOW + 23 * HOUR]
 
 
 def test_the_indicator_follows_the_state_of_the_page():

@@ -38,9 +38,9 @@ def make(of, **more):
 
 
 def read(data):
-    found = Reader()
-    found.feed(data.decode())
-    return found
+    reader = Reader()
+    reader.feed(data.decode())
+    return reader
 
 
 def test_it_says_the_state_in_words_and_leads_to_the_page():
@@ -52,11 +52,11 @@ def test_it_says_the_state_in_words_and_leads_to_the_page():
 
 
 def test_it_has_one_script_and_no_style_of_its_own():
-    found = read(make(a_page()))
-    assert not {"style", "iframe", "form"} & {tag for tag, _ in found.tags}
-    [script] = [attributes for tag, attributes in found.tags if tag == "script"]
+    reader = read(make(a_page()))
+    assert not {"style", "iframe", "form"} & {tag for tag, _ in reader.tags}
+    [script] = [attributes for tag, attributes in reader.tags if tag == "script"]
     assert script["src"].startswith("../../static/js/widget.js")
-    for _, attributes in found.tags:
+    for _, attributes in reader.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
     assert all((STATIC / name).is_file() for name in badges.WIDGET_SHEETS)
 

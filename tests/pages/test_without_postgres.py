@@ -62,11 +62,11 @@ def app(settings: Settings) -> Iterator[Flask]:
 
 
 def ask(app: Flask, path: str, cookie: str = "", host: str = "localhost") -> tuple[str, bytes]:
-    said: list[str] = []
+    lines: list[str] = []
     headers = {"Host": host} | ({"Cookie": cookie} if cookie else {})
     environ = create_environ(path, headers=headers)
-    body = b"".join(app(environ, lambda status, headers: said.append(status)))
-    return said[0][:3], body
+    body = b"".join(app(environ, lambda status, headers: lines.append(status)))
+    return lines[0][:3], body
 
 
 def test_while_it_is_stopped_all_requests_are_answered_also_after_a_restart(
@@ -108,10 +108,10 @@ def test_while_it_is_stopped_all_requests_are_answered_also_after_a_restart(
     finally:
         server.start()
 
-    for one in (app, fresh):
-        one.extensions["wakeful.pages"].clock = lambda: time.monotonic() + 1000
-        status, body = ask(one, "/status/example")
+    for application in (app, fresh):
+        application.extensions["wakeful.pages"].clock = lambda: time.monotonic() + 1000
+        status, body = ask(application, "/status/example")
         assert (status, b"cannot be updated" in body) == ("200", False)
-        assert ask(one, "/status/example/history")[0] == "200"
+        assert ask(application, "/status/example/history")[0] == "200"
     with fresh.app_context():
         db.engine.dispose()
