@@ -212,7 +212,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             watched.append((row, places))
             rows.append(row)
         recorder.watch(session, watched, now)
-        contacts.use_new(session, {row.id: of for (row, _), of in zip(watched, used, strict=True)})
+        rows_used = zip(watched, used, strict=True)
+        contacts.use_new(session, {row.id: chosen for (row, _places), chosen in rows_used})
         for answer, fields in zip(rows, several, strict=True):
             wanted = sorted(fields.get("locations") or ())
             if wanted and isinstance(answer, MonitorRow):
