@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, literal_column, select
 
-from app.db import AnySession
+from app.db import AnySession, packed
 from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
-from app.db.types import from_ms, to_ms
+from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
 from app.records import GOOD_VERDICTS, Verdict
 
 # Built once: an outage of thousands runs it for each monitor, and building takes longer than that.
@@ -127,25 +129,37 @@ def averages(
     session: AnySession, monitor_id: int, start_ms: int, count: int, width_ms: int
 ) -> list[tuple[str, int, int]]:
     """Name of the place, number of the bucket, average response time of its good checks there."""
+    end_ms = start_ms + count * width_ms
     bucket = ((ResultRow.at - start_ms) // width_ms).label("bucket")
     summed = session.execute(
         select(ResultRow.location_id, bucket, func.sum(ResultRow.response_time), func.count())
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at >= start_ms,
-            ResultRow.at < start_ms + count * width_ms,
+            ResultRow.at < end_ms,
             ResultRow.verdict.in_(GOOD_VERDICTS),
             ResultRow.response_time.is_not(None),
         )
         # By name: PostgreSQL takes the same expression with other parameters for another one.
         .group_by(ResultRow.location_id, literal_column("bucket"))
     ).all()
+    sums: defaultdict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    good = {VERDICT_NUMBERS[verdict] for verdict in GOOD_VERDICTS}
+    packed_rows = packed.rows([monitor_id], start_ms, end_ms, ("verdict", "response_time"))
+    each = (
+        (place, (at - start_ms) // width_ms, response_time, 1)
+        for _id, at, place, verdict, response_time in packed_rows
+        if verdict in good and response_time is not None
+    )
+    for place, number, total, checks in chain(summed, each):
+        before = sums[place, number]
+        sums[place, number] = before[0] + int(total or 0), before[1] + checks
     # Not a join: SQLite would sum once for each place.
     rows = session.execute(select(LocationRow.id, LocationRow.name))
     names = {row.id: row.name for row in rows}
     return [
-        (names[place], number, round((total or 0) / checks))
-        for place, number, total, checks in summed
+        (names[place], number, round(total / checks))
+        for (place, number), (total, checks) in sorted(sums.items())
         if place in names
     ]
 

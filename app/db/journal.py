@@ -12,18 +12,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import blake2b
+from types import SimpleNamespace
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import bindparam, select, tuple_
+from sqlalchemy import bindparam, select, tuple_, type_coerce
+from sqlalchemy.types import NullType
 
 from app.db import db, writing
 from app.db.latest import last_moment
 from app.db.statements import bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
-from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
+from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, number_of, to_ms
 from app.judge.verdict import SHORTEST_COVER_S
-from app.records import DELETED_LOCATION, Result, Timings
+from app.records import DELETED_LOCATION, Result, Timings, Verdict
 from app.stats.tally import LONGEST_COVER_MS
 
 # A target whose address changes with each check must not fill the memory.
@@ -32,6 +34,15 @@ MOST_CACHED_CONTEXTS = 20_000
 # The context of a result, stored once for all results that share it: address, HTTP version,
 # redirects, warnings.
 Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
+
+
+# Columns of results: what names one, and all, with values as the driver gives them (but for text).
+KEY = ("monitor_id", "at", "location_id")
+RAW: Mapping[str, Any] = {
+    column.name: column if column.name == "cause" else type_coerce(column, NullType())
+    for column in ResultRow.__table__.columns
+}
+COLUMNS = tuple(RAW)
 
 
 @dataclass(slots=True)
@@ -140,8 +151,7 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
 
     A result with the same monitor, location and millisecond as a stored one is left out.
     """
-    columns = tuple(ResultRow.__table__.columns.keys())
-    bulk_insert(db.session, ResultRow, columns, [[row.get(c) for c in columns] for row in rows])
+    bulk_insert(db.session, ResultRow, COLUMNS, [[row.get(c) for c in COLUMNS] for row in rows])
 
 
 def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
@@ -157,13 +167,17 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
     return {(monitor_id, at) for monitor_id, at in rows}
 
 
-def decode(rows: Sequence[Any]) -> list[Result]:
-    """The records of rows with the columns of ``ResultRow``, in their order. Makes at most three
-    queries.
+def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
+    """The records of rows of results, whose values are those of the database, in the order of the
+    columns. Makes at most three queries.
     """
-    by_id = contexts({r.context_id for r in rows})
-    codes = _by_id(CauseCodeRow, "code", {r.cause_code_id for r in rows})
-    places = _by_id(LocationRow, "name", {r.location_id for r in rows})
+    stored = [
+        SimpleNamespace(**dict(zip(COLUMNS, (*map(number_of, row[:-1]), row[-1]), strict=True)))
+        for row in rows
+    ]
+    by_id = contexts({r.context_id for r in stored})
+    codes = _by_id(CauseCodeRow, "code", {r.cause_code_id for r in stored})
+    places = _by_id(LocationRow, "name", {r.location_id for r in stored})
     return [
         _decoded(
             row,
@@ -171,7 +185,7 @@ def decode(rows: Sequence[Any]) -> list[Result]:
             codes.get(row.cause_code_id),
             places.get(row.location_id, DELETED_LOCATION),
         )
-        for row in rows
+        for row in stored
     ]
 
 
@@ -182,8 +196,8 @@ def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -
     if not since:
         return {}
     first_ms = {place: to_ms(at) for place, at in since.items()}
-    rows = db.session.scalars(
-        select(ResultRow)
+    rows = db.session.execute(
+        select(*RAW.values())
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at.between(min(first_ms.values()), last_moment(now)),
@@ -191,7 +205,7 @@ def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -
         )
         .order_by(ResultRow.at)
     ).all()
-    firsts: dict[int, ResultRow] = {}
+    firsts: dict[int, Any] = {}
     for row in rows:
         if row.at >= first_ms[row.location_id]:
             firsts.setdefault(row.location_id, row)
@@ -295,7 +309,7 @@ def _reading_by_id(table: Any, column: str) -> Any:
 def _decoded(row: Any, context: Mapping[str, Any], code: str | None, place: str) -> Result:
     return Result(
         checked_at=from_ms(row.at),
-        verdict=row.verdict,
+        verdict=VERDICTS.get(row.verdict, Verdict.UNKNOWN),
         monitor_id=row.monitor_id,
         id=result_id(row.monitor_id, row.at, row.location_id),
         cause_code=code,
@@ -308,5 +322,5 @@ def _decoded(row: Any, context: Mapping[str, Any], code: str | None, place: str)
         redirects=tuple(context.get("redirects", ())),
         warnings=tuple(context.get("warnings", ())),
         location=place,
-        maintenance=row.maintenance,
+        maintenance=bool(row.maintenance),
     )

@@ -31,7 +31,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from app.db import db
 from app.db.connections import primary_code
 from app.db.faults import is_damage
-from app.db.tables import MonitorRow, ResultRow, RollupRow, SettingRow
+from app.db.tables import MonitorRow, PackedHourRow, ResultRow, RollupRow, SettingRow
 from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
@@ -39,7 +39,7 @@ from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
 
 AT_ONCE = 500  # rows in memory at a time
 # Tables that are too large to be scanned.
-UNSCANNED = {ResultRow.__tablename__, RollupRow.__tablename__}
+UNSCANNED = {row.__tablename__ for row in (ResultRow, PackedHourRow, RollupRow)}
 SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 

@@ -22,13 +22,25 @@ from app.alerts.log import forget_deliveries
 from app.alerts.subscribers import delete_unconfirmed
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import assignments, changes, db, faults, heartbeats, patience, places, rollups, writing
+from app.db import (
+    assignments,
+    changes,
+    db,
+    faults,
+    heartbeats,
+    packed,
+    patience,
+    places,
+    rollups,
+    writing,
+)
 from app.db.tables import (
     AssignmentRow,
     CancelledEventRow,
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
+    PackedHourRow,
     ResultRow,
 )
 from app.db.types import to_ms
@@ -36,6 +48,7 @@ from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
 from app.engine.silence_watch import EVERY_SECONDS, SilenceWatch
 from app.records import MARKERS_KEPT_DAYS, Location
+from app.stats.tally import HOUR_MS
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +61,7 @@ CHANGES_KEPT = timedelta(hours=2)
 MARKERS_KEPT = timedelta(days=MARKERS_KEPT_DAYS)
 CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read it long before
 LOOK_UP_SECONDS = 15.0
+PACK_SECONDS = 5.0  # of a minute: the other chores wait. After an upgrade there are years to pack.
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
 
 
@@ -87,6 +101,7 @@ class Housekeeper:
             "housekeeping": [
                 Chore(self.ask_canaries, HOUR),
                 Chore(self.roll, MINUTE),
+                Chore(self.pack, MINUTE),
                 Chore(self.repair_unassigned, MINUTE),
                 Chore(self.remind, MINUTE),
                 Chore(self.write_posts, POSTS_SECONDS),
@@ -131,6 +146,10 @@ class Housekeeper:
     def roll(self) -> None:
         """Sum the results of the running hour, and of hours that have ended since the last time."""
         rollups.roll(self.clock())
+
+    def pack(self) -> None:
+        """Pack hours of results that are over and summed, and no reader wants as rows."""
+        packed.pack_old(self.clock(), PACK_SECONDS)
 
     def repair_unassigned(self) -> None:
         """Give a state and a place to monitors that have none: they would never be checked."""
@@ -179,13 +198,13 @@ class Housekeeper:
         ids = list(db.session.scalars(select(MonitorRow.id)))
         for first in range(0, len(ids), MONITORS_AT_ONCE):
             # Small transactions: the recorder must not wait until a year of results is deleted.
+            some = ids[first : first + MONITORS_AT_ONCE]
             with writing() as session:
-                session.execute(
-                    delete(ResultRow).where(
-                        ResultRow.monitor_id.in_(ids[first : first + MONITORS_AT_ONCE]),
-                        ResultRow.at < horizon,
-                    )
-                )
+                for table, is_old in (
+                    (ResultRow, ResultRow.at < horizon),
+                    (PackedHourRow, PackedHourRow.hour < horizon // HOUR_MS),
+                ):
+                    session.execute(delete(table).where(table.monitor_id.in_(some), is_old))
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         while delete_unconfirmed(now):

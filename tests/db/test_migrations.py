@@ -10,11 +10,11 @@ from alembic.migration import MigrationContext
 
 from app import create_core
 from app.config import Settings
-from app.db import db, schema
+from app.db import db, journal, packed, rollups, schema
 from app.db.tables import IncidentRow, LocationRow
 from app.db.types import to_ms
-from app.records import Location
-from tests.factories import make_incident, make_monitor, now
+from app.records import Location, Result, Verdict
+from tests.factories import keep_results, make_incident, make_monitor, now
 from tests.support.command import start
 
 pytestmark = pytest.mark.both_databases
@@ -132,6 +132,32 @@ def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
 
 
 @pytest.mark.postgres
+def test_a_downgrade_makes_packed_results_rows_again(core):
+    monitor = make_monitor(core)
+    checks = [
+        Result(
+            now() - number * MINUTE,
+            Verdict.DOWN,
+            monitor_id=monitor.id,
+            cause=f"Cause {number % 3}",
+        )
+        for number in range(30 * 60)
+    ]
+    keep_results(core, checks)
+    with core.app_context():
+        rows = sa.select(*journal.RAW.values()).order_by(*journal.KEY)
+        before = db.session.execute(rows).all()
+        rollups.roll(now())
+        assert packed.pack_old(now(), 60)
+        assert len(db.session.execute(rows).all()) < len(before)
+        db.session.rollback()
+        command.downgrade(schema._config(), "0040")
+        assert db.session.execute(rows).all() == before
+        db.session.rollback()
+        command.upgrade(schema._config(), "head")
+        assert db.session.execute(rows).all() == before
+
+
 def test_two_servers_that_start_at_once_migrate_once(postgres_server, tmp_path):
     migrate_twice_at_once(postgres_server.url(postgres_server.create()), tmp_path)
 

@@ -181,7 +181,7 @@ def test_results_come_back_as_they_were(engine):
         engine.check(id, "down", 120, cause_code="http_status:503", cause="The answer was 503."),
         engine.check(id, "unknown", 180),
     ]
-    rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at)).all()
+    rows = db.session.execute(select(*journal.RAW.values()).order_by(ResultRow.at)).all()
     assert journal.decode(rows) == recorded
     assert recorded[0].id == f"{id}-{round(START.timestamp() * 1000)}-1"
     assert recorded[0].redirects == full["redirects"]
@@ -198,7 +198,9 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
             for place, id in enumerate(ids)
         ]
         assert all(recorder.record(outcomes, at(60 * turn)))
-    rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at, ResultRow.monitor_id)).all()
+    rows = db.session.execute(
+        select(*journal.RAW.values()).order_by(ResultRow.at, ResultRow.monitor_id)
+    ).all()
     wanted = [f"192.0.2.{10 * turn + place}" for turn in range(3) for place in range(3)]
     assert [result.ip for result in journal.decode(rows)] == wanted
 
@@ -595,7 +597,7 @@ def test_the_newest_result_of_each_place_decides_by_the_rule(engine, rule, scrip
         claim = engine.claim(id, ids[names[place]])
         standing = engine.scheduled(claim, verdicts[mark], second, names[place])
         assert standing.turn == claim.turn + 1
-        rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at)).all()
+        rows = db.session.execute(select(*journal.RAW.values()).order_by(ResultRow.at)).all()
         result = journal.decode(rows)[-1]
         assert (result.location, result.verdict) == (names[place], verdicts[mark])
     assert len(engine.incidents(id)) == incidents

@@ -35,6 +35,7 @@ NOT_RECORDED = {
     "monitor_evidence": _ENGINE,
     "results": _ENGINE,
     "result_contexts": _ENGINE,
+    "packed_hours": _ENGINE,
     "rollups": _ENGINE,
     "cause_codes": _ENGINE,
     "changes": _ENGINE,

@@ -64,8 +64,10 @@ def result(monitor, verdict, at, **fields):
 
 def stored(app, monitor_id):
     with app.app_context():
-        rows = db.session.scalars(
-            select(ResultRow).where(ResultRow.monitor_id == monitor_id).order_by(ResultRow.at)
+        rows = db.session.execute(
+            select(*journal.RAW.values())
+            .where(ResultRow.monitor_id == monitor_id)
+            .order_by(ResultRow.at)
         ).all()
         return journal.decode(rows)
 

@@ -87,8 +87,8 @@ def until(core, look, seconds=60):
 
 def results(id):
     return journal.decode(
-        db.session.scalars(
-            select(ResultRow).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
+        db.session.execute(
+            select(*journal.RAW.values()).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
         ).all()
     )
 

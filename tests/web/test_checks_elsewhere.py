@@ -95,8 +95,8 @@ def of_oslo(app, oslo):
 
 def results(app, id):
     with app.app_context():
-        rows = db.session.scalars(
-            select(ResultRow).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
+        rows = db.session.execute(
+            select(*journal.RAW.values()).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
         ).all()
         return journal.decode(rows)
 

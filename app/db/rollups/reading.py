@@ -21,7 +21,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.db import cached, db
+from app.db import cached, db, packed
 from app.db.cached import Cached
 from app.db.rollups.rows import (
     DAY_S,
@@ -34,7 +34,7 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
-from app.db.tables import ResultRow, RollupRow
+from app.db.tables import RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats import report
@@ -233,11 +233,7 @@ def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
     )
     if first_hour is None:
         return False
-    first_result = db.session.scalar(
-        select(func.min(ResultRow.at)).where(
-            ResultRow.monitor_id == monitor_id, ResultRow.at >= start_ms
-        )
-    )
+    first_result = packed.first_at(monitor_id, start_ms)
     return first_result is None or first_result >= first_hour * 1000 + HOUR_MS
 
 
@@ -344,7 +340,8 @@ def _tails_since(
             return hours  # type: ignore[no-any-return]
     limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
     trouble = troubles(monitors, start, now, incidents)
-    checks = checks_and_before(limits, start, now, phases=phases)
+    # Nothing is packed less than a day before the time until which it is summed.
+    checks = checks_and_before(limits, start, now, phases=phases, recent=True)
     hours = {}
     for monitor in monitors:
         id = monitor.monitor_id

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
-from sqlalchemy.types import NullType
+from sqlalchemy import BindParameter, bindparam, or_, select
 
-from app.db import cached, db, windows
+from app.db import cached, db, packed, windows
+from app.db.journal import KEY, RAW
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
 from app.db.tags import tags_of
 from app.db.types import VERDICTS, from_ms, number_of, to_ms
@@ -29,15 +29,7 @@ HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 # Statements are built once: for a list of monitors, building them would cost more than running
 # them. They use columns of tables, not of classes: the ORM's loading would double their cost.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_COLUMNS = (
-    _RESULTS.c.monitor_id,
-    _RESULTS.c.at,
-    _RESULTS.c.verdict,
-    _RESULTS.c.maintenance,
-    _RESULTS.c.covers_s,
-    _RESULTS.c.response_time,
-    _RESULTS.c.location_id,
-)
+_COLUMNS = ("verdict", "maintenance", "covers_s", "response_time")
 # The columns of monitors that summing needs, also for ``limit_of`` and ``planned``.
 SUMMED = (
     *(_STATES.c[name] for name in ("monitor_id", "rolled_until", "sums_version")),
@@ -71,10 +63,10 @@ _INCIDENTS = (
 )
 
 
-def _reading(*columns: Any) -> Any:
+def _reading(*names: str) -> Any:
     # Values as the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
     return (
-        select(*(type_coerce(column, NullType()) for column in columns))
+        select(*(RAW[name] for name in (*KEY, *names)))
         .where(
             _RESULTS.c.monitor_id.in_(_IDS),
             _RESULTS.c.at >= bindparam("start"),
@@ -85,21 +77,24 @@ def _reading(*columns: Any) -> Any:
 
 
 _CHECKS = _reading(*_COLUMNS)
-_CHECKS_AND_PHASES = _reading(*_COLUMNS, *(_RESULTS.c[phase] for phase in PHASES))
+_CHECKS_AND_PHASES = _reading(*_COLUMNS, *PHASES)
 
 
 def checks(
-    ids: Sequence[int], start: int, end: int, *, phases: bool = True
+    ids: Sequence[int], start: int, end: int, *, phases: bool = True, recent: bool = False
 ) -> dict[int, list[Check]]:
     """The results of each monitor between two times (ms), oldest first. Without ``phases``, they
-    take a quarter less time.
+    take a quarter less time. ``recent``: they are of the last day, so none is packed.
     """
     by_monitor: dict[int, list[Check]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
-    rows = db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
+    rows = _numbers(db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all())
+    if not recent:
+        names = (*_COLUMNS, *PHASES) if phases else _COLUMNS
+        rows = packed.with_packed(rows, packed.rows(ids, start, end, names))
     new = partial(tuple.__new__, Check)  # half the time of calling it
     verdict_of, unknown = VERDICTS.get, Verdict.UNKNOWN
-    for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
+    for id, at, place, verdict, maintenance, covers_s, response_time, *spent in rows:
         by_monitor[id].append(
             new(
                 (
@@ -117,7 +112,7 @@ def checks(
 
 
 def checks_and_before(
-    limits: Mapping[int, int], start: int, end: int, *, phases: bool = True
+    limits: Mapping[int, int], start: int, end: int, *, phases: bool = True, recent: bool = False
 ) -> dict[int, list[Check]]:
     """The results of each monitor between two times (ms), oldest first, and earlier ones that count
     for this time. ``limits``: how long a result counts without ``covers_ms`` of its own (ms).
@@ -126,7 +121,7 @@ def checks_and_before(
     interval of its time; and in several places, failures may last through their confirmations.
     """
     longest = max(limits.values())
-    by_monitor = checks(list(limits), start - longest, end, phases=phases)
+    by_monitor = checks(list(limits), start - longest, end, phases=phases, recent=recent)
     early = [
         id
         for id, own in by_monitor.items()
@@ -134,7 +129,8 @@ def checks_and_before(
     ]
     if early:
         first = start - LONGEST_COVER_MS - CONFIRMATIONS[1] * longest
-        for id, before in checks(early, first, start - longest, phases=False).items():
+        earlier = checks(early, first, start - longest, phases=False, recent=recent)
+        for id, before in earlier.items():
             by_monitor[id] = before + by_monitor[id]
     return by_monitor
 

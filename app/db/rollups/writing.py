@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
-from app.db import DbSession, db, writing
+from app.db import DbSession, db, packed, writing
 from app.db.latest import lock_states
 from app.db.rollups.rows import (
     DAY_S,
@@ -28,7 +28,7 @@ from app.db.rollups.rows import (
     troubles,
 )
 from app.db.statements import inserting
-from app.db.tables import MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
 
@@ -180,7 +180,7 @@ def _first_due(monitor: Any, until: int) -> int:
     """The first hour (ms) that is not summed in full; ``until`` if there is nothing to sum."""
     if monitor.rolled_until is not None:
         return floor(to_ms(monitor.rolled_until), HOUR_MS)
-    first = _first_result(monitor.monitor_id)
+    first = packed.first_at(monitor.monitor_id)
     return until if first is None else min(until, floor(first, HOUR_MS))
 
 
@@ -285,15 +285,9 @@ def _delete_sums(session: DbSession, id: int, start: int, end: int) -> None:
         )
 
 
-def _first_result(id: int) -> int | None:
-    return db.session.execute(
-        select(func.min(ResultRow.at)).where(ResultRow.monitor_id == id)
-    ).scalar_one()
-
-
 def _first_whole_hour(id: int) -> int:
     """The first hour (ms) that can be summed again in full; results of older ones are deleted."""
-    first = _first_result(id)
+    first = packed.first_at(id)
     if first is None:
         return FAR_FUTURE_MS
     hour = floor(first, HOUR_MS)

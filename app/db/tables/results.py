@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, SmallInteger, String, Text
+from sqlalchemy import BigInteger, LargeBinary, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -66,6 +66,20 @@ class ResultRow(Model):
     context_id: Mapped[int | None]
     cause_code_id: Mapped[int | None] = mapped_column(SmallInteger)
     cause: Mapped[str | None] = mapped_column(Text)
+
+
+class PackedHourRow(Model):
+    """The results of an hour of a monitor and a place in one value; see ``app/db/packed.py``."""
+
+    __tablename__ = "packed_hours"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    # hours since 1970
+    hour: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    results: Mapped[int]  # how many
+    packed: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class RollupRow(Model):

@@ -20,6 +20,7 @@ from app.db.tables import (
     MaintenanceWindowRow,
     MonitorRow,
     MonitorStateRow,
+    PackedHourRow,
     ResultRow,
     RollupRow,
 )
@@ -218,8 +219,9 @@ def delete_monitor(session: AnySession, monitor_id: int) -> None:
         session.delete(window)  # a row at a time, for the audit log
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
-    results = delete(ResultRow).where(ResultRow.monitor_id == monitor_id)
-    changes.before_commit(session, partial(session.execute, results))
+    for table in (ResultRow, PackedHourRow):
+        results = delete(table).where(table.monitor_id == monitor_id)
+        changes.before_commit(session, partial(session.execute, results))
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
 
 

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, tuple_
+from sqlalchemy import bindparam, select
 
 from app.checks.kinds import sends_secrets_elsewhere, spec_of
 from app.codec import reader
-from app.db import by_place, db, rollups
+from app.db import by_place, db, listed, rollups
 from app.db.assignments import not_checked
-from app.db.journal import decode
 from app.db.tables import (
     IncidentRow,
-    LocationRow,
     MonitorEvidenceRow,
     MonitorRow,
     MonitorStateRow,
-    ResultRow,
 )
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder.evidence import good_checks
 from app.errors import Invalid
 from app.i18n import _
 from app.records import (
-    DELETED_LOCATION,
-    MAX_ID,
     Certificate,
     CertificateChain,
     CheckedNow,
@@ -37,7 +31,6 @@ from app.records import (
     Page,
     Result,
     ResultQuery,
-    Verdict,
 )
 from app.rules import text
 from app.stats import RANGES, series
@@ -48,7 +41,6 @@ from app.stores.local.part import LocalPart, get_monitor, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
-_RESULT: Any = ResultRow.__table__.c
 _STATE = MonitorStateRow.__table__.c
 # Built once, and of the table, because each page of a monitor runs it.
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
@@ -62,18 +54,8 @@ class LocalResults(LocalPart, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
         require_monitor(query.monitor_id)
-        values: dict[str, Any] = {"id": query.monitor_id}
-        values |= {} if query.from_ is None else {"from": to_ms(query.from_)}
-        values |= {} if query.to is None else {"to": to_ms(query.to)}
-        verdict = None if query.verdict is None else Verdict(query.verdict)
-        counted, listed = _listing(tuple(values), query.location, verdict, changes=query.changes)
-        total = db.session.execute(counted, values).scalar_one()
-        offset = (query.page - 1) * query.per_page
-        if offset > MAX_ID:
-            return Page([], query.page, query.per_page, total)
-        values |= {"limit": query.per_page, "offset": offset}
-        rows = db.session.execute(listed, values).all()
-        return Page(decode(rows), query.page, query.per_page, total)
+        results, total = listed.page(query)
+        return Page(results, query.page, query.per_page, total)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         require_monitor(monitor_id)
@@ -140,68 +122,6 @@ class LocalResults(LocalPart, base.Results):
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         existing = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
         return rollups.report_figures(existing, to_ms(start), to_ms(end), self.now(), days=days)
-
-
-@lru_cache(maxsize=16)
-def _listing(
-    values: Collection[str], location: str | None, verdict: Verdict | None, *, changes: bool
-) -> tuple[Select[Any], Select[Any]]:
-    """How many results there are, and those of a page. ``values`` are the names of the parameters.
-    Of the table, and the last ones are cached, because each page of a monitor runs both.
-    """
-    matching = [_RESULT.monitor_id == bindparam("id")]
-    if "from" in values:
-        matching.append(_RESULT.at >= bindparam("from"))
-    if "to" in values:
-        matching.append(_RESULT.at < bindparam("to"))
-    if location is not None:
-        matching.append(_is_from(location))
-    if changes:
-        matching = [*matching, _is_change(matching)]
-    if verdict is not None:
-        matching.append(_RESULT.verdict == verdict)
-    table = ResultRow.__table__
-    listed = select(table).where(*matching).order_by(_RESULT.at.desc(), _RESULT.location_id.desc())
-    return (
-        select(func.count()).select_from(table).where(*matching),
-        listed.limit(bindparam("limit")).offset(bindparam("offset")),
-    )
-
-
-def _is_from(name: str) -> Any:
-    """Whether a result is of the place of this name."""
-    if name == DELETED_LOCATION:
-        return _RESULT.location_id.not_in(select(LocationRow.id))
-    return _RESULT.location_id.in_(select(LocationRow.id).where(LocationRow.name == name))
-
-
-def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
-    """Whether verdict or cause differs from the check before it among those ``matching``."""
-
-    def before(column: Any) -> Any:
-        place, at = _RESULT.location_id, _RESULT.at
-        return func.lag(column).over(partition_by=place, order_by=at)
-
-    checks = (
-        select(
-            _RESULT.at,
-            _RESULT.location_id,
-            _RESULT.verdict,
-            _RESULT.cause_code_id,
-            before(_RESULT.verdict).label("verdict_before"),
-            before(_RESULT.cause_code_id).label("cause_before"),
-        )
-        .where(*matching)
-        .subquery()
-    )
-    # "Is distinct from": nothing comes before the first, and a good check has no cause.
-    changed = select(checks.c.at, checks.c.location_id).where(
-        or_(
-            checks.c.verdict_before.is_distinct_from(checks.c.verdict),
-            checks.c.cause_before.is_distinct_from(checks.c.cause_code_id),
-        )
-    )
-    return tuple_(_RESULT.at, _RESULT.location_id).in_(changed)
 
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:

@@ -1,0 +1,315 @@
+"""Results of an hour that is over, packed into one value for each monitor and place.
+
+A result takes 41 bytes in a row of its own (PostgreSQL: 165), and some 8 packed. ``pack_old``,
+which housekeeping calls, packs the hours of a monitor that are summed and older than ``SINGLE_MS``.
+A result that comes later is a row of its own beside its hour until the next turn, which packs both
+together. Readers of any time use ``rows``, ``with_packed`` and ``first_at``, and lists
+``app/db/listed.py``. Readers of the last day need only the rows of ``results``: the newest result
+of a monitor or a place (``latest``, ``by_place``), what still counts, what was usual before a
+failure.
+
+Needs an application context.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import accumulate, groupby, pairwise, repeat
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    bindparam,
+    case,
+    delete,
+    func,
+    select,
+    tuple_,
+    type_coerce,
+)
+
+from app.db import DbSession, db, writing
+from app.db.journal import COLUMNS, KEY, RAW
+from app.db.latest import lock_states
+from app.db.statements import inserting
+from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
+from app.db.types import to_ms
+from app.lasting import Lasting
+from app.records import PHASES
+from app.stats.tally import HOUR_MS
+
+log = Lasting(logging.getLogger(__name__))
+
+# How long a result stays a row of its own: a day, which charts and evidence read, and what an agent
+# brings late has come by then.
+SINGLE_MS = 26 * HOUR_MS
+# A transaction of these takes some 50 ms: the recorder must not wait.
+MONITORS_AT_ONCE, HOURS_AT_ONCE = 20, 6
+DAMAGED = (
+    "The results of monitor %d in the hour from %s cannot be read, because their value is "
+    "damaged. All others can."
+)
+
+Row = tuple[Any, ...]
+_PACKED = [name for name in COLUMNS if name not in ("monitor_id", "location_id")]
+_RESULTS: Any = ResultRow.__table__
+_HOURS: Any = PackedHourRow.__table__
+_STATES: Any = MonitorStateRow.__table__
+
+
+# --- One hour as bytes
+#
+# A line of JSON and the columns' numbers, deflated. The line has the number of results, the causes,
+# the first time within the hour, and for each column its value, if all are equal, or the least one,
+# the bytes of each number, and whether 0 is none. The numbers are what is more than the least: the
+# low bytes of all, then the next ones, because high bytes repeat. Times are differences.
+
+_USUAL = b"[60,[],1823456,[59990,1],0,0,120,200,0,[0,1],[20,1],[30,1],[100,2],[0,1],1,null,null]\n"
+
+
+def pack(rows: Sequence[Row]) -> bytes:
+    """``rows``: values of COLUMNS, in the order of time, all of the same hour."""
+    columns: dict[str, Sequence[Any]] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    times, causes = columns["at"], columns["cause"]
+    texts = sorted({cause for cause in causes if cause is not None})
+    columns |= {
+        "at": [later - earlier for earlier, later in pairwise(times)],
+        # Mostly nothing: the phases make up the whole time.
+        "response_time": [
+            None if total is None else total - spent
+            for total, spent in zip(columns["response_time"], _spent(columns), strict=True)
+        ],
+        "cause": [None if cause is None else texts.index(cause) for cause in causes],
+    }
+    specs, bodies = zip(*(_pack_column(columns[name]) for name in _PACKED), strict=True)
+    head = [len(rows), texts, times[0] % HOUR_MS, *specs]
+    line = json.dumps(head, separators=(",", ":"))
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_USUAL)
+    return deflate.compress(b"".join((line.encode(), b"\n", *bodies))) + deflate.flush()
+
+
+def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]]:
+    """The columns ``names`` of an hour. Raises some exception if the value is damaged."""
+    data = zlib.decompressobj(-15, zdict=_USUAL).decompress(packed)
+    line, _newline, body = data.partition(b"\n")
+    count, texts, first, *specs = json.loads(line)
+    wanted = {*names, *(PHASES if "response_time" in names else ())}
+    columns: dict[str, Sequence[Any]] = {}
+    index = 0
+    for name, spec in zip(_PACKED, specs, strict=True):
+        length = count - (name == "at")
+        width = spec[1] if isinstance(spec, list) else 0
+        if name in wanted:
+            columns[name] = _unpack_column(spec, body[index : index + width * length], length)
+        index += width * length
+    if index != len(body):
+        raise ValueError("The columns have other lengths.")
+    if "at" in columns:
+        columns["at"] = list(accumulate(columns["at"], initial=hour * HOUR_MS + first))
+    if "response_time" in columns:
+        columns["response_time"] = [
+            None if rest is None else rest + spent
+            for rest, spent in zip(columns["response_time"], _spent(columns), strict=True)
+        ]
+    if "cause" in columns:
+        columns["cause"] = [None if cause is None else texts[cause] for cause in columns["cause"]]
+    return [columns[name] for name in names]
+
+
+def _spent(columns: Mapping[str, Sequence[Any]]) -> list[int]:
+    phases = [columns[name] for name in PHASES]
+    if any(None in column for column in phases):
+        return [sum(filter(None, spent)) for spent in zip(*phases, strict=True)]
+    return list(map(sum, zip(*phases, strict=True)))  # half the time
+
+
+def _pack_column(values: Sequence[int | None]) -> tuple[Any, bytes]:
+    if not {str, bytes, float}.isdisjoint(map(type, values)):  # a damaged file has such
+        values = [value if isinstance(value, int) else None for value in values]
+    if len(set(values)) <= 1:
+        return (values[0] if values else None), b""
+    numbers = [value for value in values if value is not None]
+    has_none = len(numbers) < len(values)
+    least = min(numbers) - has_none
+    more = [0 if value is None else value - least for value in values]
+    width = (max(more).bit_length() + 7) // 8
+    body = b"".join(bytes(value >> 8 * n & 255 for value in more) for n in range(width))
+    return [least, width, 1] if has_none else [least, width], body
+
+
+def _unpack_column(spec: Any, body: bytes, length: int) -> list[Any]:
+    if not isinstance(spec, list):
+        return [spec] * length
+    least, width, *has_none = spec
+    values: Sequence[int] = body[:length]
+    for n in range(1, width):
+        high = body[n * length : (n + 1) * length]
+        values = [value | byte << 8 * n for value, byte in zip(values, high, strict=True)]
+    if has_none:
+        return [None if value == 0 else least + value for value in values]
+    return [least + value for value in values]
+
+
+# --- Reading
+
+_KEY = (_HOURS.c.monitor_id, _HOURS.c.hour, _HOURS.c.location_id)
+_PACKED_HOURS = select(*_KEY, _HOURS.c.packed)
+_BETWEEN = _PACKED_HOURS.where(
+    _HOURS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+    _HOURS.c.hour.between(bindparam("first"), bindparam("last")),
+).order_by(*_KEY)
+
+
+def rows(
+    ids: Collection[int],
+    start: int,
+    end: int,
+    names: Sequence[str],
+    *conditions: ColumnElement[bool],
+) -> Iterator[Row]:
+    """The packed results of these monitors between two times (ms): KEY, then ``names``, in the
+    order of KEY. ``conditions`` are of columns of PackedHourRow.
+
+    Values are those of the database. A damaged hour is logged and left out.
+    """
+    statement = _BETWEEN.where(*conditions) if conditions else _BETWEEN
+    span = {"ids": list(ids), "first": start // HOUR_MS, "last": min(-(-end // HOUR_MS), 2**31) - 1}
+    hours = db.session.execute(statement, span).all()
+    for _key, places in groupby(hours, lambda hour: hour[:2]):
+        unpacked = [_unpacked(hour, names) for hour in places]
+        if len(unpacked) > 1:  # places take turns
+            unpacked = [sorted((row for part in unpacked for row in part), key=key_of)]
+        for part in unpacked:
+            if part and start <= part[0][1] and part[-1][1] < end:
+                yield from part
+            else:
+                yield from (row for row in part if start <= row[1] < end)
+
+
+def _unpacked(packed_hour: Any, names: Sequence[str]) -> list[Row]:
+    monitor_id, hour, place, packed = packed_hour
+    try:
+        at, *others = unpack(packed, hour, ["at", *names])
+    except Exception:
+        begin = datetime.fromtimestamp(hour * 3600, UTC)
+        log.error(DAMAGED, monitor_id, begin, topic=(monitor_id, hour, place))
+        return []
+    return list(zip(repeat(monitor_id), at, repeat(place), *others, strict=False))
+
+
+def key_of(row: Row) -> Row:
+    return row[:3]
+
+
+def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
+    """Results of both kinds, each once, in the order of KEY. Read the single ones first: what is
+    packed meanwhile is read twice then, and not missed.
+    """
+    by_key = {row[:3]: row for row in packed}
+    if not by_key:
+        return singles
+    by_key = {tuple(row[:3]): row for row in singles} | by_key
+    return [by_key[key] for key in sorted(by_key)]
+
+
+def first_at(monitor_id: int, since: int = 0) -> int | None:
+    """The time (ms) of a monitor's first stored result, of those from ``since`` on."""
+    single = db.session.scalar(
+        select(func.min(ResultRow.at)).where(
+            ResultRow.monitor_id == monitor_id, ResultRow.at >= since
+        )
+    )
+    whole = db.session.scalar(
+        select(func.min(PackedHourRow.hour)).where(
+            PackedHourRow.monitor_id == monitor_id, PackedHourRow.hour >= -(-since // HOUR_MS)
+        )
+    )
+    end = (since // HOUR_MS if whole is None else whole) * HOUR_MS + HOUR_MS
+    packed = (row[1] for row in rows([monitor_id], since, end, ()))
+    return min((at for at in (single, next(packed, None)) if at is not None), default=None)
+
+
+# --- Packing
+
+_FIRST = (
+    select(func.min(_RESULTS.c.at)).where(_RESULTS.c.monitor_id == _STATES.c.monitor_id)
+).scalar_subquery()
+# Until when hours are old enough: of ``now``, and of the time until which a monitor is summed.
+_SUMMED = type_coerce(_STATES.c.rolled_until, BigInteger)
+_NOW: Any = bindparam("now", type_=BigInteger)
+_UNTIL = case((_SUMMED > _NOW, _NOW), else_=_SUMMED) // HOUR_MS * HOUR_MS - SINGLE_MS
+_BEHIND = (
+    select(_STATES.c.monitor_id, _FIRST, _UNTIL)
+    .where(_FIRST < _UNTIL)
+    .order_by(_STATES.c.monitor_id)
+)
+_TAKE = (
+    delete(_RESULTS)
+    .where(
+        _RESULTS.c.monitor_id == bindparam("id"),
+        _RESULTS.c.at >= bindparam("start", type_=BigInteger),
+        _RESULTS.c.at < bindparam("end", type_=BigInteger),
+    )
+    .returning(*RAW.values())
+)
+
+
+def pack_old(now: datetime, seconds: float) -> int:
+    """Pack what is old enough, for some seconds. Returns how many results were packed.
+
+    Whole in each transaction: a kill leaves each result as it was or packed.
+    """
+    ends, packed, more = time.monotonic() + seconds, 0, 1
+    while more:
+        more = 0
+        ids = db.session.scalars(_BEHIND, {"now": to_ms(now)}).all()
+        for start in range(0, len(ids), MONITORS_AT_ONCE):
+            more += _pack_some(ids[start : start + MONITORS_AT_ONCE], to_ms(now))
+            if time.monotonic() > ends:
+                return packed + more
+        packed += more
+    return packed
+
+
+def _pack_some(ids: Sequence[int], now: int) -> int:
+    with writing() as session:
+        lock_states(session, ids)  # who brings late results of these hours, or packs them, waits
+        taken: list[Row] = []
+        some = _BEHIND.where(_STATES.c.monitor_id.in_(ids))
+        for id, first, until in session.execute(some, {"now": now}).all():
+            start = first // HOUR_MS * HOUR_MS
+            span = {"id": id, "start": start, "end": min(until, start + HOURS_AT_ONCE * HOUR_MS)}
+            taken += map(tuple, session.execute(_TAKE, span).all())
+        _store(session, taken)
+    return len(taken)
+
+
+def _store(session: DbSession, taken: Iterable[Row]) -> None:
+    def hour_of(row: Row) -> Row:
+        return row[0], row[2], row[1] // HOUR_MS
+
+    by_hour = groupby(sorted(taken, key=lambda row: (row[0], row[2], row[1])), hour_of)
+    hours: dict[Row, Sequence[Row]] = {
+        (id, hour, place): list(rows) for (id, place, hour), rows in by_hour
+    }
+    if not hours:
+        return
+    for stored in session.execute(_PACKED_HOURS.where(tuple_(*_KEY).in_(list(hours)))).all():
+        *key, _packed = stored
+        earlier = _unpacked(stored, COLUMNS[len(KEY) :])
+        hours[tuple(key)] = with_packed(hours[tuple(key)], earlier)
+    statement = inserting(PackedHourRow)
+    changes = {name: statement.excluded[name] for name in ("results", "packed")}
+    values = [
+        dict(zip(_HOURS.c.keys(), (*key, len(rows), pack(rows)), strict=True))
+        for key, rows in hours.items()
+    ]
+    session.execute(
+        statement.on_conflict_do_update(index_elements=[*_HOURS.primary_key], set_=changes), values
+    )
