@@ -141,6 +141,19 @@ def test_the_evidence_of_a_good_check_is_stored_for_comparison_with_the_next_fai
     assert incident.evidence["last_good"]["status_line"] == "HTTP/1.1 200 OK"
 
 
+def test_a_failure_of_another_url_is_not_compared_with_a_good_check_of_the_old_one(owner):
+    owner.take(60, evidence={"status_line": "HTTP/1.1 200 OK"})
+    owner.steady.write(at(61))
+    owner.steady.save()
+    store = LocalStore(owner.core.extensions["wakeful.settings"])
+    store.now = lambda: at(90)
+    store.monitors.update(owner.id, {"url": "https://other.example.test/"})
+    for seconds in (120, 130, 140):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.evidence["last_good"] is None
+
+
 def test_a_new_owner_does_not_repeat_a_slot_that_the_assignment_does_not_know_of(owner):
     done = owner.take(60).slot
     owner.steady.write(at(61))
