@@ -109,7 +109,7 @@ def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]
             columns[name] = _unpack_column(spec, body[index : index + width * length], length)
         index += width * length
     if index != len(body):
-        raise ValueError("The columns have other lengths.")
+        raise ValueError  # the columns have other lengths
     if "at" in columns:
         columns["at"] = list(accumulate(columns["at"], initial=hour * HOUR_MS + first))
     if "response_time" in columns:

@@ -59,10 +59,10 @@ def links(mail: MailSink, kind: str) -> list[str]:
 def test_email_set_up_on_the_dashboard_is_used_by_every_process(
     service: Service, mail: MailSink
 ) -> None:
-    links = service.await_line(r"(http://[^/\s]+)(/setup/\S+)")
-    admin = Browser(links[1])
+    address = service.await_line(r"(http://[^/\s]+)(/setup/\S+)")
+    admin = Browser(address[1])
     twice = {"password": PASSWORD, "password_again": PASSWORD, "time_zone": "UTC"}
-    admin.send(links[2], email="ada@example.org", **twice)
+    admin.send(address[2], email="ada@example.org", **twice)
     server = {"host": "127.0.0.1", "port": str(mail.port), "tls": "offered"}
     admin.send("/settings/email", sender="Wakeful <wakeful@example.org>", **server)
 
@@ -76,13 +76,13 @@ def test_email_set_up_on_the_dashboard_is_used_by_every_process(
 
     admin.send("/people/invite", email="eve@example.org", role="viewer")
     (invitation,) = links(mail, "invitation")
-    eve = Browser(links[1])
+    eve = Browser(address[1])
     assert "You are logged in." in eve.send(invitation, name="Eve", **twice).text
 
-    Browser(links[1]).send("/login/forgotten", email="eve@example.org")
+    Browser(address[1]).send("/login/forgotten", email="eve@example.org")
     (link,) = eventually(lambda: links(mail, "new-password"), "the link")
     assert eve.open("/profile").url.endswith("/profile")
-    Browser(links[1]).send(link, password=NEW, password_again=NEW)
+    Browser(address[1]).send(link, password=NEW, password_again=NEW)
     assert "/login" in eve.open("/profile").url
     eve.send("/login", email="eve@example.org", password=NEW)
     assert eve.open("/profile").url.endswith("/profile")

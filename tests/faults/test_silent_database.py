@@ -81,7 +81,7 @@ def test_a_statement_with_more_patience_is_not_stopped(relayed, monkeypatch):
 def test_a_migration_has_no_limit(relayed, monkeypatch):
     """Another migration holds the lock for longer than any statement may take."""
     with relayed.app_context():
-        monkeypatch.setattr(schema, "present", lambda: None)  # else there is nothing to do
+        monkeypatch.setattr(schema, "stored_revision", lambda: None)  # else there is nothing to do
         with db.engine.connect() as other, other.begin():
             other.execute(sa.text("SELECT pg_advisory_xact_lock(:n)"), {"n": 0x77616B65})
             done = threading.Event()
