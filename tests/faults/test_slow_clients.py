@@ -244,6 +244,19 @@ def test_a_client_that_expects_100_continue_gets_413_for_a_large_body(patient):
         assert everything_from(client).startswith(b"HTTP/1.1 413 ")
 
 
+def test_a_body_that_is_a_little_too_large_is_read_to_its_end_before_413(installed):
+    """Proxies give up an answer that comes before; then the next request on it is not answered."""
+    with web_process(installed, {"ask_seconds": 60}) as web:
+        body = b"a" * (2 * MAX_FORM_BYTES)
+        with web.connect(post("/login", len(body)) + body + NEXT) as client:
+            assert statuses(client) == [b"413", b"200"]
+
+
+def test_a_body_that_is_a_little_too_large_and_slow_is_refused_without_it(strict):
+    with strict.connect(post("/login", MAX_FORM_BYTES + 1) + b"a") as client:
+        assert everything_from(client).startswith(b"HTTP/1.1 413 ")
+
+
 def test_a_request_that_arrives_a_byte_at_a_time_is_served(patient, key):
     body = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in MONITOR) + b"0\r\nX-Trailer: a\r\n\r\n"
     head = f"POST /api/v1/monitors HTTP/1.1\r\nHost: wakeful.test\r\n{bearer(key)}\r\n".encode()

@@ -10,7 +10,7 @@ without waiting for the client (``webworker``, ``connection``). Header, body and
 time limit for the whole of it. ``/healthz`` and ``/readyz`` have threads of their own. A refusal
 that needs no body is sent before the body has come (``middleware.EARLY``). Chunks are read in
 linear time (``bodies``). What gunicorn refuses by itself is JSON below /api, and its log lines are
-bounded (``Few``).
+bounded (``RefusalFilter``).
 
 **What it stands on** that gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has one test
 for each, so that a new version that changes one of them fails there by name:

@@ -23,26 +23,34 @@ class Malformed(Exception):
 
 
 class Length:
-    """A body of known length."""
+    """A body of known length. Of one that is too large, nothing is stored in ``content``; if it has
+    at most twice ``most`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
+    """
 
     def __init__(self, length: int, most: int) -> None:
         self.content = bytearray()
         self.length = length
         self.too_large = length > most
+        self.dropped = most < length <= 2 * most
+        self._missing = length
 
     @property
     def complete(self) -> bool:
-        return len(self.content) == self.length
+        return not self._missing
 
     def take(self, received: bytearray) -> None:
         """Move what belongs to the body out of ``received``."""
-        size = self.length - len(self.content)
-        self.content += received[:size]
+        size = min(self._missing, len(received))
+        if not self.too_large:
+            self.content += received[:size]
         del received[:size]
+        self._missing -= size
 
 
 class Chunks:
     """A body in chunks, of at most ``most`` bytes without their frames."""
+
+    dropped = False  # nobody knows where one that is too large ends
 
     def __init__(self, most: int) -> None:
         self.content = bytearray()

@@ -226,7 +226,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         except Malformed:
             self._serve(conn)
             return
-        if complete or conn.ended or conn.body.too_large:
+        # A proxy gives an answer up that comes in the middle of the body: Caddy closes its own
+        # connection to us, and visitors get half a page or none. So one that is a little too large
+        # is read to its end, as any other.
+        if complete or conn.ended or (conn.body.too_large and not conn.body.dropped):
             # The application says what is wrong with it.
             self._serve(conn)
         elif conn.expects_continue and not conn.asked:
@@ -248,6 +251,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
+        if conn.body.dropped:
+            self._serve(conn)
+            return
         conn.asked = True
         self._unpark(conn)
         self._hand_over(conn, self._answer_before_body, self._early_pool)
@@ -346,10 +352,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         self._expiry_due = now + _EXPIRY_PAUSE
         for conn in list(self._parked):
-            if conn.until <= now:
-                self._expire(conn)
-            elif conn.step == self._read_body and not conn.asked and conn.ask_at <= now:
+            if conn.step == self._read_body and not conn.asked and conn.ask_at <= now:
                 self._ask(conn)
+            elif conn.until <= now:
+                self._expire(conn)
 
     def _is_full(self) -> bool:
         return self.nr_conns >= self.worker_connections or self._buffered > self._limits.held_bytes
