@@ -218,6 +218,20 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
     assert not [statement for statement in sent if "rollups" in statement and " OR " in statement]
 
 
+def test_a_chart_that_ends_with_a_full_hour_has_no_part_of_the_next(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = hour(now()) + timedelta(minutes=45)
+    monkeypatch.setattr(LocalStore, "now", lambda self: here)
+    monitor = make_monitor(core, created_at=here - timedelta(days=9))
+    add_results(monitor.id, here - timedelta(hours=30), here)
+    rollups.roll(here)
+    week = store.results.statistics(monitor.id, "7d")
+    start = datetime.fromisoformat(week["from"])
+    chosen = store.results.statistics_between(monitor.id, start, hour(here))
+    assert (week["checks"], chosen["checks"]) == (30 * 60, 30 * 60 - 45)
+
+
 def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:
     monitors = db.session.execute(MONITORS, {"ids": ids}).all()
     return rollups.ListFigures().read(monitors, at, ranges, hours=hours)

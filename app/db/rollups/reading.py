@@ -190,7 +190,7 @@ class Charted:
             rows = _rows_between(ids, span.start, last, days=days, response=response)
             return {id: [*merged(rows[id], span.width).items()] for id in ids}
 
-        what = (span.start, last // HOUR_MS, span.width, response)
+        what = (span.start, -(-last // HOUR_MS), span.width, response)  # hours are read up to last
         own = self._merged.read({id: monitor.sums_version}, what, merge)[id]
         hours = tails([id], span.start, last, [monitor], {id: incidents}, phases=response)
         return [*own, *hours[id].items()]
