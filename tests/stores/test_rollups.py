@@ -218,6 +218,31 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
     assert not [statement for statement in sent if "rollups" in statement and " OR " in statement]
 
 
+@pytest.mark.parametrize("minutes", [-1, 9, 10])
+def test_the_last_hour_of_a_day_counts_until_it_is_part_of_the_day(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    midnight = now().replace(hour=0, minute=0, second=0)
+    here = midnight + timedelta(minutes=minutes)
+    monkeypatch.setattr(LocalStore, "now", lambda self: here)
+    monitor = make_monitor(core, created_at=here - timedelta(days=3))
+    add_results(monitor.id, here - timedelta(hours=30), midnight - timedelta(minutes=40))
+    add_results(monitor.id, midnight - timedelta(minutes=40), here, verdict=Verdict.DOWN)
+
+    def public_days() -> Any:
+        last, days = here.date(), [here.date() - timedelta(days=n) for n in (2, 1, 0)]
+        ends = [*days, last + timedelta(days=1)]
+        midnights = [to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)) for day in ends]
+        db.session.rollback()
+        read = rollups.CachedDays().read([monitor.id], days, midnights, here)[monitor.id]
+        since = [read.since.get(index, (0, 0, 0, 0)) for index in range(len(days))]
+        return [rollups.plus(*pair) for pair in zip(read.seconds, since, strict=True)]
+
+    before = figures(store, monitor.id), public_days()
+    rollups.roll(here)
+    assert (figures(store, monitor.id), public_days()) == before
+
+
 def test_a_chart_that_ends_with_a_full_hour_has_no_part_of_the_next(
     core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Select, String, bindparam, cast, func, literal_column, se
 
 from app.db import db
 from app.db.cached import Cached
-from app.db.rollups.reading import hour_of, tails
+from app.db.rollups.reading import hour_of, tails, whole_days_until
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms
 from app.records import PublicDay
@@ -58,10 +58,11 @@ class CachedDays:
         versions = {row.monitor_id: row.sums_version for row in states}
         # Two zones may have the same midnights between other days.
         what = days[0], between
-        summed = self._cache.read(
-            versions, what, lambda missing: _read(missing, days, between, now)
-        )
         last = min(between[-1], to_ms(now))
+        today = whole_days_until(states, to_ms(now))
+        summed = self._cache.read(
+            versions, what, lambda missing: _read(missing, days, between, today)
+        )
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
             for id, hours in tails(ids, between[0], last, states).items():
@@ -90,12 +91,13 @@ def _nothing(days: Sequence[date]) -> Summed:
 
 
 def _read(
-    ids: Sequence[int], days: Sequence[date], between: Sequence[int], now: datetime
+    ids: Sequence[int], days: Sequence[date], between: Sequence[int], today: int
 ) -> dict[int, Summed]:
+    """``today``: see ``whole_days_until``."""
     nothing = _nothing(days)
     summed = {id: (list(nothing[0]), list(nothing[1])) for id in ids}
     equal: dict[str, tuple[int, PublicDay, Seconds]] = {}  # most monitors' days are
-    for id, packed in db.session.execute(_packed_days(between, now), {"ids": ids}):
+    for id, packed in db.session.execute(_packed_days(between, today), {"ids": ids}):
         for text in packed.split(","):
             if text not in equal:
                 index, up, down, unknown, maintenance = map(int, text.split(":"))
@@ -106,11 +108,10 @@ def _read(
     return summed
 
 
-def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:
+def _packed_days(midnights: Sequence[int], today: int) -> Select[Any]:
     """A row for each monitor: its days as ``place:up:down:unknown:maintenance`` by comma. As rows
     of their own, they would take three times as long.
     """
-    today = to_ms(now) // DAY_MS * DAY_MS
     runs = union_all(*(_part_of_days(*run) for run in _even_days(midnights, today))).subquery()
     id, *columns = runs.c
     text: Any = cast(columns[0], String)

@@ -29,6 +29,7 @@ from app.db.rollups.rows import (
     MONITORS,
     ROLLUPS,
     checks_and_before,
+    floor,
     incidents_between,
     limit_of,
     sums_of,
@@ -95,8 +96,9 @@ class ListFigures:
         uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
+            today = whole_days_until(monitors, now_ms)
             up_down = self._uptimes.read(
-                versions, what, lambda missing: _summed(missing, now_ms, starts)
+                versions, what, lambda missing: _summed(missing, now_ms, today, starts)
             )
             uptimes = _uptimes(up_down, starts, latest)
         strips: dict[int, Sequence[Mapping[str, Any]]] = {}
@@ -122,11 +124,15 @@ def _uptimes(
     return uptimes
 
 
-def _summed(ids: Sequence[int], now_ms: int, starts: Mapping[str, int]) -> dict[int, UpDown]:
-    """Milliseconds up and down by the rollups, for each range of ``starts``, in its order."""
+def _summed(
+    ids: Sequence[int], now_ms: int, today: int, starts: Mapping[str, int]
+) -> dict[int, UpDown]:
+    """Milliseconds up and down by the rollups, for each range of ``starts``, in its order.
+    ``today``: see ``whole_days_until``.
+    """
     statement, columns = _summing(tuple(starts))
     sums = {id: dict.fromkeys(columns, 0) for id in ids}
-    for id, *row in db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}):
+    for id, *row in db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms, today)}):
         for column, seconds in zip(columns, row, strict=True):
             if seconds:  # most columns are zero: most parts belong to one range only
                 sums[id][column] += int(seconds) * 1000
@@ -143,18 +149,17 @@ def between(
     now: datetime,
     *,
     days: bool = True,
-    states: Iterable[Any] | None = None,
-    incidents: Mapping[int, Sequence[Incident]] | None = None,
 ) -> dict[int, list[tuple[int, Sums]]]:
     """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
-    to ``now``, in no order. With ``days``, whole UTC days take the place of their hours. ``states``
-    and ``incidents``: see ``tails``.
+    to ``now``, in no order. With ``days``, whole UTC days take the place of their hours.
     """
     last = min(end_ms, to_ms(now))
     if start_ms >= last:
         return {id: [] for id in ids}
-    sums = _rows_between(ids, start_ms, last, days=days)
-    for id, hours in tails(ids, start_ms, last, states, incidents, phases=True).items():
+    monitors = db.session.execute(MONITORS, {"ids": ids}).all()
+    today = whole_days_until(monitors, last) if days else None
+    sums = _rows_between(ids, start_ms, last, today)
+    for id, hours in tails(ids, start_ms, last, monitors, phases=True).items():
         sums[id] += hours.items()
     return sums
 
@@ -186,8 +191,8 @@ class Charted:
             return []
 
         def merge(ids: Sequence[int]) -> dict[int, list[tuple[int, Sums]]]:
-            days = span.width == DAY_MS
-            rows = _rows_between(ids, span.start, last, days=days, response=response)
+            today = whole_days_until([monitor], last) if span.width == DAY_MS else None
+            rows = _rows_between(ids, span.start, last, today, response=response)
             return {id: [*merged(rows[id], span.width).items()] for id in ids}
 
         what = (span.start, -(-last // HOUR_MS), span.width, response)  # hours are read up to last
@@ -197,16 +202,18 @@ class Charted:
 
 
 def _rows_between(
-    ids: Sequence[int], start_ms: int, last_ms: int, *, days: bool, response: bool = True
+    ids: Sequence[int], start_ms: int, last_ms: int, today: int | None, *, response: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
-    """What the rollups say of each monitor between two times. ``response``: with response times."""
+    """What the rollups say of each monitor between two times. ``today``: see ``whole_days_until``;
+    None to read hours only. ``response``: with response times.
+    """
     sums: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
     end = -(-last_ms // 1000)
     span = {"ids": ids, "start": start_ms // 1000, "end": end}
-    if days:
-        midnights = (min(midnight, end) for midnight in _whole_days(start_ms, last_ms))
+    if today is not None:
+        midnights = (min(midnight, end) for midnight in _whole_days(start_ms, today))
         span |= zip(("midnight", "today"), midnights, strict=True)
-    for row in db.session.execute(_rows(days=days, response=response), span):
+    for row in db.session.execute(_rows(days=today is not None, response=response), span):
         sums[row.monitor_id].append((row.start * 1000, sums_of(row)))
     return sums
 
@@ -351,14 +358,23 @@ def _tails_since(
     return hours
 
 
-def _whole_days(start: int, now: int) -> tuple[int, int]:
+def whole_days_until(monitors: Iterable[Any], now: int) -> int:
+    """The midnight (ms) before which the rows of days are whole for these monitors, which have the
+    columns of ``MONITORS``. Just after midnight, yesterday's last hour is not summed in full, and
+    its row not part of the day's.
+    """
+    rolled = [monitor.rolled_until for monitor in monitors if monitor.rolled_until is not None]
+    return floor(min(now, to_ms(min(rolled))) if rolled else now, DAY_MS)
+
+
+def _whole_days(start: int, today: int) -> tuple[int, int]:
     """The midnights (seconds) between which rows of days are read, for a range from ``start`` (ms).
 
-    Today is read by hours, because it has not ended, and so is the first day, because the range may
-    begin within it.
+    What is after ``today`` (``whole_days_until``) is read by hours, and so is the first day,
+    because the range may begin within it.
     """
     first_midnight = -(-start // DAY_MS) * DAY_S
-    return first_midnight, max(first_midnight, now // DAY_MS * DAY_S)
+    return first_midnight, max(first_midnight, today // 1000)
 
 
 def _bound(name: str) -> Any:
@@ -444,12 +460,15 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
     return whole, columns
 
 
-def _bounds(starts: Mapping[str, int], now: int) -> dict[str, int]:
+def _bounds(starts: Mapping[str, int], now: int, today: int) -> dict[str, int]:
     """The parameters of ``_summing``, in seconds: the starts of ranges and first whole days."""
-    midnights = {f"midnight_{name}": _whole_days(start, now)[0] for name, start in starts.items()}
+    midnights = {
+        f"midnight_{name}": min(_whole_days(start, today)[0], today // 1000)
+        for name, start in starts.items()
+    }
     return {
         "now": now // 1000,
-        "today": now // DAY_MS * DAY_S,
+        "today": today // 1000,
         "first": min(midnights.values()),
         **{f"start_{name}": start // 1000 for name, start in starts.items()},
         **midnights,
