@@ -7,21 +7,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import select
 
 from app.access.agents import give_token
 from app.codec.packing import pack
 from app.codec.sealing import new_private_key, public_key_of
 from app.config import Settings
-from app.db import db, journal, writing
+from app.db import writing
 from app.db.tables import (
     LocationRow,
-    ResultRow,
 )
 from app.db.types import to_ms
 from app.engine.agent.agent import Agent
 from app.stores.local import LocalStore
 from tests.factories import make_outcome
+from tests.support.checkers import results
 
 KEY = new_private_key()
 
@@ -64,12 +63,7 @@ def result(monitor, verdict, at, **fields):
 
 def stored(app, monitor_id):
     with app.app_context():
-        rows = db.session.execute(
-            select(*journal.RAW.values())
-            .where(ResultRow.monitor_id == monitor_id)
-            .order_by(ResultRow.at)
-        ).all()
-        return journal.decode(rows)
+        return results(monitor_id)
 
 
 def update(app, monitor, fields, at):

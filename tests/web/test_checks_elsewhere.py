@@ -13,14 +13,13 @@ from sqlalchemy import select, update
 
 from app.access.agents import give_token
 from app.checks.prober import Prober
-from app.db import db, journal, places, writing
+from app.db import db, places, writing
 from app.db.tables import (
     AssignmentRow,
     ChangeRow,
     IncidentRow,
     LocationRow,
     MonitorStateRow,
-    ResultRow,
 )
 from app.engine import checker as checkers
 from app.engine import elsewhere, recorder, shards
@@ -38,7 +37,7 @@ from tests.api.conftest import Api
 from tests.factories import make_key, make_monitor, make_outcome, now
 from tests.lab.http import serve
 from tests.lab.net import Listener
-from tests.support.agents import agent_settings, page
+from tests.support.agents import agent_settings, page, stored
 from tests.support.agents import running as agent_running
 from tests.support.loopback import serving
 from tests.support.service import eventually
@@ -93,14 +92,6 @@ def of_oslo(app, oslo):
     return make_monitor(app, places=[oslo]).id
 
 
-def results(app, id):
-    with app.app_context():
-        rows = db.session.execute(
-            select(*journal.RAW.values()).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
-        ).all()
-        return journal.decode(rows)
-
-
 def record(app, id, location, at, verdict="up"):
     with app.app_context():
         recorder.record([(id, make_outcome(verdict, at))], at, location=location)
@@ -141,15 +132,15 @@ def test_an_agent_makes_the_check_and_it_counts(app, api, tmp_path):
         monitor = make_monitor(app, places=[id], url=page(site), interval=3600, confirmations=0)
         path = f"/monitors/{monitor.id}/check"
         with agent_running(agent_settings(tmp_path, url, token)):
-            eventually(lambda: results(app, monitor.id), "the first result")
+            eventually(lambda: stored(app, monitor.id), "the first result")
             told = api.data("POST", path)
             assert (told["location"], told["verdict"]) == ("oslo", "up")
             store_of(app).monitors.update(monitor.id, {"accepted_statuses": "404"})
             eventually(lambda: state(app, monitor.id).verdict == "down", "the check of the change")
-            count = len(results(app, monitor.id))
+            count = len(stored(app, monitor.id))
             told = api.data("POST", path)
             assert (told["location"], told["verdict"]) == ("oslo", "down")
-    made = results(app, monitor.id)
+    made = stored(app, monitor.id)
     assert len(made) == count + 1, "one check for one request"
     assert {one.location for one in made} == {"oslo"}
     assert made[-1].id == told["id"]
@@ -177,7 +168,7 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
     with closing(Listener(serve)) as site:
         monitor = make_monitor(app, places=[id], url=page(site), interval=3600)
         with checking(app, replace(settings, location="hq")):
-            eventually(lambda: results(app, monitor.id), "the first result")
+            eventually(lambda: stored(app, monitor.id), "the first result")
 
             def click(_number):
                 return store_of(app).checks.run(monitor.id)
@@ -186,10 +177,10 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
                 first, second = pool.map(click, range(2))
             assert first == second
             assert (first.location, first.verdict) == ("hq", Verdict.UP)
-            assert len(results(app, monitor.id)) == 2
+            assert len(stored(app, monitor.id)) == 2
             monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
             assert click(0).id != first.id
-            assert len(results(app, monitor.id)) == 3
+            assert len(stored(app, monitor.id)) == 3
 
 
 @pytest.mark.parametrize(
@@ -212,7 +203,7 @@ def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, h
         after = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
     assert after == before
     editor.open(f"/monitors/{monitor.id}").press("Check now").shows(said)
-    assert results(app, monitor.id) == []
+    assert stored(app, monitor.id) == []
 
 
 def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
@@ -250,7 +241,7 @@ def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     assert answer.json["message"].startswith("Its place Oslo office has brought no result")
     editor.open(f"/monitors/{monitor.id}").press("Check now")
     assert "Its place Oslo office has brought no result" in editor.text
-    assert results(app, monitor.id) == [], "nothing is checked from here in its place"
+    assert stored(app, monitor.id) == [], "nothing is checked from here in its place"
 
 
 def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(app, api, editor):
@@ -278,7 +269,7 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
         ("new", None, "No check has come from new yet, so it was not asked."),
     ]
     assert told["places"][2]["result"]["id"] == told["id"]
-    assert {one.location for one in results(app, monitor.id)} == {"default", "near"}
+    assert {result.location for result in stored(app, monitor.id)} == {"default", "near"}
     with app.app_context(), writing() as session:
         session.execute(update(AssignmentRow).values(asked_at=None))
     with ThreadPoolExecutor(1) as pool:
@@ -344,7 +335,7 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
             assert begun.wait(60)
             with clicked(app, monitor.id) as second:
                 assert first.result(60).id == second.result(60).id
-        assert len(results(app, monitor.id)) == 1
+        assert len(stored(app, monitor.id)) == 1
         with clicked(app, monitor.id) as third:
             assert third.result(60).id != first.result(60).id
 
@@ -369,7 +360,7 @@ def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(a
 
         with clicked(app, monitor.id) as first:
             eventually(lambda: asked_of(near), "the first request")
-            eventually(lambda: len(results(app, monitor.id)) == 1, "the check that is made here")
+            eventually(lambda: len(stored(app, monitor.id)) == 1, "the check that is made here")
             brings("near", "up")
             before = asked_of(near)
             with clicked(app, monitor.id) as second:
@@ -647,7 +638,7 @@ def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings):
         monitor = make_monitor(app, places=[HERE, *ids], url=page(site), **fields)
         for name in ("default", "hq", "oslo"):
             stack.enter_context(checking(app, replace(settings, location=name)))
-        eventually(lambda: len(results(app, monitor.id)) >= 3, "a check of each place")
+        eventually(lambda: len(stored(app, monitor.id)) >= 3, "a check of each place")
         eventually(lambda: state(app, monitor.id).verdict == "down", "the outage")
         broken.clear()
         with clicked(app, monitor.id) as told:
