@@ -70,7 +70,9 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
     arrived = outcome_of(sent(outcome))
     # Certificates' times are kept in whole seconds.
     assert arrived.result == outcome.result
-    kept = {name: part for name, part in (outcome.evidence or {}).items() if part not in (None, [])}
+    kept = {
+        name: value for name, value in (outcome.evidence or {}).items() if value not in (None, [])
+    }
     assert (arrived.evidence or {}) == kept
     assert arrived.ssl_fingerprint == outcome.ssl_fingerprint
     assert arrived.answered == outcome.answered

@@ -36,10 +36,10 @@ def printed(app: Flask, client: FlaskClient) -> dict[str, set[str]]:
         with writing() as session:
             session.merge(HeartbeatRow(name="worker:a:1", at=now))
     text = client.get("/metrics").text
-    rules: dict[str, set[str]] = {}
+    labels_by_metric: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
-        rules.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
-    return rules
+        labels_by_metric.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return labels_by_metric
 
 
 def rules() -> list[dict]:

@@ -221,8 +221,8 @@ def test_a_compressed_answer_is_refused_before_it_takes_memory(player, tmp_path)
 
 def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch):
     """40 MB of empty lists took 1.1 GB. Whoever knows the agent's public key can seal them."""
-    answer = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
-    sealed = seal_to(public_key_of(KEY), answer, ABOUT_ASSIGNED.format("oslo"))
+    news = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
+    sealed = seal_to(public_key_of(KEY), news, ABOUT_ASSIGNED.format("oslo"))
     answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
     monkeypatch.setattr(links, "MOST_VALUES", 1_000)
     player.assigned = lambda: answer

@@ -57,9 +57,9 @@ class Shops:
 
     def make(self, count, **more):
         """Monitors of every kind, in turn."""
-        return [self._outcomes_of(number, more) for number in range(count)]
+        return [self._make(number, more) for number in range(count)]
 
-    def _outcomes_of(self, number, more):
+    def _make(self, number, more):
         fields = {"confirmations": 1, "interval": 60, **KINDS[number % len(KINDS)], **more}
         before = START - timedelta(days=1)
         id = make_monitor(self.core, **fields, created_at=before, updated_at=before).id
@@ -106,7 +106,7 @@ class Shops:
 
 def _without_ids(facts):
     return {
-        name: {key: part for key, part in value.items() if key != "id"}
+        name: {key: inner for key, inner in value.items() if key != "id"}
         if isinstance(value, dict)
         else value
         for name, value in facts.items()
@@ -120,8 +120,8 @@ def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
         recorder.record([outcome], NOW)
     story = shops.story(together)
     assert story == shops.story(apart)
-    for outcome in story:
-        assert [ended is None for _began, ended, *_rest in outcome["incidents"]] == [False, True]
+    for monitor in story:
+        assert [ended is None for _began, ended, *_rest in monitor["incidents"]] == [False, True]
     events = {message[0] for monitor in story for message in monitor["messages"]}
     assert events == {"incident.opened", "incident.resolved"}
 

@@ -32,8 +32,8 @@ def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog, mo
     make_monitor(app)
     with locked(app):
         answers = [client.get("/api/v1/monitors", headers=key) for _ in range(5)]
-    answers = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
-    assert answers == [(200, 1)] * 5
+    totals = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
+    assert totals == [(200, 1)] * 5
     assert [record.getMessage() for record in caplog.records] == [
         "The last use of an API key was not stored, and the request was answered without it. The"
         " database is busy: something else has been writing to it for too long. If this is logged "

@@ -130,8 +130,8 @@ def make_day(app: Flask, monitor: MonitorRow, day: datetime, **seconds: int) -> 
     said counts as up.
     """
     begin = int(day.timestamp()) // 86400 * 86400
-    used = sum(seconds.values())
-    whole = {"up_s": 86400 - used, "down_s": 0, "unknown_s": 0, "maintenance_s": 0} | seconds
+    given = sum(seconds.values())
+    whole = {"up_s": 86400 - given, "down_s": 0, "unknown_s": 0, "maintenance_s": 0} | seconds
     rows = [(86400, begin, whole)]
     for hour in range(24):
         part = {

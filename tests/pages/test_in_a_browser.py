@@ -165,9 +165,9 @@ def test_in_print_and_in_high_contrast_bars_and_states_are_seen(
     with opened(chromium) as page:
         page.emulate_media(**look)
         page.goto(f"{site}/status/example")
-        strokes = """() => [...document.querySelectorAll('.days path')].map(
+        script = """() => [...document.querySelectorAll('.days path')].map(
             path => getComputedStyle(path).stroke)"""
-        strokes = page.evaluate(strokes)
+        strokes = page.evaluate(script)
         assert len(set(strokes)) >= 3, "good, partly down and nothing are told apart"
         expect(page.get_by_text("Operational").first).to_be_visible()
         button = page.get_by_role("link", name="Subscribe").first

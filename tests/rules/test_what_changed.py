@@ -108,8 +108,8 @@ def test_a_certificate_that_ran_out_between_the_two_is_named():
     ],
 )
 def test_another_redirect_is_named(before, now, sentence):
-    (sentences,) = texts(good={"redirects": [*map(hop, before)]}, redirects=[*map(hop, now)])
-    assert sentences.startswith(sentence)
+    (text,) = texts(good={"redirects": [*map(hop, before)]}, redirects=[*map(hop, now)])
+    assert text.startswith(sentence)
 
 
 def test_a_check_that_ended_before_the_redirect_did_not_lose_it():
@@ -132,8 +132,8 @@ def test_a_token_in_a_header_is_no_change():
 def test_another_host_behind_a_redirect_is_one_change_and_not_six():
     """Its address, certificate, headers and size differ because it is another host."""
     failing = {"ip": "198.51.100.7", "tls": [NEW], "body_bytes": 96, "headers": []}
-    (sentences,) = texts(redirects=[hop("https://parked.example/")], **failing)
-    assert sentences == "New redirect to https://parked.example/"
+    (text,) = texts(redirects=[hop("https://parked.example/")], **failing)
+    assert text == "New redirect to https://parked.example/"
 
 
 @pytest.mark.parametrize(

@@ -114,14 +114,14 @@ def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
 ) -> None:
     _, text = access.keys.create("busy", "read")
-    calls = []
+    uses = []
     for _ in range(4):
         access.keys.authenticate(text)
-        calls.append(access.keys.all()[0].last_used_at)
+        uses.append(access.keys.all()[0].last_used_at)
         clock.advance(seconds=30)
-    start = calls[0]
+    start = uses[0]
     assert start is not None
-    assert calls == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
+    assert uses == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,15 @@ def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, chec
         oslo = journal.location_id("oslo")
     for paused in (False, False, True):
         make_monitor(core, places=[1, oslo], paused=paused)
-    [finding] = faults()
-    assert finding.startswith("No checker runs in the place oslo, from where 2 monitors should be")
-    assert "WAKEFUL_LOCATION=oslo" in finding
+    [sentence] = faults()
+    assert sentence.startswith("No checker runs in the place oslo, from where 2 monitors should be")
+    assert "WAKEFUL_LOCATION=oslo" in sentence
     assert health.health(NOW).left_alone == 2
     checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
     findings = [finding for finding in examine(core, settings) if finding.subject == "checker"]
     assert [(finding.fault, finding.sentence) for finding in findings] == [
         (False, "It runs."),
-        (True, finding),
+        (True, sentence),
     ]
 
 
@@ -61,11 +61,11 @@ def test_shards_that_nobody_takes_are_reported_after_a_while(core, checker):
         shards.renew(session, 1, checker.name, NOW + timedelta(seconds=60))
     assert health.left_alone(NOW + timedelta(seconds=29)) == []
     [place] = health.left_alone(NOW + timedelta(seconds=40))
-    place_name = str(place)
+    text = str(place)
     if shards.count() == 1:
-        assert place_name.startswith("No checker runs in the place default")
+        assert text.startswith("No checker runs in the place default")
     else:
-        assert place_name == "In the place default, nobody has checked 1 monitor for 30 s or more."
+        assert text == "In the place default, nobody has checked 1 monitor for 30 s or more."
 
 
 def test_a_lease_too_far_in_the_future_counts_as_none(core, checker):
@@ -109,8 +109,8 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     checkers = [checker]
     if carrier == "queue":
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
-    for item in checkers:
-        item.look(NOW, 0)
+    for owner in checkers:
+        owner.look(NOW, 0)
     places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
     assert health.health(NOW).warnings == ()
     before = NOW - timedelta(minutes=4)
@@ -121,8 +121,8 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     report = health.health(NOW)
     sentence = "The place oslo is silent: 1 monitor waits for its checks."
     assert (report.faults, report.warnings) == ((), (sentence,))
-    for item in checkers:
-        item.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    for owner in checkers:
+        owner.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
     assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
 
 
@@ -139,8 +139,8 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     checkers = [checker]
     if carrier == "local":
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
-    for item in checkers:
-        item.look(NOW, 0)
+    for owner in checkers:
+        owner.look(NOW, 0)
     places.keep_heartbeat("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
 
     def last_checks(*verdicts):
@@ -160,8 +160,8 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
         gone = NOW + timedelta(minutes=2)
         assert health.unable_places(gone) == [], "that its checker is gone is told instead"
     now = datetime.now(UTC)  # the doctor has a clock of its own
-    for item in checkers:
-        item.look(now, 0)
+    for owner in checkers:
+        owner.look(now, 0)
     places.keep_heartbeat("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
     assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
 

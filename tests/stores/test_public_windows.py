@@ -83,10 +83,10 @@ class World:
             row = session.get(StatusPageRow, page)
             assert row is not None
             row.updated_at = now
-            for item in session.scalars(
+            for member in session.scalars(
                 select(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page)
             ):
-                session.delete(item)
+                session.delete(member)
             session.flush()
             for position, monitor in enumerate(monitors):
                 session.add(_member(page, monitor, position))

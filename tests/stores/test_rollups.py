@@ -208,11 +208,9 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
         (first + 2 * HOUR_MS, first + 5 * HOUR_MS),
     ):
         ways = [rollups.between([id], begin, end, here, days=days)[id] for days in (False, True)]
-        hours, fewer = (sum(sums.up for _start, sums in figures_of_way) for figures_of_way in ways)
+        hours, fewer = (sum(sums.up for _start, sums in pieces) for pieces in ways)
         assert hours == fewer == end - begin
-        assert all(
-            begin <= start < end for figures_of_way in ways for start, _sums in figures_of_way
-        )
+        assert all(begin <= start < end for pieces in ways for start, _sums in pieces)
     with queries() as sent:
         rollups.between([id], first - 3 * DAY_MS, to_ms(here), here)
     assert not [statement for statement in sent if "rollups" in statement and " OR " in statement]
@@ -505,9 +503,9 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     rollups.reroll(monitor.id, here - timedelta(hours=9))
     assert store.results.statistics(monitor.id, "7d")["checks"] == before
     old = here - timedelta(hours=9), here - timedelta(hours=6)
-    between = store.results.statistics_between(monitor.id, *old)
-    assert between["bucket_seconds"] == 3600
-    assert between["checks"] >= 180
+    statistics = store.results.statistics_between(monitor.id, *old)
+    assert statistics["bucket_seconds"] == 3600
+    assert statistics["checks"] >= 180
     assert (
         store.results.statistics_between(
             monitor.id, here - timedelta(hours=3), here - timedelta(hours=1)

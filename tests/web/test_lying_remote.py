@@ -132,7 +132,7 @@ def test_no_lie_breaks_a_page(app, liar, over, pages: Sequence[str], first: int)
         address = page.format(**ids)
         liar.lies, liar.answers = {}, {}
         assert editor.open(address).status == 200, address
-        lies_of_answers = [
+        lies_by_answer = [
             [
                 (path, (part, next(values)))
                 for part in list(paths(answer))[(first + number) % STEPS :: STEPS]
@@ -140,7 +140,7 @@ def test_no_lie_breaks_a_page(app, liar, over, pages: Sequence[str], first: int)
             for path, answer in liar.answers.items()
         ]
         # A lie in each answer at once. Where that shows no page, one may have hidden the others.
-        for together in zip_longest(*lies_of_answers):
+        for together in zip_longest(*lies_by_answer):
             lies = [lie for lie in together if lie]
             if opened(editor, liar, address, lies) != 200 and len(lies) > 1:
                 for lie in lies:

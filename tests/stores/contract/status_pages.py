@@ -136,8 +136,8 @@ class StatusPagesContract:
             names=(ComponentName(a, "A"), ComponentName(b, "B")),
             groups=(Group("Both", (b, a)),),
         )
-        post = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
-        post = store.posts.create(page.id, post)
+        fields = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
+        post = store.posts.create(page.id, fields)
         page = store.status_pages.update(page.id, {"monitors": (b,)})
         assert (page.monitors, page.names) == ((b,), (ComponentName(b, "B"),))
         assert page.groups == (Group("Both", (b,)),)
@@ -150,8 +150,8 @@ class StatusPagesContract:
         page = add_page(
             store, monitors=(a, b), names=(ComponentName(a, "A"),), groups=(Group("G", (a, b)),)
         )
-        post = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
-        post = store.posts.create(page.id, post)
+        fields = {"title": "t", "state": "identified", "body": "b", "monitors": (a, b)}
+        post = store.posts.create(page.id, fields)
         store.monitors.delete(a)
         left = store.status_pages.get(page.id)
         assert (left.monitors, left.names, left.groups) == ((b,), (), (Group("G", (b,)),))
