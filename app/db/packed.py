@@ -18,7 +18,7 @@ import logging
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import accumulate, groupby, pairwise, repeat
 from typing import Any
 
@@ -39,7 +39,7 @@ from app.db.journal import COLUMNS, KEY, RAW
 from app.db.latest import lock_states
 from app.db.statements import inserting
 from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
-from app.db.types import to_ms
+from app.db.types import from_ms, to_ms
 from app.lasting import Lasting
 from app.records import PHASES
 from app.stats.tally import HOUR_MS
@@ -197,8 +197,7 @@ def _unpacked(packed_hour: Any, names: Sequence[str]) -> list[Row]:
     try:
         at, *others = unpack(packed, hour, ["at", *names])
     except Exception:
-        begin = datetime.fromtimestamp(hour * 3600, UTC)
-        log.error(DAMAGED, monitor_id, begin, topic=(monitor_id, hour, place))
+        log.error(DAMAGED, monitor_id, from_ms(hour * HOUR_MS), topic=(monitor_id, hour, place))
         return []
     return list(zip(repeat(monitor_id), at, repeat(place), *others, strict=False))
 
@@ -211,7 +210,7 @@ def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
     """Results of both kinds, each once, in the order of KEY. Read the single ones first: what is
     packed meanwhile is read twice then, and not missed.
     """
-    by_key = {row[:3]: row for row in packed}
+    by_key = {key_of(row): row for row in packed}
     if not by_key:
         return singles
     by_key = {tuple(row[:3]): row for row in singles} | by_key
