@@ -92,20 +92,21 @@ def listening(app: Flask, role: str, wake: Callable[[], object], pause: float) -
     """Within it, a thread calls ``wake`` when the processes of the role are woken, at most once in
     ``pause`` seconds. Gives whether they can be; a process that cannot must poll.
     """
-    receiver = remove = None
+    bound = None
     with app.app_context(), suppress(OSError):
         if (folder := _folder()) is not None:
-            receiver, remove = _bound(folder, role)
-    if receiver is None or remove is None:
+            bound = _bound(folder, role)
+    if bound is None:
         yield False
         return
-    over = threading.Event()
+    receiver, remove = bound
+    ended = threading.Event()
 
     def listen() -> None:
-        while receiver.recv(1) and not over.is_set():
+        while receiver.recv(1) and not ended.is_set():
             wake()
             # Meanwhile others come together: of thousands of failures not each wakes this process.
-            if over.wait(pause):
+            if ended.wait(pause):
                 return
 
     thread = threading.Thread(target=listen, name=f"wake {role}", daemon=True)
@@ -113,7 +114,7 @@ def listening(app: Flask, role: str, wake: Callable[[], object], pause: float) -
     try:
         yield True
     finally:
-        over.set()
+        ended.set()
         remove()
         receiver.shutdown(socket.SHUT_RDWR)
         thread.join()
