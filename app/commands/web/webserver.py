@@ -70,8 +70,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         os.environ.pop("SCRIPT_NAME", None)
         options: dict[str, Any] = {
             "bind": self._bind,
-            "workers": 1,  # threads share the prober and, on SQLite, the single writer's lock
-            "worker_class": WebWorker,
+            "workers": 1,  # not the number in WEB_CONCURRENCY
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
             "sendfile": False,  # it waits for the client
@@ -82,9 +81,6 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             # Whose headers are read is TRUSTED_PROXIES' to say: gunicorn would trust this machine.
             "forwarded_allow_ips": "",
             "loglevel": "warning",
-            "proc_name": "wakeful web",
-            # It is a socket in the home directory, which two instances would fight over.
-            "control_socket_disable": True,
             "post_worker_init": _settle,
         }
         for name, value in options.items():
@@ -92,7 +88,8 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
 
     def run(self) -> NoReturn:
         """Serve in this process until a signal. gunicorn's arbiter would be a second one, of 30 MB,
-        that starts this one again: ``wakeful serve`` or the service manager does.
+        that starts this one again: ``wakeful serve`` or the service manager does. There is only
+        one: its threads share the prober and, on SQLite, the single writer's lock.
         """
         log = self.cfg.logger_class(self.cfg)
         sockets = create_sockets(self.cfg, log)

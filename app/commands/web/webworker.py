@@ -88,7 +88,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def init_signals(self) -> None:
         super().init_signals()
-        # gunicorn's arbiter gets this one when a terminal closes, and its worker must not end.
+        # It comes when a terminal closes. gunicorn leaves it to its arbiter, which goes on serving.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def is_parent_alive(self) -> bool:
