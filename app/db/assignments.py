@@ -265,7 +265,7 @@ def _shared(text: str) -> str:
 
 
 def not_checked(unreadable: Mapping[str, Why]) -> str:
-    """Why a check is not made, and what to do; ``broken`` by the name of the field."""
+    """Why a check is not made, and what to do; ``unreadable`` by the name of the field."""
     what = words_of(list(unreadable))
     sentence = (
         N_(

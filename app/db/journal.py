@@ -66,9 +66,8 @@ def assign_numbers(results: Sequence[Result]) -> None:
     would stay in this process's cache and later refer to something else.
     """
     numbers = _numbers()
-    if (
-        len(numbers.contexts) > MOST_CACHED_CONTEXTS
-    ):  # only here: ``row_of`` needs what is cached below
+    # Only here: ``row_of`` needs what is cached below.
+    if len(numbers.contexts) > MOST_CACHED_CONTEXTS:
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
     codes = {result.cause_code for result in results if result.cause_code}

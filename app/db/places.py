@@ -1,9 +1,9 @@
 """The places that checks run from, and what their processes report. Needs an application context.
 
-``keep_heartbeat`` stores that a process checks for a place: a checker calls it every 2 s, and the
-process that takes the results of a prober or an agent does so on its behalf. Each process has a
-heartbeat of its own, so that several of one place do not wait for each other. The signs of a place
-are computed from them when it is read.
+A checker writes its own heartbeat every few seconds (``app/engine/shards.py``), and the process
+that takes the results of a prober or an agent writes one on its behalf (``keep_heartbeat``). Each
+process has a heartbeat of its own, so that several of one place do not wait for each other. The
+signs of a place are computed from them when it is read.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def _answer(
     brought: Brought,
     asked_names: Collection[str],
 ) -> CheckedNow:
-    """The answer to a request. ``places``: the monitor's; a paused one has none. ``asked``: the
-    names of the places that were to make the check.
+    """The answer to a request. ``places``: the monitor's; a paused one has none.
+    ``asked_names``: of the places that were to make the check.
     """
     now = datetime.now(UTC)
 

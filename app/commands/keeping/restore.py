@@ -251,9 +251,9 @@ def _write_key(settings: Settings, now: datetime) -> list[Path]:
 
 
 def _set_aside(path: Path, now: datetime) -> Path:
-    copies = _unused(path.with_name(f"{path.name}.{_stamp(now)}.bak"))
-    path.rename(copies)
-    return copies
+    copy = _unused(path.with_name(f"{path.name}.{_stamp(now)}.bak"))
+    path.rename(copy)
+    return copy
 
 
 def _stamp(now: datetime) -> str:
