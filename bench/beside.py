@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -111,7 +112,7 @@ def environment() -> dict[str, str]:
 def processes(pid: int) -> list[int]:
     """A process and those that it has started, and so on."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(one for child in children for one in processes(int(child)))]
+    return [pid, *chain.from_iterable(processes(int(child)) for child in children)]
 
 
 def cpu_of(pid: int) -> float:

@@ -120,7 +120,7 @@ def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
 
 
 class Checker:
-    """Runs until it is stopped. ``paced`` False starts all due checks at once (benchmark).
+    """Runs until it is stopped. ``paced`` False starts all due checks at once (tests).
 
     ``carrier`` makes the carrier of the checks; ``remote`` is the network that they are made from,
     if it is not this process's own.

@@ -371,8 +371,8 @@ class Watch:
     place of its name.
 
     ``waiting``: how many batches are in the queue; it may raise RedisError. ``taken``: how many
-    have been taken so far. ``has_room``: whether this process would take one now. ``begun``: the
-    start (monotonic).
+    have been taken so far. ``has_room``: whether this process would take one now. ``started_at``:
+    when it started (monotonic).
     """
 
     location: str
