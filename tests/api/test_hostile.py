@@ -146,9 +146,9 @@ def refuse(api, method, path, **sent):
     return answer
 
 
-# All bodies come through one door: each is sent to two forms, which have all shapes of fields, and
-# these few to every form.
-FEW = [("POST", "/monitors"), ("PATCH", "/status-pages/1")]
+# All bodies come through one door: each is sent to a few forms, which have all shapes of fields,
+# and these few to every form. Only an incident has the times and the comment that many send.
+FEW = [("POST", "/monitors"), ("PUT", "/incidents/1"), ("PATCH", "/status-pages/1")]
 EVERYWHERE = {"no JSON", "NUL in a form", "arrays of arrays", "a deep name", "a field of ours"}
 
 
