@@ -204,7 +204,7 @@ def places(names: Collection[str]) -> dict[str, int]:
     return {row.name: row.id for row in db.session.execute(_PLACES, {"names": list(names)})}
 
 
-def assign(session: AnySession, monitor_id: int, places: Collection[int], now: datetime) -> bool:
+def assign(session: AnySession, monitor_id: int, place_ids: Collection[int], now: datetime) -> bool:
     """Check a monitor from these places and no others; returns whether that is a change. A new
     place's first check is due at once.
     """
@@ -213,7 +213,7 @@ def assign(session: AnySession, monitor_id: int, places: Collection[int], now: d
             select(AssignmentRow.location_id).where(AssignmentRow.monitor_id == monitor_id)
         )
     )
-    removed, new = before - set(places), set(places) - before
+    removed, new = before - set(place_ids), set(place_ids) - before
     if removed:
         session.execute(
             delete(AssignmentRow).where(
@@ -224,11 +224,11 @@ def assign(session: AnySession, monitor_id: int, places: Collection[int], now: d
     return bool(removed or new)
 
 
-def assign_new(session: AnySession, places: Mapping[int, Collection[int]], now: datetime) -> None:
-    """Check these monitors (by id) also from these places, which are new for them."""
+def assign_new(session: AnySession, added: Mapping[int, Collection[int]], now: datetime) -> None:
+    """Check monitors from more places: ``added`` has those of each by its id, all new for it."""
     # A turn that no earlier row of this pair had: a check of that row may still be running.
     turn = to_ms(now)
-    rows = [(id, place, turn, False, 0) for id, new in places.items() for place in sorted(new)]
+    rows = [(id, place, turn, False, 0) for id, new in added.items() for place in sorted(new)]
     bulk_insert(session, AssignmentRow, _NEW, rows)
 
 

@@ -170,21 +170,21 @@ def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
     """The records of rows of results, whose values are those of the database, in the order of the
     columns. Makes at most three queries.
     """
-    stored = [
+    results = [
         SimpleNamespace(**dict(zip(COLUMNS, (*map(number_of, row[:-1]), row[-1]), strict=True)))
         for row in rows
     ]
-    by_id = contexts({r.context_id for r in stored})
-    codes = _by_id(CauseCodeRow, "code", {r.cause_code_id for r in stored})
-    places = _by_id(LocationRow, "name", {r.location_id for r in stored})
+    by_id = contexts({result.context_id for result in results})
+    codes = _by_id(CauseCodeRow, "code", {result.cause_code_id for result in results})
+    places = _by_id(LocationRow, "name", {result.location_id for result in results})
     return [
         _decoded(
-            row,
-            by_id.get(row.context_id) or {},
-            codes.get(row.cause_code_id),
-            places.get(row.location_id, DELETED_LOCATION),
+            result,
+            by_id.get(result.context_id) or {},
+            codes.get(result.cause_code_id),
+            places.get(result.location_id, DELETED_LOCATION),
         )
-        for row in stored
+        for result in results
     ]
 
 

@@ -73,9 +73,9 @@ _STATES: Any = MonitorStateRow.__table__
 _USUAL = b"[60,[],1823456,[59990,1],0,0,120,200,0,[0,1],[20,1],[30,1],[100,2],[0,1],1,null,null]\n"
 
 
-def pack(rows: Sequence[Row]) -> bytes:
-    """``rows``: values of COLUMNS, in the order of time, all of the same hour."""
-    columns: dict[str, Sequence[Any]] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+def pack(results: Sequence[Row]) -> bytes:
+    """``results``: values of COLUMNS, in the order of time, all of the same hour."""
+    columns: dict[str, Sequence[Any]] = dict(zip(COLUMNS, zip(*results, strict=True), strict=True))
     times, causes = columns["at"], columns["cause"]
     texts = sorted({cause for cause in causes if cause is not None})
     columns |= {
@@ -88,7 +88,7 @@ def pack(rows: Sequence[Row]) -> bytes:
         "cause": [None if cause is None else texts.index(cause) for cause in causes],
     }
     specs, bodies = zip(*(_pack_column(columns[name]) for name in _PACKED), strict=True)
-    head = [len(rows), texts, times[0] % HOUR_MS, *specs]
+    head = [len(results), texts, times[0] % HOUR_MS, *specs]
     line = json.dumps(head, separators=(",", ":"))
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_USUAL)
     return deflate.compress(b"".join((line.encode(), b"\n", *bodies))) + deflate.flush()
@@ -295,7 +295,7 @@ def _store(session: DbSession, taken: Iterable[Row]) -> None:
 
     by_hour = groupby(sorted(taken, key=lambda row: (row[0], row[2], row[1])), hour_of)
     hours: dict[Row, Sequence[Row]] = {
-        (id, hour, place): list(rows) for (id, place, hour), rows in by_hour
+        (id, hour, place): list(results) for (id, place, hour), results in by_hour
     }
     if not hours:
         return
@@ -306,8 +306,8 @@ def _store(session: DbSession, taken: Iterable[Row]) -> None:
     statement = inserting(PackedHourRow)
     changes = {name: statement.excluded[name] for name in ("results", "packed")}
     values = [
-        dict(zip(_HOURS.c.keys(), (*key, len(rows), pack(rows)), strict=True))
-        for key, rows in hours.items()
+        dict(zip(_HOURS.c.keys(), (*key, len(results), pack(results)), strict=True))
+        for key, results in hours.items()
     ]
     session.execute(
         statement.on_conflict_do_update(index_elements=[*_HOURS.primary_key], set_=changes), values

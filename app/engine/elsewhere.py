@@ -98,12 +98,14 @@ class Brought:
     seconds: float = 0.0
 
 
-def ask(spec: CheckSpec, places: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
+def ask(spec: CheckSpec, checking_places: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
     """Ask these places for a check. Raises NotFound."""
     monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
-    since = _asked(monitor_id, [place.id for place in places], now, patience)
+    since = _asked(monitor_id, [place.id for place in checking_places], now, patience)
     began = time.monotonic()
-    return CheckRequest(monitor_id, places, since, patience, began, began + seconds_of(spec))
+    return CheckRequest(
+        monitor_id, checking_places, since, patience, began, began + seconds_of(spec)
+    )
 
 
 def _asked(

@@ -339,10 +339,10 @@ def _tails_since(
     phases: bool,
 ) -> dict[int, dict[int, Sums]]:
     # A page of one monitor asks for its list's figures, its chart and its days, within a moment.
-    cache = cached.of_transaction() if len(monitors) == 1 else {}
+    of_page = cached.of_transaction() if len(monitors) == 1 else {}
     name = f"tail {monitors[0].monitor_id} {start}"
-    if name in cache:
-        until, has_phases, hours = cache[name]
+    if name in of_page:
+        until, has_phases, hours = of_page[name]
         if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
             return hours  # type: ignore[no-any-return]
     limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
@@ -354,7 +354,7 @@ def _tails_since(
         id = monitor.monitor_id
         inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
         hours[id] = tally(*inputs, monitor.confirmations)
-    cache[name] = now, phases, hours
+    of_page[name] = now, phases, hours
     return hours
 
 

@@ -317,7 +317,7 @@ def _read(
     """The results of each search from one time to another (None: to the last). Searches whose times
     mostly overlap share a statement: a batch mostly has the same minutes of many monitors.
     """
-    spans = [(to_ms(start), to_ms(end or FAR_FUTURE), search) for search, start, end in searches]
+    spans = [(to_ms(begin), to_ms(stop or FAR_FUTURE), search) for search, begin, stop in searches]
     group: list[tuple[int, int, Search]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):
