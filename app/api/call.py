@@ -163,8 +163,7 @@ class Body:
         rest = [member for member in members if member[1] is not items]
         if len(inside) < len(items or ()):
             rest.append((field, ""))
-        if sum(map(len, inside)) > MOST_BATCH_FIELDS:
-            raise Invalid({"body": [too_many(MOST_BATCH_FIELDS)]})
+        _few([pair for pairs in inside for pair in pairs], MOST_BATCH_FIELDS)
         return inside, _few(flatten(rest), MOST_FIELDS)
 
     def _text(self) -> str:

@@ -244,7 +244,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
             if "locations" in fields:
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
-                places = places_of(wanted)
+                places = places_of(wanted, assignments.places(wanted))
                 before = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})

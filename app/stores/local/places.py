@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from app.db import DbSession, assignments, db, latest
+from app.db import DbSession, db, latest
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
@@ -66,11 +66,10 @@ def names_of(session: DbSession, monitor_id: int) -> list[str]:
     return sorted(session.scalars(statement))
 
 
-def places_of(names: Sequence[str], by_name: Mapping[str, int] | None = None) -> list[int]:
-    """The row ids of these places. To be called while writing. Raises Invalid for unknown names.
-    ``by_name``: what ``assignments.places`` has read of these and others.
+def places_of(names: Sequence[str], by_name: Mapping[str, int]) -> list[int]:
+    """The row ids of these places. Raises Invalid for unknown names. ``by_name``: what
+    ``assignments.places`` has read of these, and maybe of others, while writing.
     """
-    by_name = assignments.places(names) if by_name is None else by_name
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]
         for number, name in enumerate(names)
