@@ -193,13 +193,13 @@ def _add(
     """``before``: the contacts that each monitor had. The audit log gets what changed."""
     rows = [(id, *entry) for id, contacts in positions.items() for entry in contacts.items()]
     bulk_insert(session, MonitorContactRow, ("monitor_id", "contact_id", "position"), rows)
-    changes = {id: (set(before.get(id, ())), set(now)) for id, now in positions.items()}
-    changes = {id: pair for id, pair in changes.items() if pair[0] != pair[1]}
+    pairs = {id: (set(before.get(id, ())), set(after)) for id, after in positions.items()}
+    changes = {id: pair for id, pair in pairs.items() if pair[0] != pair[1]}
     if not changes:
         return
     ids = {id for pair in changes.values() for id in pair[0] | pair[1]}
-    rows_ = session.execute(select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_(ids)))
-    names = {row.id: row.name for row in rows_}
+    query = select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_(ids))
+    names = {row.id: row.name for row in session.execute(query)}
     for monitor_id, pair in changes.items():
         row = session.get(MonitorRow, monitor_id)
         old, new = (sorted(names[id] for id in ids) for ids in pair)

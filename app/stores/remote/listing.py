@@ -60,9 +60,8 @@ class Listing:
     """The list at one path. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self.pagings: dict[
-            int, Paging | None
-        ] = {}  # by the size asked for; None: pages have no number
+        # By the size that is asked for; None: pages have no number.
+        self.pagings: dict[int, Paging | None] = {}
         # Where pages only lead from one to the next: by query, the changes of it that lead to a
         # position.
         self.marks: dict[tuple[tuple[str, str], ...], dict[int, Pairs]] = {}
@@ -192,6 +191,5 @@ def _has_more(page: ServerPage, position: int, size: int, paging: Paging | None)
     length = len(page.items)
     if paging is not None:
         return length >= paging.size
-    return (
-        length == position and length <= size and length in (size, *USUAL_SIZES)
-    )  # there may be others
+    # Others may follow a first page that is as long as pages often are.
+    return length == position and length <= size and length in (size, *USUAL_SIZES)

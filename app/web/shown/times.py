@@ -164,10 +164,9 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     """A ``<time>``: relative in the text, exact on hover."""
     if moment is None:
         return _(none)
-    today = now().astimezone(zone())
-    return _tag(
-        moment, relative(moment, today), _exact(in_zone(moment, today.tzinfo)), 'data-ago=""'
-    )
+    present = now().astimezone(zone())
+    text = relative(moment, present)
+    return _tag(moment, text, _exact(in_zone(moment, present.tzinfo)), 'data-ago=""')
 
 
 def at(moment: datetime | None, none: str = "–") -> Markup | str:
@@ -184,9 +183,11 @@ def planned(moment: datetime) -> Markup:
 
 def due(moment: datetime) -> Markup:
     """The time as ``planned`` shows it, with how far away it is."""
-    today = now().astimezone(zone())
-    days = (moment - today).days
-    away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, today)
+    present = now().astimezone(zone())
+    days = (moment - present).days
+    away = (
+        _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, present)
+    )
     text = Markup('{} <span class="faint nowrap">{}</span>')
     return text.format(planned(moment), _tag(moment, away, minute(moment), 'data-ago=""'))
 

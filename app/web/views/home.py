@@ -113,7 +113,8 @@ def _not_up(counters: Mapping[str, int]) -> Mapping[str, Sequence[Monitor]]:
     """The monitors that are down, and the first of those in a state of ``DOUBTFUL``, by their
     state. If many are down at once, none of those is asked for: an outage needs no doubt.
     """
-    counts = {status: counters.get(status, 0) for status in (MonitorStatus.DOWN, *DOUBTFUL)}
+    not_up: dict[str, list[Monitor]] = {status: [] for status in (MonitorStatus.DOWN, *DOUBTFUL)}
+    counts = {status: counters.get(status, 0) for status in not_up}
     if counts[MonitorStatus.DOWN] > UNCONFIRMED_ASKED:
         del counts[MonitorStatus.DOWN]
     query = MonitorQuery(
@@ -124,9 +125,8 @@ def _not_up(counters: Mapping[str, int]) -> Mapping[str, Sequence[Monitor]]:
     if MonitorStatus.DOWN in counts and sum(counts.values()) <= query.per_page and queries:
         # One list has all of them: in the order of states, they come first.
         queries = [replace(query, sort_by=MonitorSortBy.STATE, sort=Sort.DESC)]
-    not_up: dict[str, list[Monitor]] = {MonitorStatus.DOWN: [], **{s: [] for s in DOUBTFUL}}
-    for asked in queries:
-        for monitor in current_store().monitors.list(asked).items:
+    for query in queries:
+        for monitor in current_store().monitors.list(query).items:
             if monitor.status in counts:
                 not_up[monitor.status].append(monitor)
     return not_up
