@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from app.db import copying
 from app.environment import for_program
 from tests.alerts.sinks import HttpSink
 from tests.support.command import python
+from tests.support.service import eventually
 
 Ask = Callable[[str], dict[str, str]]
 TELEGRAM = "tgram://123456789:ABCdefGHIjklMNOpqrSTUvwxYZ012345678/1234"
@@ -102,16 +105,35 @@ def test_sms_manager_is_no_service_on_this_machine(ask: Ask) -> None:
 # --- The process
 
 
-def test_the_process_has_no_secrets_of_ours_and_a_folder_of_its_own(
-    child: apprise._Child, ask: Ask
-) -> None:
+def test_the_process_has_no_secrets_of_ours(child: apprise._Child, ask: Ask) -> None:
     ask("json://127.0.0.1:9/")  # it has started
     environment = Path(f"/proc/{child._process.pid}/environ").read_bytes().decode()
     assert "secret" not in environment
-    (folder,) = [part for part in environment.split("\0") if part.startswith("TMPDIR=")]
-    assert Path(folder.removeprefix("TMPDIR=")).stat().st_mode & 0o077 == 0
     open_files = [os.readlink(entry) for entry in Path(f"/proc/{child._process.pid}/fd").iterdir()]
     assert all(name.startswith(("pipe:", "/dev/null")) for name in open_files), open_files
+
+
+KILLED = """
+import os
+from pathlib import Path
+from app.alerts.channels.apprise import _Child
+
+child = _Child()
+child.ask({"url": "", "title": "t", "body": "b", "kind": "info", "allow": []}, 60)
+(folder,) = Path(os.environ["TMPDIR"]).iterdir()
+(folder / "attachment").write_text("x")
+print(oct(folder.stat().st_mode & 0o077), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_process_deletes_its_own_folder_when_its_parent_is_killed(tmp_path: Path) -> None:
+    environment = for_program({"TMPDIR": str(tmp_path)})
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED], env=environment, capture_output=True, text=True
+    )
+    assert killed.stdout == "0o0\n", killed.stderr
+    eventually(lambda: not list(tmp_path.iterdir()), "the folder to be deleted")
 
 
 @pytest.mark.parametrize("prefix", [None, "PG"])

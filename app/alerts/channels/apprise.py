@@ -7,7 +7,6 @@ some 40 MB and two seconds to load, so an idle process waits a minute for the ne
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
 import os
@@ -17,7 +16,6 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
@@ -35,6 +33,7 @@ _KINDS = {Tone.BAD: "failure", Tone.GOOD: "success", Tone.WARNING: "warning", To
 _ROOT = Path(__file__).resolve().parents[3]
 SECONDS = TOTAL_SECONDS + 5  # loading counts in; still below the lease
 _MAX_IDLE = 2
+END_SECONDS = 1.0  # to delete its files; then it is killed
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -76,20 +75,21 @@ def _read(outcome: dict[str, str], secrets: list[str]) -> Answer:
 
 
 class _Child:
-    """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets."""
+    """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets.
+
+    It ends by itself when that is closed, which the kernel does when this process is killed.
+    """
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="wakeful-apprise-")
-        # Without our secrets, without the temporary files of others, and without a proxy, which
-        # would connect to addresses that policy does not see.
-        folder = {"TMPDIR": self._folder.name, "HOME": self._folder.name}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "app.alerts.channels.apprise_child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=_ROOT,
-            env=for_program(folder),
+            # Without our secrets, and without a proxy, which would connect to addresses that policy
+            # does not see.
+            env=for_program({}),
         )
 
     @property
@@ -116,14 +116,16 @@ class _Child:
         return outcome
 
     def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._process.terminate()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
-        with suppress(OSError):
-            self._folder.cleanup()
 
 
 class _Children:
@@ -149,12 +151,5 @@ class _Children:
                 return
         child.end()
 
-    def end(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for child in idle:
-            child.end()
-
 
 _CHILDREN = _Children()
-atexit.register(_CHILDREN.end)

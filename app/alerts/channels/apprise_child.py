@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import select
+import signal
 import sys
 import tempfile
 from ipaddress import ip_address
@@ -150,12 +151,15 @@ def main() -> None:
     # the same whether a file exists or not.
     attachments: Any = AttachmentManager  # typed in part only
     attachments().remove("file")
-    while select.select([sys.stdin], [], [], IDLE_SECONDS)[0]:
-        line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        log.begin()
-        print(json.dumps(_served(json.loads(line), guard, log)), flush=True)
+    try:
+        while select.select([sys.stdin], [], [], IDLE_SECONDS)[0]:
+            line = sys.stdin.buffer.readline()
+            if not line:
+                return
+            log.begin()
+            print(json.dumps(_served(json.loads(line), guard, log)), flush=True)
+    finally:
+        guard.serving = False  # the folder is deleted
 
 
 def _served(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
@@ -220,4 +224,9 @@ def _outcome(outcome: str, log: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit())
+    # Its parent may be killed, so the process itself deletes what services wrote.
+    with tempfile.TemporaryDirectory(prefix="wakeful-apprise-") as own_folder:
+        os.environ.update(TMPDIR=own_folder, HOME=own_folder)
+        tempfile.tempdir = own_folder
+        main()
