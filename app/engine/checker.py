@@ -51,7 +51,6 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
-TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 5.0
 REPORT_SECONDS = 3.0  # how often the reports of probers on a queue are stored
@@ -155,7 +154,7 @@ class Checker:
         self._feed_seconds = changes.LOOK_SECONDS  # between two looks at the feed
         self._unread = Unread()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
-        self._start_at = self._shards_at = self._feed_at = float("-inf")
+        self._paused_until = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._reported_at = time.monotonic()
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
@@ -264,7 +263,7 @@ class Checker:
     def _notice_step(self) -> None:
         if step := self.checks.notice_step():
             log.warning("The clock was set by %+.0f s.", step)
-            self._start_at = self._shards_at = float("-inf")
+            self._paused_until = self._shards_at = float("-inf")
 
     def _refresh_settings(self, now: float) -> None:
         if now >= self._policy_at:
@@ -354,24 +353,26 @@ class Checker:
             job = Job(monitor_id, assignment.spec, assignment.interval, shard, token, standing)
             self._plan.put(job, now)
             self._returns.remember(job.claim(), standing, assignment)
-        self._start_at = float("-inf")
+        self._paused_until = float("-inf")
+
+    @property
+    def _start_at(self) -> float:
+        """When checks are to be started next (monotonic)."""
+        left = self.checks.until_due()
+        return float("inf") if left is None else max(self._paused_until, time.monotonic() + left)
 
     def _start_due(self, now: float) -> None:
-        """Start the due checks, when it is time for that."""
-        if now >= self._start_at:
-            self._start_at = now + self._start_checks(now)
-
-    def _start_checks(self, now: float) -> float:
-        """Start the due checks; returns the seconds until the next call is worthwhile."""
-        if not self._shards.may_start(now) or self._returns.full:
-            return LEAST_PAUSE_SECONDS
-        room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
-        # If two results had the same turn, the second would be dropped.
-        self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
+        """Start the due checks, unless starts pause."""
+        if now < self._paused_until:
+            return
+        may_start = self._shards.may_start(now) and not self._returns.full
+        if may_start:
+            room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
+            # If two results had the same turn, the second would be dropped.
+            self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
         left = self.checks.until_due()
-        if left is not None and left <= 0:
-            return LEAST_PAUSE_SECONDS if self._paced else 0.0
-        return LOOK_SECONDS if left is None else min(LOOK_SECONDS, max(TOGETHER_SECONDS, left))
+        if left is not None and left <= 0 and (self._paced or not may_start):
+            self._paused_until = now + LEAST_PAUSE_SECONDS
 
     # --- results
 
@@ -379,7 +380,6 @@ class Checker:
         if self._plan.end(claim, standing, _now()):
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")
-        self._start_at = min(self._start_at, time.monotonic() + LEAST_PAUSE_SECONDS)
 
     def _refuse_other_carrier(self) -> None:
         """Raise OtherCarrier before anything is started. Without a database, ``_look_at_shards``
@@ -403,7 +403,7 @@ class Checker:
         self.checks.follow_network()
         if not down:
             log.warning("Wakeful's own network works again.")
-            self._start_at = float("-inf")
+            self._paused_until = float("-inf")
         else:
             log.warning("Wakeful's own network does not work: every canary fails.")
 

@@ -7,7 +7,6 @@ outcome, is the caller's.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import deque
@@ -23,10 +22,11 @@ from app.engine.plan import Job, Plan
 from app.engine.schedule import Claim
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
-from app.records import CheckSpec, Outcome
+from app.records import CheckSpec, Outcome, Verdict
 
 AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
-GATHER_SECONDS = 0.05  # how long an outcome waits for others
+GATHER_SECONDS = 0.05  # how long an outcome that wakes the loop waits for others
+PATIENT_SECONDS = 1.0  # how long a good outcome that nobody waits for may wait for the next turn
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts
 NETWORK_SECONDS = 0.5  # between two looks at what waits for a sign of our own network
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
@@ -75,7 +75,9 @@ class CheckLoop:
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn
         self.made = 0  # checks since the start, without those that policy blocked
         self._gather = gather
-        self._outcomes: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._outcomes: deque[Finished] = deque()
+        self._woken = threading.Event()
+        self._waits_until = float("-inf")  # when a wait ends at the latest (monotonic)
 
     def run(
         self,
@@ -92,37 +94,42 @@ class CheckLoop:
                 turn()
         finally:
             self.carrier.close(STOP_SECONDS)
-            while self._outcomes.qsize():
+            while self._outcomes:
                 take(self.collect(0.0))
 
-    def start(self, spec: CheckSpec, claim: Claim) -> None:
-        self.carrier.submit(spec, partial(self.put_outcome, claim))
+    def start(self, spec: CheckSpec, claim: Claim, *, awaited: bool = True) -> None:
+        """``awaited``: whether somebody waits for the outcome, even if it is good."""
+        self.carrier.submit(spec, partial(self.put_outcome, claim, awaited=awaited))
 
-    def put_outcome(self, claim: Claim, outcome: Outcome) -> None:
-        """Hand in the outcome of a check. Safe from any thread."""
-        self._outcomes.put((claim, outcome))
+    def put_outcome(self, claim: Claim, outcome: Outcome, *, awaited: bool = True) -> None:
+        """Hand in the outcome of a check. Safe from any thread. A good one that nobody waits for
+        wakes no wait that ends soon: each would stop the thread of the checks.
+        """
+        self._outcomes.append((claim, outcome))
+        may_wait = outcome.result.verdict is Verdict.UP and not (awaited or self.network.waits)
+        if not may_wait or self._waits_until > time.monotonic() + PATIENT_SECONDS:
+            self._woken.set()
 
     def wake(self) -> None:
         """End a wait. Safe from any thread."""
-        self._outcomes.put(None)
+        self._woken.set()
 
     def collect(self, wait: float) -> list[Finished]:
-        """Wait up to ``wait`` seconds for an outcome, then a moment for more of them. Returns the
-        final ones: of these, and of those that waited to know whether our own network works.
+        """Wait up to ``wait`` seconds for an outcome that wakes, then a moment for more of them.
+        Returns the final ones of all that came, and of those that waited to know whether our own
+        network works.
         """
         wait = max(0.0, min(wait, NETWORK_SECONDS) if self.network.waits else wait)
-        until = time.monotonic() + wait
-        taken: list[Finished | None] = []
-        try:
-            taken.append(self._outcomes.get(timeout=wait))
-            if self._outcomes.qsize() < AT_ONCE:
-                # Taken one by one, each would wake this thread and stop the thread of the checks.
-                time.sleep(max(0.0, min(self._gather, until - time.monotonic())))
-            while len(taken) < AT_ONCE:
-                taken.append(self._outcomes.get_nowait())
-        except queue.Empty:
-            pass
-        finished = [check for check in taken if check is not None]
+        # Set before the outcomes are counted: what comes after that wakes this thread itself.
+        until = self._waits_until = time.monotonic() + wait
+        if self._outcomes:
+            wait = min(wait, PATIENT_SECONDS)
+        if self._woken.wait(wait) and len(self._outcomes) < AT_ONCE:
+            time.sleep(max(0.0, min(self._gather, until - time.monotonic())))
+        self._woken.clear()
+        finished = [self._outcomes.popleft() for _ in range(min(AT_ONCE, len(self._outcomes)))]
+        if self._outcomes:
+            self._woken.set()
         self.made += sum(outcome.result.was_made for _claim, outcome in finished)
         now = time.monotonic()
         return self.network.sort(finished, now) + self.network.collect(now)
@@ -151,7 +158,7 @@ class PlannedLoop(CheckLoop):
             job for job in self._plan.take(self._clock(), limit) if job.monitor_id not in without
         ]
         for job in jobs:
-            self.start(job.spec, job.claim())
+            self.start(job.spec, job.claim(), awaited=job.standing.is_awaited)
         return jobs
 
     def until_due(self) -> float | None:

@@ -8,9 +8,10 @@ Uses neither clock nor database: ``now`` is an argument.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from app.engine.schedule import Claim, Standing, due
 from app.records import CheckSpec
@@ -43,9 +44,17 @@ def _is_same(claim: Claim, other: Claim | None) -> bool:
     )
 
 
+# Checks of the schedule that are due within the same quarter second begin together, at its end.
+ROUNDS_A_SECOND = 4
 # How long after its own time limit a running check is given up: it may wait in the prober, and to
 # be recorded.
 GIVEN_UP = timedelta(seconds=30)
+
+
+def end_of_round(moment: datetime) -> datetime:
+    """When a check begins that is due at ``moment`` and that nobody waits for."""
+    rounds = math.ceil(moment.timestamp() * ROUNDS_A_SECOND)
+    return datetime.fromtimestamp(rounds / ROUNDS_A_SECOND, UTC)
 
 
 class Plan:
@@ -150,9 +159,10 @@ class Plan:
         return job.standing.asked_at is not None and self._due(job, now) > now
 
     def _due(self, job: Job, now: datetime) -> datetime:
-        return due(
+        moment = due(
             job.monitor_id, job.interval, job.standing, now, self._confirm, network=self._network
         )
+        return moment if moment <= now or job.standing.is_awaited else end_of_round(moment)
 
     def _push(self, job: Job, now: datetime) -> None:
         if job.monitor_id in self._running:

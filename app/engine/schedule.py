@@ -91,6 +91,13 @@ class Standing:
     asked_at: datetime | None = None
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the next result: the monitor is new or has changed, somebody
+        asks for a check, or a result waits to be repeated.
+        """
+        return self.slot is None or self.unconfirmed_at is not None or self.blind or self.is_asked
+
+    @property
     def is_asked(self) -> bool:
         """Whether a request for a check here waits for it."""
         if self.asked_at is None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.plan import GIVEN_UP, Job, Plan
+from app.engine.plan import GIVEN_UP, Job, Plan, end_of_round
 from app.engine.schedule import Standing, due, last_slot, next_check
 from app.records import CheckSpec
 
@@ -123,7 +123,7 @@ def test_the_longest_overdue_monitors_come_first(plan):
         plan.put(job(id, interval=3600), START)
     moments = {id: next_check(id, 3600, START) for id in ids}
     order = sorted(ids, key=moments.get)
-    assert plan.next() == moments[order[0]]
+    assert plan.next() == end_of_round(moments[order[0]])
     assert taken(plan, moments[order[0]] - SECOND) == []
     assert taken(plan, START + HOURS, 10) == order[:10]
     assert taken(plan, START + HOURS) == order[10:]
@@ -135,7 +135,7 @@ def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
     [due] = plan.take(START, 5)
     after = done(7, turn=2)
     assert not plan.end(due.claim(), after, at(1))
-    assert plan.next() == next_check(7, 60, START)
+    assert plan.next() == end_of_round(next_check(7, 60, START))
 
 
 def test_a_check_that_does_not_come_back_is_repeated(plan):
@@ -159,7 +159,7 @@ def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
     assert not plan.end(late, None, at(3)), "the old one was dropped, which is no news"
     assert taken(plan, at(3)) == [], "the new one is still on its way"
     plan.end(new.claim(), done(7, turn=3), at(4))
-    assert plan.next() == next_check(7, 60, START)
+    assert plan.next() == end_of_round(next_check(7, 60, START))
 
 
 def test_a_dropped_check_reloads_its_monitor(plan):
@@ -199,6 +199,37 @@ def test_when_our_network_works_again_its_failed_checks_come_first(plan):
     assert taken(plan, at(1)) == []
     plan.set_network(True, at(2))
     assert taken(plan, at(2)) == [1]
+
+
+def test_checks_of_a_quarter_second_begin_together_at_its_end(plan):
+    ids = range(1, 200)
+    for id in ids:
+        plan.put(job(id), START)
+    quarters = sorted({end_of_round(next_check(id, 60, START)) for id in ids})
+    assert len(quarters) < len(ids)
+    for quarter in quarters:
+        assert plan.next() == quarter
+        assert taken(plan, quarter - timedelta(milliseconds=1)) == []
+        for started in plan.take(quarter, len(ids)):
+            wait = quarter - next_check(started.monitor_id, 60, START)
+            assert timedelta(0) <= wait < timedelta(milliseconds=250)
+            plan.end(started.claim(), done(started.monitor_id, now=quarter), quarter)
+
+
+@pytest.mark.parametrize(
+    "awaited",
+    [
+        {"slot": None},
+        {"checked_at": at(-3), "unconfirmed_at": at(-2.9)},
+        {"checked_at": at(-0.9), "blind": True},
+        {"checked_at": at(-60), "asked_at": at(0.1)},
+    ],
+    ids=["new", "repeat", "blind", "asked"],
+)
+def test_a_check_that_somebody_waits_for_waits_for_no_others(plan, awaited):
+    standing = done(7, 3600, **awaited)
+    plan.put(job(7, standing, 3600), START)
+    assert plan.next() == due(7, 3600, standing, START, CONFIRM)
 
 
 def test_many_changes_do_not_fill_the_memory(plan):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -44,6 +45,24 @@ def test_a_check_that_was_not_made_does_not_count():
     checks.put_outcome(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
     assert len(checks.collect(0.0)) == 2
     assert checks.made == 1
+
+
+def test_a_good_outcome_that_nobody_waits_for_ends_no_short_wait():
+    checks = CheckLoop(None)
+    woken = {}
+    for what, outcome, awaited, wait in (
+        ("good", make_outcome(), False, 0.0),
+        ("good, in a long wait", make_outcome(), False, 60.0),
+        ("good, for somebody", make_outcome(), True, 0.0),
+        ("bad", make_outcome("down"), False, 0.0),
+    ):
+        checks._waits_until = time.monotonic() + wait
+        checks.put_outcome(Claim(1), outcome, awaited=awaited)
+        woken[what] = checks._woken.is_set()
+        assert len(checks.collect(0.0)) == 1
+    assert woken == {
+        "good": False, "good, in a long wait": True, "good, for somebody": True, "bad": True,
+    }  # fmt: skip
 
 
 def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypatch):

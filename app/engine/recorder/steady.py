@@ -34,7 +34,9 @@ from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
 
 BATCH = 500  # results in one transaction
-BATCH_SECONDS = 1.0  # how long a result waits to be written; a kill loses the results of this time
+BATCH_SECONDS = 1.0  # between two writes of results; a kill loses the results of this time
+# Between two writes of the evidence of good checks. Only a failure of their monitor needs it.
+EVIDENCE_SECONDS = 10.0
 SAVED_SECONDS = 60.0  # how old the rows of states and assignments may be
 # Results of all sorts that are kept in memory while the database is unavailable. Then no check
 # starts.
@@ -141,8 +143,9 @@ class Steady:
         self._monitors: dict[int, SteadyMonitor] = {}
         self._waiting: list[Finished] = []
         self._good: dict[int, Any] = {}  # evidence of results that are written
+        self._good_at = float("-inf")  # when it is to be stored (monotonic)
         self._newest_change: int | None = None  # the number of the newest change that was followed
-        self._write_at = float("-inf")
+        self._written_at = float("-inf")  # monotonic
         self._save_at = time.monotonic() + SAVED_SECONDS
         self._to_save: list[int] = []
 
@@ -186,7 +189,8 @@ class Steady:
         """The seconds until the next batch is to be written. ``clock`` is monotonic."""
         if len(self._waiting) >= BATCH:
             return 0.0
-        return max(0.0, self._write_at - clock) if self._waiting else float("inf")
+        due = self._written_at + BATCH_SECONDS
+        return max(0.0, due - clock) if self._waiting else float("inf")
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing, and return its monitor's new standing; None for any
@@ -206,8 +210,6 @@ class Steady:
             return monitor.standing(result.checked_at)
         if slot < monitor.slot or at <= monitor.checked_ms:
             return None
-        if not self._waiting:
-            self._write_at = time.monotonic() + BATCH_SECONDS
         monitor.slot, monitor.checked_ms, monitor.response_time = slot, at, result.response_time
         monitor.saved = False
         self._waiting.append((claim, outcome))
@@ -239,7 +241,7 @@ class Steady:
             share_turn(session, Turn.CHANGES)
             self._follow(session)
             changed = self._insert(session, batch, tokens, place, now)
-        self._waiting = []
+        self._waiting, self._written_at = [], time.monotonic()
         return changed
 
     def save(self, *, all: bool = False) -> None:
@@ -250,8 +252,9 @@ class Steady:
         process that has locked a state, which waits at commit for the end of ``write``
         (``Turn.CHANGES``).
         """
-        saved = self._next_to_save(time.monotonic(), all=all)
-        if not saved and not self._good:
+        clock = time.monotonic()
+        saved = self._next_to_save(clock, all=all)
+        if not saved and not (self._good and (all or self._evidence_is_due(clock))):
             return
         place = journal.location_id(self._location)
         with writing() as session:
@@ -262,9 +265,16 @@ class Steady:
             saved = [id for id in saved if self._is_valid(id, tokens)]
             latest.save(session, place, [self._columns(id) for id in saved])
             journal.keep_good_evidence(good)
-        self._good = {}
+        self._good, self._good_at = {}, clock + EVIDENCE_SECONDS
         for id in saved:
             self._monitors[id].saved = True
+
+    def _evidence_is_due(self, clock: float) -> bool:
+        """Whether to store the evidence now: the failure of a monitor is compared with it."""
+        steady = (self._monitors.get(id) for id in self._good)
+        return clock >= self._good_at or any(
+            monitor is None or monitor.left_steady for monitor in steady
+        )
 
     def _next_to_save(self, clock: float, *, all: bool) -> list[int]:
         """The monitors whose states are stored now: each in turn, in the order of their rows."""
