@@ -25,7 +25,7 @@ from app.i18n import N_, _, _n
 from app.imports import files
 from app.imports.candidates import FORMATS, NotReadable, Reading
 from app.imports.values import shown
-from app.records import INTERVALS, Pair, masked_alert
+from app.records import CHECK_EVERY_SECONDS, Pair, masked_alert
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes
 
 if TYPE_CHECKING:
@@ -241,8 +241,8 @@ def _exit_code(count: int, created_count: int) -> int:
 )
 @click.option(
     "--interval",
-    type=click.Choice([str(seconds) for seconds in INTERVALS]),
-    default="60",
+    type=click.IntRange(*CHECK_EVERY_SECONDS),
+    default=60,
     help=N_("Seconds between checks, for entries without an interval."),
 )
 @click.option(
@@ -268,7 +268,7 @@ def import_file(
     file: str,
     dry_run: bool,
     format_: str | None,
-    interval: str,
+    interval: int,
     tags: tuple[str, ...],
     contacts: tuple[str, ...],
     duplicates: bool,
@@ -282,7 +282,7 @@ def import_file(
             schema.upgrade()
         importer = Importer(
             _store_of(app, server),
-            ImportDefaults(int(interval), tags, contacts),
+            ImportDefaults(interval, tags, contacts),
             reading.contacts,
             telegram_token_set=bool(settings.telegram_token),
         )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hmac
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -32,6 +33,7 @@ from app.forms.monitor import (
     CHANNEL_CHOICES,
     OF_INTERFACE,
     CheckForm,
+    IntervalChoice,
     MonitorForm,
     name_of,
     warns_by_default,
@@ -47,7 +49,9 @@ from app.records import (
     MAX_ALERTS,
     MAX_CONTACT_NAME,
     SENT_SECRETS,
+    Monitor,
     Pair,
+    interval_fields,
     own_alerts,
 )
 from app.rules import text
@@ -266,11 +270,17 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     chosen when the form is saved replaces it.
     """
 
+    interval = IntervalChoice(
+        N_("Interval"), required=True, description=MonitorForm.interval.kwargs["description"]
+    )
+    check_every: Any = None  # part of that choice
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
     contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args: Any, record: Monitor | None = None, **kwargs: Any) -> None:
+        if record is not None:
+            record = replace(record, interval=record.true_interval)
+        super().__init__(*args, record=record, **kwargs)
         if self.context.bare:
             for name in FIELDS_OF_OUR_HELP:
                 self[name].description = ""
@@ -325,6 +335,8 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
             # What was typed again is sent, even the stored value: the store drops the rest.
             typed = {name: values[name] for name in SENT_SECRETS if values.get(name)}
             fields = typed | fields
+        if "interval" in fields and not self.context.bare:
+            fields |= interval_fields(fields["interval"])
         return fields
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -340,6 +352,9 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
 
 class BrowserCheckForm(_WithCertificate, CheckForm):
     """The monitor page's "test before saving": the same inputs, but only the URL is required."""
+
+    interval: Any = None  # of one check, there is none
+    check_every: Any = None
 
     def fields(self) -> dict[str, Any]:
         fields = self.values()

@@ -21,9 +21,17 @@ from app.forms.monitor import (
 )
 from app.forms.schema import FormContext, labels_of
 from app.i18n import N_, _
-from app.imports.candidates import Candidate
+from app.imports.candidates import BECOMES, Candidate
 from app.imports.values import shown, span
-from app.records import CONTACT, MAX_NAME, Channel, Monitor, Pair, masked_alert
+from app.records import (
+    CONTACT,
+    MAX_NAME,
+    Channel,
+    Monitor,
+    Pair,
+    interval_fields,
+    masked_alert,
+)
 from app.rules import brackets
 from app.rules.channel_values import CHANNELS
 
@@ -118,8 +126,9 @@ def judge(
 def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
     url = with_scheme(candidate.url)
     name = candidate.name or name_of(url)
+    interval = {} if "interval" in candidate.fields else interval_fields(shared.interval)
     values = {
-        "interval": str(shared.interval),
+        **{name: str(seconds) for name, seconds in interval.items()},
         **candidate.fields,
         "url": url,
         "name": name[:MAX_NAME],
@@ -138,8 +147,13 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _drop_own_fields(values: dict[str, Any]) -> list[str]:
+    every, remarks = values.pop("check_every", None), []
+    if every:
+        new = span(int(values["interval"]))
+        field_ = _(_LABELS["interval"])
+        remarks.append(_(BECOMES, field=field_, old=span(int(every)), new=new))
     lost = [name for name in OWN_FIELDS if values.pop(name, ()) not in ((), "")]
-    return [_not_here(_LABELS[name]) for name in lost]
+    return [*remarks, *(_not_here(_LABELS[name]) for name in lost)]
 
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
@@ -168,6 +182,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
     settings = []
     for name in _SHOWN:
         value = fields.get(name)
+        if name == "interval":
+            value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
             continue
         if name in _ALWAYS or value not in (

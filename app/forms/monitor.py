@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from wtforms.fields.core import Field
 
@@ -33,6 +33,7 @@ from app.i18n import N_, _, _n
 from app.records import (
     ALERT_DAYS,
     AUTO,
+    CHECK_EVERY_SECONDS,
     CONFIRMATIONS,
     CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
@@ -81,6 +82,7 @@ RULE_LABELS = {
 
 # Fields that only Wakeful has: a server that implements the base API alone lacks them.
 OWN_FIELDS = (
+    "check_every",
     "timeout",
     "accepted_statuses",
     "follow_redirects",
@@ -106,20 +108,28 @@ def interval_label(seconds: int) -> str:
         return _n("Every second", "Every %(num)s seconds", seconds)
     if seconds % 3600:
         return _n("Every minute", "Every %(num)s minutes", seconds // 60)
-    return _n("Every hour", "Every %(num)s hours", seconds // 3600)
+    if seconds % 86_400:
+        return _n("Every hour", "Every %(num)s hours", seconds // 3600)
+    return _n("Every day", "Every %(num)s days", seconds // 86_400)
 
 
-def interval_length(seconds: int) -> str:
-    """The text behind a label that says "every"."""
-    if seconds % 60:
-        return _n("second", "%(num)s seconds", seconds)
-    if seconds % 3600:
-        return _n("minute", "%(num)s minutes", seconds // 60)
-    return _n("hour", "%(num)s hours", seconds // 3600)
+def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
+    return [(seconds, interval_label(seconds)) for seconds in intervals]
 
 
-def interval_labels() -> Labels:
-    return [(seconds, interval_label(seconds)) for seconds in INTERVALS]
+# What a person chooses from. Together with ``INTERVALS`` they are one choice.
+OWN_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
+
+
+class IntervalChoice(NumberChoice):
+    """The seconds between checks in a browser: ``interval`` and ``check_every`` as one field."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, labels=self._labels, each=interval_label, **kwargs)
+
+    def _labels(self) -> Labels:
+        own = () if form_of(self).context.bare else OWN_INTERVALS
+        return interval_labels(sorted((*INTERVALS, *own)))
 
 
 def name_of(url: str) -> str:
@@ -254,6 +264,15 @@ class MonitorForm(SchemaForm):
         labels=interval_labels,
         each=interval_label,
         description=N_("How often the URL is checked."),
+    )
+    check_every = Number(
+        N_("Check every, in seconds"),
+        low=CHECK_EVERY_SECONDS[0],
+        high=CHECK_EVERY_SECONDS[1],
+        description=N_(
+            "The true pause between checks, where it is none of the intervals. interval is then the"
+            " nearest of them. Leave empty for the interval; sending interval alone clears it."
+        ),
     )
     alert_condition = WordChoice(
         N_("Alert when"),

@@ -12,8 +12,8 @@ from app.i18n import N_, _
 from app.imports.values import ImportEntry, header_rows, plain, shown, span, string
 from app.records import (
     ALERT_DAYS,
+    CHECK_EVERY_SECONDS,
     CONFIRMATIONS,
-    INTERVALS,
     MAX_REDIRECTS,
     MAX_TAG,
     REMIND_AFTER_MINUTES,
@@ -21,6 +21,7 @@ from app.records import (
     TIMEOUT_SECONDS,
     AlertCondition,
     Pair,
+    interval_fields,
 )
 
 # The formats by the word of ``--format``, each with its name for people.
@@ -48,6 +49,7 @@ RECHECK_PAUSE = N_(
     "The pause of %(pause)s between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all"
     " monitors."
 )
+BECOMES = N_("%(field)s: %(old)s becomes %(new)s.")
 UNKNOWN_SETTING = N_('Setting "%(name)s" dropped: Wakeful does not have it.')
 NO_CODES = N_("Its status codes cannot be read.")
 NO_MONITORS = N_("The file has no monitors.")
@@ -170,14 +172,15 @@ class Draft:
             self.remark(sentence)
 
     def interval(self, seconds: float | None, given: object = None) -> None:
-        """The nearest interval of Wakeful, the shorter of two. ``given``: what the file says."""
+        """``given``: what the file says."""
         if seconds is None or seconds <= 0:
             if string(given):
                 sentence = _('The interval "%(value)s" cannot be read.', value=shown(string(given)))
                 self.refuse(sentence)
             return
-        chosen = min(INTERVALS, key=lambda interval: (abs(interval - seconds), interval))
-        self.fields["interval"] = str(chosen)
+        least, most = CHECK_EVERY_SECONDS
+        chosen = round(min(max(seconds, least), most))
+        self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
         if chosen != seconds:
             self._changed(N_("Interval"), span(seconds), span(chosen))
 
@@ -217,7 +220,7 @@ class Draft:
             self._changed(label, show(value), show(number))
 
     def _changed(self, label: str, old: str, new: str) -> None:
-        self.remark(_("%(field)s: %(old)s becomes %(new)s.", field=_(label), old=old, new=new))
+        self.remark(_(BECOMES, field=_(label), old=old, new=new))
 
     def expiry(self, name: str, label: str, days: float | None) -> None:
         """``name``: ``ssl_alert_days`` or ``domain_alert_days``."""

@@ -47,6 +47,7 @@ class MonitorSortBy(StrEnum):
 
 
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
+CHECK_EVERY_SECONDS = (10, 86_400)
 ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
 AUTO = "auto"  # of ``ssl_alert_days``: as many days as fit the certificate's life
 DEFAULT_SSL_ALERT_DAYS = 14  # what the dashboard's forms start with
@@ -73,6 +74,17 @@ DEFAULT_TIMEOUT = 30
 DEFAULT_CONFIRMATIONS = 2
 DEFAULT_ACCEPTED_STATUSES = "200-399"
 DEFAULT_QUIET_ZONE = "UTC"
+
+
+def nearest_interval(seconds: float) -> int:
+    """The nearest of ``INTERVALS``, the shorter of two."""
+    return min(INTERVALS, key=lambda interval: (abs(interval - seconds), interval))
+
+
+def interval_fields(seconds: int) -> dict[str, int]:
+    """The fields that set the pause between checks: ``interval`` alone, or ``check_every`` too."""
+    own = {} if seconds in INTERVALS else {"check_every": seconds}
+    return {"interval": nearest_interval(seconds), **own}
 
 
 class MonitorStatus(StrEnum):
@@ -127,6 +139,7 @@ class Monitor:
     maintenance_end_at: datetime | None = None
     alerts: Annotated[tuple[Pair, ...], Mark.SECRET, Mark.ALERTS] = ()
     # of our own, optional on write
+    check_every: int | None = None  # seconds between checks; None: as ``interval`` says
     timeout: int = DEFAULT_TIMEOUT  # seconds
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
     follow_redirects: bool = True
@@ -166,6 +179,11 @@ class Monitor:
     # read: their values here are defaults, or incomplete.
     missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
     misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
+
+    @property
+    def true_interval(self) -> int:
+        """The seconds between its checks. ``interval`` is the nearest that the base API has."""
+        return self.check_every or self.interval
 
     @property
     def sent_secrets(self) -> Sequence[str]:

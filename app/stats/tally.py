@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from app.judge.verdict import Check
-from app.records import GOOD_VERDICTS, INTERVALS, PHASES, TIMEOUT_SECONDS, Classification
+from app.records import CHECK_EVERY_SECONDS, GOOD_VERDICTS, PHASES, TIMEOUT_SECONDS, Classification
 from app.stats.cover import (
     DEGRADED,
     MAINTENANCE,
@@ -31,7 +31,7 @@ DAY_MS = 24 * HOUR_MS
 Incident = tuple[int, int | None, str | None]  # start, end (None: it is open), classification
 
 # How far before a time to look for the result that covers it.
-LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
+LONGEST_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from wtforms import widgets
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
-    NumberChoice,
     OneValue,
     Options,
     Switch,
@@ -18,7 +17,7 @@ from app.forms.fields import (
 )
 from app.forms.imported import ImportDefaults
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import RULE_LABELS, interval_labels
+from app.forms.monitor import RULE_LABELS, IntervalChoice
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
 from app.records import (
@@ -62,7 +61,7 @@ class BulkForm(BrowserForm):
     rest = Text(N_("What is left"), default="", most=1_000_000)
     action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text(N_("Tag"), most=MAX_TAG)
-    interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
+    interval = IntervalChoice(N_("Interval"), none=N_("Choose…"))
     contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # the choices: name and label
 
@@ -120,10 +119,9 @@ class ImportForm(BrowserForm):
     )
     file: Any = Upload(N_("File"))
     format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
-    interval = NumberChoice(
+    interval = IntervalChoice(
         N_("Interval"),
         required=True,
-        labels=interval_labels,
         default=60,
         description=N_("For entries without an interval."),
     )

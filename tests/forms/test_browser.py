@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from zoneinfo import ZoneInfo
@@ -14,7 +15,7 @@ from app.forms.binding import bind
 from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, browser
 from app.forms.monitor import OWN_FIELDS, MonitorForm
 from app.forms.window import WindowForm
-from app.records import MaintenanceWindow, Monitor, Pair
+from app.records import INTERVALS, MaintenanceWindow, Monitor, Pair
 
 BERLIN = ZoneInfo("Europe/Berlin")
 STORED = Monitor(
@@ -125,6 +126,46 @@ def test_typed_values_are_saved_and_the_others_stay(pages, typed, fields):
     assert (valid, form.fields()) == (True, fields)
 
 
+EVERY_20 = replace(STORED, check_every=20)
+EVERY_45 = replace(STORED, check_every=45)  # which no choice offers
+
+
+@pytest.mark.parametrize(
+    ("record", "chosen", "fields"),
+    [
+        (STORED, "60", {}),
+        (STORED, "20", {"interval": 60, "check_every": 20}),
+        (STORED, "86400", {"interval": 3600, "check_every": 86_400}),
+        (EVERY_20, "20", {}),
+        (EVERY_20, "300", {"interval": 300}),
+        (EVERY_45, "45", {}),
+        (EVERY_45, "30", {"interval": 60, "check_every": 30}),
+    ],
+)
+def test_the_pause_between_checks_is_one_choice(pages, record, chosen, fields):
+    sent = shown(pages, record=record)
+    assert (sent["interval"], "check_every" in sent) == (str(record.true_interval), False)
+    form, valid = post(pages, sent | {"interval": chosen}, record=record)
+    assert (valid, form.fields()) == (True, fields)
+    check, valid = post(pages, sent | {"interval": chosen}, BrowserCheckForm, record)
+    assert (valid, "interval" in check.fields()) == (True, False)
+
+
+def test_a_change_of_the_pause_by_others_is_not_undone(pages):
+    opened = shown(pages, record=EVERY_20) | {"name": "New"}
+    with pages.test_request_context("/"):
+        opened["shown"] = BrowserMonitorForm(record=EVERY_20, zone=BERLIN).shown()
+    with pages.test_request_context("/", method="POST", data=opened):
+        form = BrowserMonitorForm(record=EVERY_45, zone=BERLIN)
+        assert (form.validate_on_submit(), form.fields()) == (True, {"name": "New"})
+
+
+def test_a_server_of_the_base_api_offers_its_own_intervals_alone(pages):
+    with pages.test_request_context("/"):
+        form = BrowserMonitorForm(record=STORED, zone=BERLIN, bare=True)
+    assert [int(value) for value, _label in form.interval.choices] == list(INTERVALS)
+
+
 def test_a_time_that_the_clocks_skip_is_refused(pages):
     form, valid = post(pages, shown(pages) | {"maintenance_end_at": "2027-03-28T02:30"})
     assert not valid
@@ -135,7 +176,7 @@ def test_a_time_that_the_clocks_skip_is_refused(pages):
 
 def test_the_browser_and_the_api_give_the_same_sentences(pages):
     wrong = {
-        "name": "", "url": "ftp://x/", "interval": "61", "timeout": "99", "alert_condition": "no",
+        "name": "", "url": "ftp://x/", "interval": "", "timeout": "99", "alert_condition": "no",
         "request_headers[4][key]": "a b", "request_headers[4][value]": "c",
         "alerts[9][key]": "email", "alerts[9][value]": "nobody",
         "maintenance_start_at": "",

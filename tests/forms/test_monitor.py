@@ -35,6 +35,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "name": "Shop",
         "url": "https://shop.test/",
         "interval": 60,
+        "check_every": None,
         "alert_condition": AlertCondition.URL_UNAVAILABLE,
         "alert_text_lookup": None,
         "request_method": RequestMethod.GET,
@@ -66,6 +67,9 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
 
 GOOD = [
     *[("interval", str(seconds), seconds) for seconds in INTERVALS],
+    ("check_every", "10", 10),
+    ("check_every", "86400", 86_400),
+    ("check_every", "", None),
     *[("request_method", method.value, method) for method in RequestMethod],
     *[("ssl_alert_days", str(days), days) for days in ALERT_DAYS],
     ("ssl_alert_days", "auto", "auto"),
@@ -126,6 +130,9 @@ BAD = [
     ("interval", "+60", "whole number"),
     ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits on purpose
     ("interval", "9" * 5000, "60, 180, 300"),
+    ("check_every", "9", "from 10 to 86400"),
+    ("check_every", "86401", "from 10 to 86400"),
+    ("check_every", "10.5", "whole number"),
     ("alert_condition", "URL_TEXT", "url_unavailable, url_text, url_no_text"),
     ("request_method", "get", "GET, POST"),
     ("request_method", "TRACE", "GET, POST"),

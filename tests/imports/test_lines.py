@@ -78,7 +78,7 @@ def test_a_header_row_names_columns_in_any_order():
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.position == "Line 4"
     assert blog.faults == ('Time limit in seconds "soon": Enter a whole number, in digits alone.',)
-    assert blog.remarks == ("Interval: 2 min becomes 1 min.",)
+    assert blog.candidate.fields["check_every"] == "120"
 
 
 def test_a_file_saved_by_a_spreadsheet_is_read():

@@ -72,7 +72,7 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
     assert fields["url"] == "https://shop.example.com/health"
     assert fields["request_method"] == "POST"
     assert fields["accepted_statuses"] == "200-299,401"
-    assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (60, 48, 3)
+    assert (fields["check_every"], fields["timeout"], fields["confirmations"]) == (20, 48, 3)
     assert fields["tags"] == ("prod", "region: eu")
     assert (fields["request_auth_username"], fields["request_auth_password"]) == (
         "watcher",
@@ -91,7 +91,6 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
     )
     assert remarks(rows, "Shop") == [
         "Certificate warning: once, 14 days before it expires.",
-        "Interval: 20 s becomes 1 min.",
         RECHECKS.format("20 s"),
         'Notification "Ops Slack" (slack): "slackchannel" is dropped. It posts to the channel that'
         " its webhook was made for.",
@@ -192,7 +191,7 @@ def test_the_json_of_better_stack_is_read():
     assert rows["API"].candidate.paused
     assert rows["No error page"].fields["alert_condition"] == "url_text"
     assert rows["Database"].fields["timeout"] == 5, "of TCP it is in milliseconds"
-    assert "Interval: 30 s becomes 1 min." in remarks(rows, "Uptime homepage")
+    assert rows["Uptime homepage"].fields["check_every"] == 30
     assert (
         "The file is one page of several"
         in files.read_path(SAMPLES / "betterstack.json").remarks[1]
@@ -229,7 +228,8 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
         assert fields["alerts"] == (Pair("discord", "https://discord.com/api/webhooks/1/dbhook"),)
         assert fields["tags"] == ("prod",)
         assert rows["Database"].fields["url"] == "tcp://[2001:db8::5]:5432"
-        assert rows["Database"].fields["interval"] == 60, "2 min is as near to 1 as to 3"
+        fields = rows["Database"].fields
+        assert (fields["interval"], fields["check_every"]) == (60, 120)
         assert rows["Database"].candidate.paused
         assert not rows["Router"].fits
     assert path.read_bytes() == before

@@ -14,10 +14,11 @@ from sqlalchemy import delete, insert
 
 from app.config import Settings
 from app.db import db, rollups, writing
+from app.db.rollups import rows
 from app.db.rollups import writing as sums
 from app.db.rollups.reading import Figures
 from app.db.rollups.rows import MONITORS, columns_of
-from app.db.tables import MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import MonitorRow, MonitorStateRow, ResultRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import UPTIME_RANGES, Classification, IncidentQuery, MonitorQuery, Verdict
@@ -165,7 +166,7 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
     # Summed at different times, one never, and with gaps that only the longer interval covers.
     here = hour(now()) + timedelta(minutes=25)
     ids = []
-    for place, interval in enumerate((60, 1800, 60, 1800)):
+    for place, interval in enumerate((60, 1800, 86_400, 1800)):
         monitor = make_monitor(core, interval=interval, created_at=here - timedelta(days=3))
         id = monitor.id
         ids.append(id)
@@ -569,6 +570,47 @@ def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
     rollups.roll(here)
     # The hour that is not summed yet counts only as far as the present interval covers it.
     assert 4 <= store.results.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1
+
+
+def test_a_monitor_that_is_checked_each_day_is_watched_all_day(
+    core: Flask, store: LocalStore
+) -> None:
+    here = now()
+    monitor = make_monitor(core, interval=86_400, created_at=here - timedelta(days=3))
+    for hours in (50, 26, 2):
+        at = here - timedelta(hours=hours)
+        recorder.record([(monitor.id, make_outcome("up", at))], at)
+    for fields in ({}, {"check_every": 10}):
+        store.monitors.update(monitor.id, fields)
+        figures = store.results.statistics(monitor.id, "24h")
+        begin = datetime.fromisoformat(figures["buckets"][0]["start"])
+        assert figures["watched"] >= (here - begin).total_seconds() - 1, fields
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_day_of_results_is_read_only_of_monitors_that_it_may_count_for(
+    core: Flask, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    here = now()
+    long_ago = here - timedelta(days=3)
+    often, daily = (
+        make_monitor(core, interval=interval, created_at=long_ago, updated_at=long_ago).id
+        for interval in (10, 86_400)
+    )
+    if changed:
+        with writing() as session:
+            session.get_one(MonitorRow, often).updated_at = here - timedelta(hours=5)
+    first: dict[int, int] = {}
+
+    def checks(ids: Sequence[int], start: int, end: int, **_options: bool) -> dict[int, list[Any]]:
+        first.update(dict.fromkeys(ids, start))
+        return {id: [] for id in ids}
+
+    monkeypatch.setattr(rows, "checks", checks)
+    monitors = db.session.execute(MONITORS, {"ids": [often, daily]}).all()
+    rows.checks_and_before(monitors, to_ms(here - timedelta(hours=1)), to_ms(here))
+    assert (to_ms(here) - first[often] > DAY_MS) == changed
+    assert to_ms(here) - first[daily] > DAY_MS
 
 
 @pytest.mark.both_databases

@@ -118,10 +118,9 @@ def test_a_preview_of_a_file_says_what_is_stored_and_what_does_not_fit(app, edit
     upload(editor, sample("kuma-backup.json"))
     editor.shows(
         "Uptime Kuma: 7 entries. Nothing is saved yet.",
-        "Interval: 20 s becomes 1 min.",
         "Wakeful has no Ping checks yet.",
         "Starts paused.",
-        "Interval: 1 min · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
+        "Interval: 20 s · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
         " · Rechecks before an incident: 3 · Certificate expiry: 14 days before · Method: POST"
         " · Request headers: X-Api-Key, Content-Type · Request body: 26 characters",
         "Alert when: The response does not contain the text · Text to find: Welcome",
@@ -274,15 +273,15 @@ def test_a_preview_shows_tags_and_contacts(app, editor):
 
 
 def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
-    endpoint = "  - {name: %s, url: 'https://%s.example', conditions: [%s], interval: 2m}\n"
+    endpoint = "  - {name: %s, url: 'https://%s.example', conditions: [%s], interval: 5s}\n"
     dropped, stated = "'[BODY].a == 1', '[STATUS] == 200'", "'[STATUS] == 200'"
     endpoints = [endpoint % (name, name, dropped if name != "d" else stated) for name in "abcd"]
     pings = "".join(f"  - {{name: p{n}, url: 'icmp://{n}.example'}}\n" for n in range(3))
     upload(editor, f"endpoints:\n{''.join(endpoints)}{pings}".encode())
     text = editor.text
-    for sentence in ("Interval: 2 min becomes 1 min.", "Condition on [BODY].a", "no Ping (ICMP)"):
+    for sentence in ("Interval: 5 s becomes 10 s.", "Condition on [BODY].a", "no Ping (ICMP)"):
         assert text.count(sentence) == 1
-    assert "Interval: 2 min becomes 1 min. 4 entries" in text
+    assert "Interval: 5 s becomes 10 s. 4 entries" in text
     assert text.count("Notes: 1 , 2") == 3
     assert text.count("Cannot be imported. Notes: 3") == 3
 

@@ -251,9 +251,9 @@ def single(
     ``incidents``: those of this time.
     """
     end, id = to_ms(now), monitor.monitor_id
-    limit = limit_of(monitor)
-    results = checks_and_before({id: limit}, start_ms, end)[id]
+    results = checks_and_before([monitor], start_ms, end)[id]
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
+    limit = limit_of(monitor)
     return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
 
@@ -345,14 +345,13 @@ def _tails_since(
         until, has_phases, hours = of_page[name]
         if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
             return hours  # type: ignore[no-any-return]
-    limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
     trouble = troubles(monitors, start, now, incidents)
     # Nothing is packed less than a day before the time until which it is summed.
-    checks = checks_and_before(limits, start, now, phases=phases, recent=True)
+    checks = checks_and_before(monitors, start, now, phases=phases, recent=True)
     hours = {}
     for monitor in monitors:
         id = monitor.monitor_id
-        inputs = checks[id], trouble[id], limits[id], HOUR_MS, start, now
+        inputs = checks[id], trouble[id], limit_of(monitor), HOUR_MS, start, now
         hours[id] = tally(*inputs, monitor.confirmations)
     of_page[name] = now, phases, hours
     return hours

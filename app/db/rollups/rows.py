@@ -112,26 +112,38 @@ def checks(
 
 
 def checks_and_before(
-    limits: Mapping[int, int], start: int, end: int, *, phases: bool = True, recent: bool = False
+    monitors: Sequence[Any], start: int, end: int, *, phases: bool = True, recent: bool = False
 ) -> dict[int, list[Check]]:
     """The results of each monitor between two times (ms), oldest first, and earlier ones that count
-    for this time. ``limits``: how long a result counts without ``covers_ms`` of its own (ms).
+    for this time. ``monitors`` have the columns of ``MONITORS``.
 
     Mostly that is the one just before. If there is none, an older one may count for longer, by the
     interval of its time; and in several places, failures may last through their confirmations.
     """
-    longest = max(limits.values())
-    by_monitor = checks(list(limits), start - longest, end, phases=phases, recent=recent)
-    early = [
-        id
-        for id, own in by_monitor.items()
-        if not own or own[0].at_ms >= start or of_several_places(own)
-    ]
-    if early:
-        first = start - LONGEST_COVER_MS - CONFIRMATIONS[1] * longest
-        earlier = checks(early, first, start - longest, phases=False, recent=recent)
-        for id, before in earlier.items():
-            by_monitor[id] = before + by_monitor[id]
+    by_monitor: dict[int, list[Check]] = {}
+    # Apart, or one that is checked each day would have a day of results read of all the others.
+    by_length: dict[int, list[Any]] = {}
+    for monitor in monitors:
+        by_length.setdefault(limit_of(monitor) // HOUR_MS, []).append(monitor)
+    for alike in by_length.values():
+        longest = max(map(limit_of, alike))
+        ids = [monitor.monitor_id for monitor in alike]
+        by_monitor |= checks(ids, start - longest, end, phases=phases, recent=recent)
+        early = {
+            id: start - (1 + CONFIRMATIONS[1]) * longest
+            for id in ids
+            if not (own := by_monitor[id]) or own[0].at_ms >= start or of_several_places(own)
+        }
+        changed = start - LONGEST_COVER_MS  # since then, its interval may have been longer
+        for monitor in alike:
+            if monitor.monitor_id in early and to_ms(monitor.updated_at) >= changed:
+                early[monitor.monitor_id] -= LONGEST_COVER_MS
+        for first in set(early.values()):
+            some = [id for id, begin in early.items() if begin == first]
+            single = recent and start - first < packed.SINGLE_MS
+            earlier = checks(some, first, start - longest, phases=False, recent=single)
+            for id, before in earlier.items():
+                by_monitor[id] = before + by_monitor[id]
     return by_monitor
 
 

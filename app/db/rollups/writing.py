@@ -193,11 +193,10 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     hours = []
     for same_time in _by_time(spans):
         _monitor, start, stop = same_time[0]
-        limits = {monitor.monitor_id: limit_of(monitor) for monitor, _start, _stop in same_time}
-        results = checks_and_before(limits, start, stop)
+        results = checks_and_before([span[0] for span in same_time], start, stop)
         for monitor, _start, _stop in same_time:
             id = monitor.monitor_id
-            arguments = results.pop(id), trouble[id], limits[id], HOUR_MS, start, stop
+            arguments = results.pop(id), trouble[id], limit_of(monitor), HOUR_MS, start, stop
             sums = tally(*arguments, monitor.confirmations)
             hours += [columns_of(id, HOUR_S, at, figures) for at, figures in sums.items()]
     _upsert(session, hours)

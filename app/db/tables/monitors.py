@@ -74,7 +74,10 @@ class MonitorRow(Model):
     name_folded: Mapped[str] = mapped_column(Folded, index=True)
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
-    interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))  # seconds
+    # The true seconds between checks. ``check_every``: these, where somebody chose them beside the
+    # intervals of the base API.
+    interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))
+    check_every: Mapped[int | None] = mapped_column(info=UNSEEN)
     alert_condition: Mapped[str] = mapped_column(
         Word(32, AlertCondition, AlertCondition.URL_UNAVAILABLE)
     )

@@ -49,9 +49,10 @@ BUSY = N_(
     "Another request of the agent of %(place)s is being answered. Send this one again in a second."
 )
 # Results of one monitor in a request that are judged, each in a transaction of its own. While a
-# result counts (two intervals and the time limit, which is no longer than a third one), an agent
-# makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
-# many, because it also repeats checks that found no network, and makes those that people ask for.
+# result counts (two intervals and the time limit), an agent makes four checks by its schedule, and
+# repeats each of them until a failure is confirmed. Every 10 s, it makes nine, and most repeats are
+# among them. Twice as many, because it also repeats checks that found no network, and makes those
+# that people ask for.
 MOST_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
 # How often results are judged whose monitors change just then, before the request is throttled.
 TRIES = 3

@@ -234,7 +234,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             fields = _dropping_stored_secrets(row, fields)
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
-                changed = _change(row, monitor_columns(fields))
+                changed = _change(row, monitor_columns(fields, row))
                 row.updated_at = now
                 session.flush()
             _check_rules_of_several_fields(session, row, changed)

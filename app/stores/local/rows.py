@@ -28,12 +28,14 @@ from app.records import (
     MonitorRef,
     MonitorStatus,
     Pair,
+    interval_fields,
+    nearest_interval,
 )
 from app.rules.what_changed import changes_of
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
-IN_OTHER_FORM = (*PAIRS, "tags", "request_body")
+IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every")
 # Fields that are stored in other tables: the state, the assignments.
 NO_COLUMNS = ("pause", "locations")
 
@@ -94,6 +96,8 @@ def configured(values: Iterable[Any]) -> Configured:
     row: Any = _Row(*values)
     fields = {
         **_monitor_fields(row),
+        "interval": nearest_interval(row.interval),
+        "check_every": row.check_every or interval_fields(row.interval).get("check_every"),
         "request_headers": pairs_of(row.request_headers),
         "tags": tags_of(row.tags),
         "request_body": readable(row.request_body),
@@ -175,9 +179,15 @@ def incident_status(row: Any) -> str:
     return IncidentStatus.UNRESOLVED if row.acknowledged_at is None else IncidentStatus.ACKNOWLEDGED
 
 
-def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A form's fields as columns of ``MonitorRow``, without those of ``NO_COLUMNS``."""
+def monitor_columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dict[str, Any]:
+    """A form's fields as columns of ``MonitorRow``, without those of ``NO_COLUMNS``. ``stored``:
+    the row that they change.
+    """
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
+    if not columns.keys().isdisjoint(("interval", "check_every")):
+        columns["check_every"] = every = columns.get("check_every")
+        before = nearest_interval(stored.interval) if stored else None
+        columns["interval"] = every or columns.get("interval") or before
     for name in PAIRS:
         if name in columns:
             own_pairs = (pair for pair in columns[name] or () if not _is_contact(name, pair))

@@ -17,7 +17,7 @@ from app.web.shown.markers import MarkerLine, marker_lines
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 70, 8, 12, 30
-PER_PAGE, PAGES = 100, 10  # of results: an interval of 30 s from eight places
+PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 
 @dataclass(frozen=True, slots=True)

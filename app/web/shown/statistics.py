@@ -190,7 +190,7 @@ def _lines(
     by_place = current_store().results.by_place(monitor.id, start, count, seconds)
     return [
         charts.PlaceSeries(
-            seen_from.title(name), style, by_place[name], bridged=monitor.interval // seconds
+            seen_from.title(name), style, by_place[name], bridged=monitor.true_interval // seconds
         )
         for name, style in seen_from.styles(monitor.locations).items()
         if name in by_place

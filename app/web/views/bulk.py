@@ -15,7 +15,15 @@ from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
-from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
+from app.records import (
+    CONTACT,
+    MAX_TAG,
+    PAGE_SIZES,
+    Monitor,
+    MonitorSortBy,
+    Pair,
+    interval_fields,
+)
 from app.rules.brackets import write
 from app.stores import current_store
 from app.stores.importing import sentences
@@ -209,7 +217,7 @@ def _not_changed(monitor: Monitor, reason: str) -> str:
 _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
     "pause": lambda monitor, form: [("pause", "true")],
     "resume": lambda monitor, form: [("pause", "false")],
-    "interval": lambda monitor, form: [("interval", str(form.interval.data))],
+    "interval": lambda monitor, form: write(interval_fields(form.interval.data)),
     "tag": lambda monitor, form: [("tags", ",".join([*monitor.tags, form.tag.data]))],
     "untag": lambda monitor, form: [
         ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))

@@ -56,7 +56,7 @@ def _form() -> ImportForm:
     missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
     without = [name for name, is_missing in missing.items() if is_missing]
     first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
-    form = ImportForm(without=without, data={"contacts": tuple(first)})
+    form = ImportForm(bare=servers.is_bare(), without=without, data={"contacts": tuple(first)})
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
         form.contacts.choices = choices.contact_choices(names)

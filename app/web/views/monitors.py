@@ -22,7 +22,7 @@ from app.errors import Conflict, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, MonitorForm, interval_length, name_of
+from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of
 from app.forms.queries import MonitorQueryForm
 from app.forms.schema import labels_of
 from app.i18n import N_, _
@@ -109,7 +109,7 @@ def index() -> Response:
 
 def bulk_form(**kwargs: Any) -> BulkForm:
     """What can be done with the ticked monitors on this server."""
-    form = BulkForm(**kwargs)
+    form = BulkForm(bare=servers.is_bare(), **kwargs)
     if servers.is_bare():
         form.leave_out_tags()
     if not servers.is_whole():
@@ -317,7 +317,7 @@ def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> Brows
     form = BrowserMonitorForm(record=record, clone=clone, data=data, **_form_context())
     if servers.extent() == Extent.BARE:
         form.leave_out_auto()
-    return _with_interval_choices(form)
+    return form
 
 
 def _starts_with() -> dict[str, Any]:
@@ -377,16 +377,6 @@ def _own_fields_shown() -> bool:
     if request.method in SAFE_METHODS:
         return not servers.is_bare()
     return any(name in request.form for name in OWN_FIELDS)
-
-
-def _with_interval_choices(form: BrowserMonitorForm) -> BrowserMonitorForm:
-    """Label and choice read as one: "Check every", "3 minutes"."""
-    form.interval.label.text = _("Check every")
-    form.interval.choices = [
-        (value, interval_length(int(value)) if value.isdecimal() else label)
-        for value, label in form.interval.choices
-    ]
-    return form
 
 
 @blueprint.post("/<int:id>/pause")

@@ -75,6 +75,25 @@ class MonitorsContract:
         for name in ("alert_text_lookup", "ssl_alert_days", "maintenance_start_at"):
             assert getattr(monitor, name) is None, name
 
+    def test_the_true_pause_is_check_every_or_else_the_interval(self, store: Store) -> None:
+        monitor = store.monitors.create(
+            {"name": "Fast", "url": "https://fast.example/", "interval": 600, "check_every": 20}
+        )
+        steps: list[tuple[dict[str, Any], tuple[int, int | None, int]]] = [
+            ({}, (60, 20, 20)),
+            ({"check_every": 120}, (60, 120, 120)),
+            ({"check_every": 86_400, "interval": 60}, (3600, 86_400, 86_400)),
+            ({"check_every": None}, (3600, None, 3600)),
+            ({"check_every": 300}, (300, 300, 300)),
+            ({"interval": 900}, (900, None, 900)),
+            ({"check_every": 10}, (60, 10, 10)),
+            ({"check_every": None, "interval": 180}, (180, None, 180)),
+        ]
+        for sent, expected in steps:
+            shown = store.monitors.update(monitor.id, sent)
+            assert (shown.interval, shown.check_every, shown.true_interval) == expected, sent
+            assert store.monitors.get(monitor.id) == shown
+
     @over_bare
     def test_an_update_writes_only_what_was_sent(self, store: Store) -> None:
         before = add_monitor(
