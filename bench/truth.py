@@ -31,7 +31,7 @@ from app.engine.network import OwnNetwork
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.lab import Lab
-from tests.lab.runner import Checker, InProcess, OverHttp, Score, Seen, run_row, running
+from tests.lab.runner import Checker, InProcess, Judgement, OverHttp, Score, run_row, running
 from tests.lab.table import ROWS, Row
 
 MONITORS, CHECKS_EACH = 1_000, 1_000
@@ -69,21 +69,21 @@ def run_table(rows: Sequence[Row], lab: Lab, checker: Checker, title: str) -> bo
     """One run of the table, printed. True when every row held."""
     began = time.monotonic()
     with running(rows, lab, checker) as futures:
-        seen = [future.result() for future in futures.values()]
-    report(Score.of(seen), seen, f"{title}, {time.monotonic() - began:.1f} s")
-    return not any(one.faults() for one in seen)
+        judgements = [future.result() for future in futures.values()]
+    report(Score.of(judgements), judgements, f"{title}, {time.monotonic() - began:.1f} s")
+    return not any(judgement.faults() for judgement in judgements)
 
 
-def report(score: Score, seen: Sequence[Seen], title: str) -> None:
+def report(score: Score, judgements: Sequence[Judgement], title: str) -> None:
     print(f"The table of truth: {score.rows} rows ({title})")
     print(f"  verdict accuracy   {score.right_verdicts / score.rows:8.2%}")
     print(f"  exact cause        {score.right_causes / score.rows:8.2%}")
     print(f"  false positives    {len(score.false_positives):5}")
     print(f"  false negatives    {len(score.false_negatives):5}")
     print(f"  over the time      {len(score.late):5}")
-    for one in seen:
-        for fault in one.faults():
-            print(f"  {one.row.name}: {fault}")
+    for judgement in judgements:
+        for fault in judgement.faults():
+            print(f"  {judgement.row.name}: {fault}")
 
 
 def healthy_traces(lab: Lab) -> list[Trace]:

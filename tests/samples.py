@@ -31,6 +31,6 @@ SAMPLES = {
         pages=True,
     ),
 }
-PATHS = {one.name: one.path for one in RESOURCES}
-SCHEMAS = {one.name: one.schema for one in RESOURCES}
+PATHS = {resource.name: resource.path for resource in RESOURCES}
+SCHEMAS = {resource.name: resource.schema for resource in RESOURCES}
 PAGES = [name for name, sample in SAMPLES.items() if sample.pages]

@@ -25,8 +25,8 @@ BEGINNINGS = {""}
 @cache
 def anchors(path: Path) -> set[str]:
     """How GitHub names the headings of a manual."""
-    found = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in found}
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 def code_of(path: Path) -> list[str]:
@@ -50,18 +50,20 @@ def test_links_lead_to_files_and_headings_that_exist(name: str):
 def test_commands_and_their_options_exist(name: str):
     for code in code_of(ROOT / name):
         for words in re.findall(r"(?:^|[\s/(;&$])wakeful ([a-z][^|;&#()]*)", code):
-            said = words.split()
-            command = cli.commands.get(said[0])
+            arguments = words.split()
+            command = cli.commands.get(arguments[0])
             if command is None and _is_no_command(code):
                 continue
             assert command is not None, f"{name}: {code}"
             command = loaded(command)
-            if isinstance(command, click.Group) and len(said) > 1 and said[1].isalpha():
-                assert said[1] in command.commands, f"{name}: {code}"
-                command = command.commands[said[1]]
-            known = {option for one in command.params for option in one.opts}
-            options = [word.split("=")[0] for word in said if word.startswith("--")]
-            assert set(options) <= known | {"--help"}, f"{name}: {code}"
+            if isinstance(command, click.Group) and len(arguments) > 1 and arguments[1].isalpha():
+                assert arguments[1] in command.commands, f"{name}: {code}"
+                command = command.commands[arguments[1]]
+            options_of_command = {
+                option for parameter in command.params for option in parameter.opts
+            }
+            options = [word.split("=")[0] for word in arguments if word.startswith("--")]
+            assert set(options) <= options_of_command | {"--help"}, f"{name}: {code}"
 
 
 def _is_no_command(code: str) -> bool:
@@ -123,4 +125,4 @@ def test_every_test_that_a_manual_names_exists():
         for code in code_of(path):
             named |= set(re.findall(r"tests/[\w/]+\.py", code))
     assert len(named) > 30
-    assert [one for one in sorted(named) if not (ROOT / one).exists()] == []
+    assert [test_path for test_path in sorted(named) if not (ROOT / test_path).exists()] == []

@@ -223,15 +223,15 @@ def within(module: str, rooms: Iterable[str]) -> bool:
 @cache
 def every() -> list[Import]:
     """All imports of app/, read by the first test that asks: not in each worker that collects."""
-    return [found for importer in SOURCES for found in imports(importer)]
+    return [line for importer in SOURCES for line in imports(importer)]
 
 
 @cache
 def by_importer() -> dict[str, list[Import]]:
-    found: dict[str, list[Import]] = {}
-    for one in every():
-        found.setdefault(one.importer, []).append(one)
-    return found
+    grouped: dict[str, list[Import]] = {}
+    for line in every():
+        grouped.setdefault(line.importer, []).append(line)
+    return grouped
 
 
 # Each kind of check is a folder; what it is made of is its own business.
@@ -242,7 +242,7 @@ KINDS = [
 ]
 
 
-def told(offenders: Iterable[Import], why: str) -> str:
+def message_of(offenders: Iterable[Import], why: str) -> str:
     return "".join(f"\n  {offender}" for offender in offenders) + f"\nbut {why}"
 
 
@@ -257,19 +257,19 @@ def test_every_module_stands_on_a_floor():
 
 def test_no_import_runs_up():
     offenders = [
-        found
-        for found in every()
-        if room(found.module) in LEVEL
-        and room(found.module) != room(found.importer)
-        and LEVEL[room(found.module)] >= LEVEL[room(found.importer)]
+        line
+        for line in every()
+        if room(line.module) in LEVEL
+        and room(line.module) != room(line.importer)
+        and LEVEL[room(line.module)] >= LEVEL[room(line.importer)]
     ]
-    assert not offenders, told(offenders, "a room imports only from the floors below its own")
+    assert not offenders, message_of(offenders, "a room imports only from the floors below its own")
 
 
 def test_no_module_imports_itself_in_a_circle():
     below: dict[str, set[str]] = {name: set() for name in SOURCES}
-    for found in every():
-        below[found.importer].add(found.module)
+    for line in every():
+        below[line.importer].add(line.module)
     done: set[str] = set()
 
     def circle(name: str, above: tuple[str, ...]) -> tuple[str, ...]:
@@ -277,22 +277,24 @@ def test_no_module_imports_itself_in_a_circle():
             return (*above[above.index(name) :], name)
         if name in done or name not in below:
             return ()
-        found = next(filter(None, (circle(one, (*above, name)) for one in sorted(below[name]))), ())
+        line = next(
+            filter(None, (circle(module, (*above, name)) for module in sorted(below[name]))), ()
+        )
         done.add(name)
-        return found
+        return line
 
-    circles = [found for name in SOURCES if (found := circle(name, ()))]
+    circles = [line for name in SOURCES if (line := circle(name, ()))]
     assert not circles, " imports ".join(circles[0])
 
 
 @pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)
 def test_a_room_does_not_know_what_is_behind_its_wall(wall):
     offenders = [
-        found
-        for found in every()
-        if within(found.importer, wall.rooms) and within(found.module, wall.closed_to)
+        line
+        for line in every()
+        if within(line.importer, wall.rooms) and within(line.module, wall.closed_to)
     ]
-    assert not offenders, told(offenders, wall.why)
+    assert not offenders, message_of(offenders, wall.why)
 
 
 @pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)
@@ -304,35 +306,37 @@ def test_a_wall_guards_rooms_that_exist(wall):
 
 def test_forms_know_wtforms_and_records_and_little_else():
     offenders = [
-        found
-        for found in every()
-        if within(found.importer, ["app.forms"])
-        and not within(found.module, FORMS_KNOW)
-        and found.module.partition(".")[0] not in sys.stdlib_module_names
+        line
+        for line in every()
+        if within(line.importer, ["app.forms"])
+        and not within(line.module, FORMS_KNOW)
+        and line.module.partition(".")[0] not in sys.stdlib_module_names
     ]
-    assert not offenders, told(offenders, "the browser and the API share them, whatever is behind")
+    assert not offenders, message_of(
+        offenders, "the browser and the API share them, whatever is behind"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_the_table_of_kinds_knows_what_a_kind_is_made_of(kind):
     offenders = [
-        found
-        for found in every()
-        if within(found.module, [kind])
-        and not within(found.importer, [kind])
-        and found.importer != "app.checks.kinds"
+        line
+        for line in every()
+        if within(line.module, [kind])
+        and not within(line.importer, [kind])
+        and line.importer != "app.checks.kinds"
     ]
-    assert not offenders, told(offenders, "a new kind would then change more than its folder")
+    assert not offenders, message_of(offenders, "a new kind would then change more than its folder")
 
 
 @pytest.mark.parametrize("library", ONLY)
 def test_few_import_what_few_should(library):
     offenders = [
-        found
-        for found in every()
-        if within(found.module, [library]) and not within(found.importer, ONLY[library])
+        line
+        for line in every()
+        if within(line.module, [library]) and not within(line.importer, ONLY[library])
     ]
-    assert not offenders, told(offenders, f"only {sorted(ONLY[library])} may")
+    assert not offenders, message_of(offenders, f"only {sorted(ONLY[library])} may")
 
 
 def test_one_module_says_which_stored_times_are_from_a_clock_that_was_ahead():
@@ -342,8 +346,8 @@ def test_one_module_says_which_stored_times_are_from_a_clock_that_was_ahead():
 
 @pytest.mark.parametrize("library", INSIDE_FUNCTIONS)
 def test_the_heavy_is_loaded_at_first_use(library):
-    offenders = [found for found in every() if within(found.module, [library]) and found.at_start]
-    assert not offenders, told(offenders, "everyone would pay for loading it")
+    offenders = [line for line in every() if within(line.module, [library]) and line.at_start]
+    assert not offenders, message_of(offenders, "everyone would pay for loading it")
 
 
 def at_start(module: str) -> dict[str, list[str]]:
@@ -356,8 +360,8 @@ def at_start(module: str) -> dict[str, list[str]]:
             continue
         ways[name] = way
         package = name.rpartition(".")[0]
-        below = [found.module for found in by_importer().get(name, ()) if found.at_start]
-        open_ += [(one, [*way, one]) for one in (*below, package) if one]
+        below = [line.module for line in by_importer().get(name, ()) if line.at_start]
+        open_ += [(imported, [*way, imported]) for imported in (*below, package) if imported]
     return ways
 
 
@@ -366,9 +370,9 @@ def test_a_command_does_not_load_at_its_start_what_only_others_need(command):
     where = COMMANDS[command][0] if command else "cli.cli"
     module, _dot, function = f"app.commands.{where}".rpartition(".")
     ways = at_start(module)
-    for found in by_importer()[module]:
-        if found.function == function:
-            ways |= at_start(found.module)
+    for line in by_importer()[module]:
+        if line.function == function:
+            ways |= at_start(line.module)
     wrong = [way for name, way in ways.items() if within(name, NOT_AT_START[command])]
     assert not wrong, "".join(f"\n  {' imports '.join(way)}" for way in wrong)
 
@@ -392,12 +396,12 @@ def test_the_reader_of_imports_sees_every_spelling():
 
 def test_no_two_modules_of_records_define_the_same_name() -> None:
     """All are imported from the package: the later one would silently replace the other."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for path in sorted((ROOT / "app" / "records").glob("*.py")):
         for node in ast.parse(path.read_text()).body:
             names = [getattr(node, "name", "")] if not isinstance(node, ast.Assign) else []
             if isinstance(node, ast.Assign):
-                names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             for name in names:
                 if name and not name.startswith("_"):
-                    assert found.setdefault(name, path.name) == path.name, name
+                    assert paths.setdefault(name, path.name) == path.name, name

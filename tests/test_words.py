@@ -132,17 +132,11 @@ def prose(text: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
                             yield argument.lineno, argument.value
 
 
-CLEAN = (
-    "alerts", "api", "checks", "codec", "db", "deploy", "engine", "faults", "forms", "imports",
-    "judge", "pages", "rules", "stats", "stores",
-)  # fmt: skip
-
-
 @cache
 def sources() -> dict[str, tuple[str, ast.AST]]:
-    """The modules of app/ and of these folders of tests/: others may still have older names."""
-    folders = [ROOT / "app", *(ROOT / "tests" / name for name in CLEAN)]
-    paths = [path for path in FILES if path.suffix == ".py" and {*path.parents} & {*folders}]
+    """The modules of app/ and tests/."""
+    folders = {ROOT / "app", ROOT / "tests"}
+    paths = [path for path in FILES if path.suffix == ".py" and {*path.parents} & folders]
     texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
     return {name: (text, ast.parse(text)) for name, text in texts.items()}
 

@@ -102,29 +102,29 @@ class Lab:
         """An HTTP/2 server with a fault of h2.py."""
         context = self.certificates.context("valid", alpn=("h2",))
         handler = tls.over_tls(context, h2.HANDLERS[fault])
-        return f"https://good.lab.test:{self._one(fault, lambda: Listener(handler))}/"
+        return f"https://good.lab.test:{self._server(fault, lambda: Listener(handler))}/"
 
     def tcp(self, fault: str) -> str:
         """A listener with a fault of tcp.py."""
-        return f"http://good.lab.test:{self._one(fault, lambda: Listener(tcp.HANDLERS[fault]))}/"
+        return f"http://good.lab.test:{self._server(fault, lambda: Listener(tcp.HANDLERS[fault]))}/"
 
     def tls(self, fault: str) -> str:
         """A listener with a fault of tls.py."""
         handler = tls.HANDLERS[fault]
-        return f"https://good.lab.test:{self._one(fault, lambda: Listener(handler))}/"
+        return f"https://good.lab.test:{self._server(fault, lambda: Listener(handler))}/"
 
     def tcp_over_tls(self, fault: str) -> str:
         """A fault of tcp.py behind a good handshake."""
         handler = tls.over_tls(self.certificates.context(), tcp.HANDLERS[fault])
-        return f"https://good.lab.test:{self._one(f'{fault} tls', lambda: Listener(handler))}/"
+        return f"https://good.lab.test:{self._server(f'{fault} tls', lambda: Listener(handler))}/"
 
     def closed(self, host: str = "good.lab.test", scheme: str = "http") -> str:
         """A port that refuses."""
-        return f"{scheme}://{host}:{self._one('closed', ClosedPort)}/"
+        return f"{scheme}://{host}:{self._server('closed', ClosedPort)}/"
 
     def black_hole(self, host: str = "good.lab.test") -> str:
         """A port that never answers a SYN."""
-        return f"http://{host}:{self._one('black hole', BlackHole)}/"
+        return f"http://{host}:{self._server('black hole', BlackHole)}/"
 
     def port(self, place: str, *args: str, **words: str) -> str:
         """The port of another method's URL, as ``tcp://``."""
@@ -157,7 +157,7 @@ class Lab:
         context = self.certificates.context("rsa" if with_rsa else "valid" if change else kind)
         return tls.over_tls(change(context) if change else context, http.serve)
 
-    def _one(self, name: str, make: Callable[[], Closable]) -> int:
+    def _server(self, name: str, make: Callable[[], Closable]) -> int:
         with self._lock:
             if name not in self._parts:
                 self._parts[name] = [make()]

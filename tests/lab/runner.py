@@ -42,7 +42,7 @@ class Checker(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class Judgement:
     """What became of a row."""
 
     row: Row
@@ -65,20 +65,24 @@ class Seen:
     def faults(self) -> list[str]:
         """What is not as the row says, in sentences; none when all is."""
         row, cause = self.row, self.result["cause"] or ""
-        found = []
+        differences = []
         if self.verdict != row.verdict:
-            found.append(f"the verdict is {self.verdict}, not {row.verdict}")
+            differences.append(f"the verdict is {self.verdict}, not {row.verdict}")
         if self.code != row.code:
-            found.append(f"the cause is {self.code}, not {row.code}")
+            differences.append(f"the cause is {self.code}, not {row.code}")
         if sorted(self.result["warnings"]) != sorted(row.warnings):
-            found.append(f"the warnings are {self.result['warnings']}, not {list(row.warnings)}")
+            differences.append(
+                f"the warnings are {self.result['warnings']}, not {list(row.warnings)}"
+            )
         if self.late:
             limit = f"{row.limit} s and the {self.spare:.2f} s that the machine was late"
-            found.append(f"it took {self.seconds:.2f} s, more than {limit}")
+            differences.append(f"it took {self.seconds:.2f} s, more than {limit}")
         if bool(cause) != (row.verdict != Verdict.UP):
-            found.append(f"the cause reads {cause!r}")
-        found += [f"{word!r} is not in {cause!r}" for word in row.says if word not in cause]
-        return [f"{fault} ({cause})" if cause and cause not in fault else fault for fault in found]
+            differences.append(f"the cause reads {cause!r}")
+        differences += [f"{word!r} is not in {cause!r}" for word in row.says if word not in cause]
+        return [
+            f"{fault} ({cause})" if cause and cause not in fault else fault for fault in differences
+        ]
 
 
 class Lateness:
@@ -93,7 +97,7 @@ class Lateness:
     WAKES = 8  # one row's, roughly
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=100_000)
+        self._late_wakes: deque[tuple[float, float]] = deque(maxlen=100_000)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._measure, daemon=True)
         self._thread.start()
@@ -102,19 +106,21 @@ class Lateness:
         before = time.monotonic()
         while not self._stop.wait(self.PULSE):
             now = time.monotonic()
-            self._seen.append((now, now - before - self.PULSE))
+            self._late_wakes.append((now, now - before - self.PULSE))
             before = now
 
     def since(self, began: float) -> float:
         """The worst of it from a monotonic time until now, in seconds."""
-        return sum(nlargest(self.WAKES, (late for at, late in list(self._seen) if at >= began)))
+        return sum(
+            nlargest(self.WAKES, (late for at, late in list(self._late_wakes) if at >= began))
+        )
 
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
 
 
-def run_row(row: Row, lab: Lab, checker: Checker, lateness: Lateness | None = None) -> Seen:
+def run_row(row: Row, lab: Lab, checker: Checker, lateness: Lateness | None = None) -> Judgement:
     """Execute one row."""
     fields = {"url": row.at.url(lab), "timeout": str(row.timeout)}
     fields |= {name: str(value) for name, value in row.fields.items()}
@@ -124,27 +130,27 @@ def run_row(row: Row, lab: Lab, checker: Checker, lateness: Lateness | None = No
     except Exception as fault:  # a row that breaks the checker must not hide all others
         result = {"verdict": "none", "cause_code": None, "cause": repr(fault), "warnings": []}
     seconds = time.monotonic() - began
-    return Seen(row, result, seconds, lateness.since(began) if lateness else 0.0)
+    return Judgement(row, result, seconds, lateness.since(began) if lateness else 0.0)
 
 
-class Running(Mapping[str, "Future[Seen]"]):
+class Running(Mapping[str, "Future[Judgement]"]):
     """Rows by name, in the order in which they are asked for. Each that is asked for starts those
     of ``ahead`` places: of the workers of a test run, each runs about what it asks for.
     """
 
     def __init__(
-        self, rows: Iterable[Row], start: Callable[[Row], Future[Seen]], ahead: int | None
+        self, rows: Iterable[Row], start: Callable[[Row], Future[Judgement]], ahead: int | None
     ) -> None:
         self.rows = {row.name: row for row in rows}
         self.places = {name: place for place, name in enumerate(self.rows)}
-        self.started: dict[str, Future[Seen]] = {}
+        self.started: dict[str, Future[Judgement]] = {}
         self.start, self.ahead = start, ahead or len(self.rows)
 
-    def __getitem__(self, name: str) -> Future[Seen]:
+    def __getitem__(self, name: str) -> Future[Judgement]:
         place = self.places[name]
-        for one in list(self.rows.values())[place : place + self.ahead]:
-            if one.name not in self.started:
-                self.started[one.name] = self.start(one)
+        for row in list(self.rows.values())[place : place + self.ahead]:
+            if row.name not in self.started:
+                self.started[row.name] = self.start(row)
         return self.started[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,7 +170,7 @@ def running(
         ordered.sort(key=lambda row: "timeout" not in row.fields)
     with closing(Lateness()) as late, ThreadPoolExecutor(AT_ONCE) as pool:
 
-        def start(row: Row) -> Future[Seen]:
+        def start(row: Row) -> Future[Judgement]:
             row.at.url(lab)  # starts the listener: that time is not the check's
             return pool.submit(run_row, row, lab, checker, late)
 
@@ -207,8 +213,8 @@ def spec_of(fields: Mapping[str, Any]) -> CheckSpec:
     values = dict(fields)
     rows: dict[str, dict[str, str]] = {}
     for name in list(values):
-        if found := re.fullmatch(r"request_headers\[(\d+)\]\[(key|value)\]", name):
-            rows.setdefault(found[1], {})[found[2]] = values.pop(name)
+        if match := re.fullmatch(r"request_headers\[(\d+)\]\[(key|value)\]", name):
+            rows.setdefault(match[1], {})[match[2]] = values.pop(name)
     headers = tuple(Pair(row["key"], row["value"]) for row in rows.values())
     user, password = (values.pop(f"request_auth_{part}", None) for part in ("username", "password"))
     for name in ("follow_redirects", "verify_tls"):
@@ -306,20 +312,25 @@ class Score:
     late: tuple[str, ...]
 
     @classmethod
-    def of(cls, seen: Iterable[Seen]) -> Score:
-        all_of = list(seen)
-        down = [one for one in all_of if one.verdict == DOWN]
+    def of(cls, judgements: Iterable[Judgement]) -> Score:
+        all_of = list(judgements)
+        down = [judgement for judgement in all_of if judgement.verdict == DOWN]
         return cls(
             rows=len(all_of),
-            right_verdicts=sum(one.verdict == one.row.verdict for one in all_of),
+            right_verdicts=sum(judgement.verdict == judgement.row.verdict for judgement in all_of),
             right_causes=sum(
-                (one.verdict, one.code) == (one.row.verdict, one.row.code) for one in all_of
+                (judgement.verdict, judgement.code) == (judgement.row.verdict, judgement.row.code)
+                for judgement in all_of
             ),
-            false_positives=tuple(one.row.name for one in down if one.row.verdict != DOWN),
+            false_positives=tuple(
+                judgement.row.name for judgement in down if judgement.row.verdict != DOWN
+            ),
             false_negatives=tuple(
-                one.row.name for one in all_of if one.row.verdict == DOWN and one.verdict != DOWN
+                judgement.row.name
+                for judgement in all_of
+                if judgement.row.verdict == DOWN and judgement.verdict != DOWN
             ),
-            late=tuple(one.row.name for one in all_of if one.late),
+            late=tuple(judgement.row.name for judgement in all_of if judgement.late),
         )
 
 

@@ -146,7 +146,7 @@ def _timeout(name: str, at: At, code: str, **fields: Any) -> Row:
     return Row(name, at, DOWN, code, fields={"timeout": seconds, **fields}, says=(f"{seconds} s",))
 
 
-def _found(name: str, at: At, text: str, **more: Any) -> Row:
+def _domain(name: str, at: At, text: str, **more: Any) -> Row:
     """The text is there: up when it must be there, down when it must not (given as ``down``)."""
     return Row(
         name, at, fields={"alert_condition": "url_no_text", "alert_text_lookup": text}, **more
@@ -581,21 +581,21 @@ CONTENT = [
     _up("http HEAD of a gzip page", http("/packed/gzip"), request_method="HEAD"),
     _down("http unknown compression", http("/packed-unknown"), Cause.INVALID_HTTP),
     *[
-        _found(f"text in {name}", http(f"/packed/{name}"), MARKER)
+        _domain(f"text in {name}", http(f"/packed/{name}"), MARKER)
         for name in ("gzip", "x-gzip", "deflate", "raw-deflate", "br", "zstd", "identity",
                      "gzip-members", "gzip-and-garbage", "gzip-and-zeros", "gzip-then-br")
     ],
-    _found("text in gzip in chunks", http("/packed-in-chunks"), MARKER),
-    _found("text across chunk borders", http("/chunked"), MARKER),
-    _found("text in http2", h2("h2_good"), MARKER),
-    _found("text with characters across chunks", http("/multibyte-across-chunks"), "läuft 🟢 gut"),
+    _domain("text in gzip in chunks", http("/packed-in-chunks"), MARKER),
+    _domain("text across chunk borders", http("/chunked"), MARKER),
+    _domain("text in http2", h2("h2_good"), MARKER),
+    _domain("text with characters across chunks", http("/multibyte-across-chunks"), "läuft 🟢 gut"),
     *[
-        _found(f"text in charset {name}", http(f"/charset-{name}"), UMLAUTS)
+        _domain(f"text in charset {name}", http(f"/charset-{name}"), UMLAUTS)
         for name in ("header", "header-quoted", "meta", "http-equiv", "xml", "bom-utf-16",
                      "bom-utf-8", "header-before-meta", "unknown", "none")
     ],
-    _found("text in charset Shift_JIS", http("/charset-shift-jis"), "稼働中"),
-    _found("text after bad bytes", http("/bad-bytes"), UMLAUTS),
+    _domain("text in charset Shift_JIS", http("/charset-shift-jis"), "稼働中"),
+    _domain("text after bad bytes", http("/bad-bytes"), UMLAUTS),
     _missing("http_body/keyword_missing", http("/keyword-missing")),
     _missing("http_body/empty", http("/near-empty")),
     _missing("http_body/error_page", http("/error-page")),

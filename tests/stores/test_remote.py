@@ -450,7 +450,7 @@ def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
                 lacking()
         with pytest.raises(NotFound):
             store.checks.run(999)
-    assert not [asked for asked in server.seen if "&page=" in asked]
+    assert not [asked for asked in server.requests if "&page=" in asked]
 
 
 def test_what_a_server_leaves_out_or_writes_otherwise_is_read_as_well_as_can_be() -> None:
@@ -544,7 +544,7 @@ def test_a_list_that_comes_whole_is_paged_here() -> None:
         assert [monitor.name for monitor in page.items][:1] == ["m02975"]
         assert (len(page.items), page.total, page.more) == (25, 3_000, False)
         assert len(store.monitors.refs(limit=20_000)) == 3_000
-    assert len(server.seen) == 2
+    assert len(server.requests) == 2
 
 
 def test_a_list_that_comes_whole_is_searched_and_sorted_here() -> None:
@@ -635,7 +635,7 @@ def test_names_of_monitors_are_asked_for_once_and_then_one_by_one() -> None:
                 "m003",
                 "m101",
             }
-    asked = [line.partition("?")[0] for line in server.seen]
+    asked = [line.partition("?")[0] for line in server.requests]
     assert asked.count("GET /api/v1/monitors/102") == 0
     assert [line for line in asked if line.startswith("GET /api/v1/monitors/")] == [
         "GET /api/v1/monitors/103"

@@ -56,7 +56,7 @@ def violations(page: Page, *, colours: bool = False) -> list[str]:
         return faults
     if not loaded:
         page.evaluate(AXE_SCRIPT)
-    found: list[str] = page.evaluate("(fresh) => looks.ask(fresh)", " ".join(fresh))
-    if not found:
+    broken: list[str] = page.evaluate("(fresh) => looks.ask(fresh)", " ".join(fresh))
+    if not broken:
         judged.add(fresh)
-    return [*faults, *found]
+    return [*faults, *broken]

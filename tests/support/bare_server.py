@@ -128,7 +128,7 @@ class BareServer:
         self.incidents: dict[int, Record] = {}
         self.last_id = 0
         self.lock = Lock()
-        self.seen: list[str] = []  # method and path with query
+        self.requests: list[str] = []  # method and path with query
         self.sent: list[dict[str, str]] = []  # the forms of the writes, as they came
         self.refused: list[str] = []  # what was asked and not answered, with the status
         self.raw: dict[str, list[Any]] = {"monitors": [], "incidents": []}  # records as they are
@@ -136,14 +136,14 @@ class BareServer:
     def __call__(self, environ: Any, start_response: Any) -> Any:
         request = Request(environ)
         time.sleep(self.style.seconds)
-        self.seen.append(f"{request.method} {request.full_path}")
+        self.requests.append(f"{request.method} {request.full_path}")
         if request.method not in ("GET", "DELETE"):
             self.sent.append(request.form.to_dict())
         try:
             with self.lock:
                 response = self.answer(request)
         except Refused as refused:
-            self.refused.append(f"{refused.status} {self.seen[-1]}")
+            self.refused.append(f"{refused.status} {self.requests[-1]}")
             response = self.refusal(refused)
         return response(environ, start_response)
 
@@ -157,10 +157,10 @@ class BareServer:
             there = path.replace("/api/v1/", "/api/v1/at/")
             return Response("", style.moved, {"Location": there})
         path = path.replace("/api/v1/at/", "/api/v1/")
-        found = re.fullmatch(r"/api/v1/(monitors|incidents)(?:/(\d+))?", path)
-        if found is None:
+        match = re.fullmatch(r"/api/v1/(monitors|incidents)(?:/(\d+))?", path)
+        if match is None:
             raise Refused(404, "no such path")
-        kind, id = found[1], int(found[2]) if found[2] else None
+        kind, id = match[1], int(match[2]) if match[2] else None
         if id is None and request.method == "GET":
             return self.list(kind, request)
         if id is None:
@@ -171,7 +171,7 @@ class BareServer:
         if request.method == "DELETE":
             del records[id]
             if kind == "monitors":
-                gone = [k for k, one in self.incidents.items() if one["monitor_id"] == id]
+                gone = [k for k, incident in self.incidents.items() if incident["monitor_id"] == id]
                 for other in gone:
                     del self.incidents[other]
             return Response(status=204)
@@ -251,19 +251,19 @@ class BareServer:
     def refusal(self, refused: Refused) -> Response:
         status, message, faults = refused.status, refused.message, refused.faults
         status = self.style.refused_status if status == 422 else status
-        said = {name: [fault] for name, fault in faults.items()}
+        errors = {name: [fault] for name, fault in faults.items()}
         listed = list(faults.items())
         bodies: dict[str, Any] = {
-            "laravel": {"message": message, "errors": said},
+            "laravel": {"message": message, "errors": errors},
             "message": {"message": "; ".join([message, *faults.values()])},
-            "object": {"message": said or message},
+            "object": {"message": errors or message},
             "error": {"error": "; ".join([message, *faults.values()])},
             "error_object": {"error": {"code": status, "message": message, "fields": faults}},
             "problem": {"type": "about:blank", "title": message, "status": status,
-                        "detail": message, "errors": said},
+                        "detail": message, "errors": errors},
             "invalid_params": {"title": message, "status": status, "invalid-params": [
                 {"name": name, "reason": fault} for name, fault in listed]},
-            "drf": said or {"detail": message},
+            "drf": errors or {"detail": message},
             "fastapi": {"detail": [
                 {"loc": ["body", name], "msg": fault, "type": "x"} for name, fault in listed
             ] or message},
@@ -285,10 +285,10 @@ class BareServer:
         name = kind if many else kind[:-1]
         if envelope == "jsonapi":
             listed = [
-                {"type": kind, "id": str(one.get("id")), "attributes": one}
-                if isinstance(one, dict)
-                else one
-                for one in (shown if many else [shown])
+                {"type": kind, "id": str(record.get("id")), "attributes": record}
+                if isinstance(record, dict)
+                else record
+                for record in (shown if many else [shown])
             ]
             return {"data": listed if many else listed[0]}
         bodies: dict[str, Any] = {
@@ -340,10 +340,10 @@ class BareServer:
             if query.get(name, min(allowed)) not in allowed:
                 raise Refused(422, "Invalid.", {name: "Is not allowed."})
         records = list(getattr(self, kind).values())
-        found = [one for one in records if self.matches(kind, one, query)]
+        matching = [record for record in records if self.matches(kind, record, query)]
         order = _order(query.get("sort_by", "id" if kind == "monitors" else "ended_at"))
-        found.sort(key=order, reverse=query.get("sort", "desc") == "desc")
-        ids = [one["id"] for one in found]
+        matching.sort(key=order, reverse=query.get("sort", "desc") == "desc")
+        ids = [record["id"] for record in matching]
         odd = self.raw[kind] if not query.get("search") else []
         total = len(ids) + len(odd)
         size = style.page_size or int(query.get("per_page", 10))
@@ -351,7 +351,10 @@ class BareServer:
             size = total
         start = begin if style.by in ("offset", "cursor") else (begin - 1) * size
         every = [*odd, *ids][start : start + size]
-        shown = [one if isinstance(one, (dict, str)) else self.shown(kind, one) for one in every]
+        shown = [
+            record if isinstance(record, (dict, str)) else self.shown(kind, record)
+            for record in every
+        ]
         body = self.wrapped(kind, shown)
         return self.paged(body, request, start, size, total)
 
@@ -392,20 +395,20 @@ class BareServer:
                 headers["Link"] = f'<{after}>; rel="next"'
         return _json(body, headers=headers)
 
-    def matches(self, kind: str, one: Record, query: Mapping[str, str]) -> bool:
+    def matches(self, kind: str, record: Record, query: Mapping[str, str]) -> bool:
         wanted = query.get("search", "").casefold()
         by = query.get("search_by", "name" if kind == "monitors" else "url")
         if "status_page_id" in query:
             return False  # it has no status pages
         if kind == "monitors":
-            return wanted in str(one[by]).casefold()
-        about = self.monitors[one["monitor_id"]]
-        where = {"cause": one.get("cause") or "", "monitor": about["name"]}
+            return wanted in str(record[by]).casefold()
+        about = self.monitors[record["monitor_id"]]
+        where = {"cause": record.get("cause") or "", "monitor": about["name"]}
         text = where.get(by, f"{about['name']}\n{about['url']}")
         return (
             wanted in text.casefold()
-            and query.get("monitor_id", str(one["monitor_id"])) == str(one["monitor_id"])
-            and query.get("status", _status(one)) == _status(one)
+            and query.get("monitor_id", str(record["monitor_id"])) == str(record["monitor_id"])
+            and query.get("status", _status(record)) == _status(record)
         )
 
 
@@ -437,19 +440,19 @@ def _value(name: str, text: str) -> Any:
 
 def _pairs(listed: list[dict[str, str]], how: str, mask: str | None, *, many: bool) -> Any:
     if mask:
-        listed = [one | {"value": mask} for one in listed]
+        listed = [pair | {"value": mask} for pair in listed]
     if how == "channels":
-        return [{"channel": one["key"], "target": one["value"]} for one in listed]
+        return [{"channel": pair["key"], "target": pair["value"]} for pair in listed]
     if how == "json":
         return json.dumps(listed)
     if how == "map":
-        found: dict[str, Any] = {}
-        for one in listed:
+        by_key: dict[str, Any] = {}
+        for pair in listed:
             if many:
-                found.setdefault(one["key"], []).append(one["value"])
+                by_key.setdefault(pair["key"], []).append(pair["value"])
             else:
-                found[one["key"]] = one["value"]
-        return found
+                by_key[pair["key"]] = pair["value"]
+        return by_key
     return listed
 
 
@@ -480,15 +483,15 @@ def _time(text: str, how: str) -> Any:
 
 def _order(sort_by: str) -> Callable[[Record], Any]:
     if sort_by == "id":
-        return lambda one: one["id"]
+        return lambda record: record["id"]
     # An incident without an end ends after all others.
-    return lambda one: ((one.get(sort_by) or "~").casefold(), one["id"])
+    return lambda record: ((record.get(sort_by) or "~").casefold(), record["id"])
 
 
-def _status(one: Record) -> str:
-    if one.get("ended_at"):
+def _status(incident: Record) -> str:
+    if incident.get("ended_at"):
         return "resolved"
-    return "acknowledged" if one.get("acknowledged_at") else "unresolved"
+    return "acknowledged" if incident.get("acknowledged_at") else "unresolved"
 
 
 def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -128,10 +128,10 @@ def _launched(
 
 def _folder(file: str, package: str) -> Path:
     """Where the files of a font lie."""
-    found = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
-    if not found:
+    file_path = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
+    if not file_path:
         pytest.skip(f"A font is not installed: apt-get install {package}")
-    return found.parent
+    return file_path.parent
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def heard(page: Page, status: int = 422) -> Iterator[list[str]]:
     error, like 422, with which a form comes back.
     """
     faults: list[str] = []
-    meant = (TYPED_FIRST, *(f"{OF_STATUS} {one}" for one in {422, status}))
+    meant = (TYPED_FIRST, *(f"{OF_STATUS} {status_code}" for status_code in {422, status}))
 
     def hear(text: str) -> None:
         if not text.startswith(meant):
@@ -165,7 +165,7 @@ def heard(page: Page, status: int = 422) -> Iterator[list[str]]:
 
     listeners: dict[Any, Callable[[Any], None]] = {
         "pageerror": lambda fault: faults.append(str(fault)),
-        "console": lambda said: hear(said.text),
+        "console": lambda message: hear(message.text),
     }
     for event, listener in listeners.items():
         page.on(event, listener)

@@ -36,7 +36,7 @@ HOME = MIGRATIONS.parents[2]
 
 
 def environ_of(installation: Settings | None = None, **settings: str) -> dict[str, str]:
-    """Of the tester's own settings nothing leaks in."""
+    """The environment of a program: nothing of the tester's own settings leaks into it."""
     if installation is not None:
         settings = {
             "DATABASE_URL": installation.database_url.replace("+psycopg", ""),
@@ -110,11 +110,11 @@ def _ended(
         if process.exitcode is None:
             process.kill()
             process.join()
-        said, complained = ((folder / number).read_text() for number in "12")
+        output, complained = ((folder / number).read_text() for number in "12")
         code = process.exitcode
         process.close()
     assert code is not None
-    return subprocess.CompletedProcess(words, code, said, complained)
+    return subprocess.CompletedProcess(words, code, output, complained)
 
 
 class Running:

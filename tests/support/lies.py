@@ -31,7 +31,7 @@ def spoiled(answer: Any, path: Path, lie: Any) -> Any:
 
 
 def paths(answer: Any, here: Path = ()) -> Iterator[Path]:
-    """Of every part of an answer; of a list the first entry stands for all."""
+    """The path of every part of an answer; in a list the first entry stands for all."""
     yield here
     if isinstance(answer, dict):
         for name, inner in answer.items():

@@ -37,10 +37,10 @@ http {{
 
 def program() -> str:
     """Where nginx is; skips the test in plain words where it is not."""
-    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if not found:
+    path = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if not path:
         pytest.skip("nginx is not installed: apt-get install nginx-light")
-    return found
+    return path
 
 
 class Nginx:

@@ -103,6 +103,6 @@ class Pages:
 
     def _all(self, table: Any) -> list[Any]:
         with self.app.app_context():
-            found = list(db.session.scalars(select(table).order_by(table.id)))
+            rows = list(db.session.scalars(select(table).order_by(table.id)))
             db.session.expunge_all()
-            return found
+            return rows

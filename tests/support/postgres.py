@@ -88,12 +88,12 @@ _NUMBERS = "SELECT sequencename, start_value, last_value FROM pg_sequences"
 
 def find_binaries() -> Path | None:
     """The newest installed server's programs. Debian keeps them off the PATH."""
-    found = [
+    paths = [
         initdb.parent
         for initdb in BINARIES.glob("*/bin/initdb")
         if initdb.with_name("postgres").exists()
     ]
-    return max(found, key=lambda path: float(path.parent.name), default=None)
+    return max(paths, key=lambda path: float(path.parent.name), default=None)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Lent:
         filled = self._connection.execute(self._filled, prepare=True).fetchall()
         used = set(self._connection.execute(_NUMBERS, prepare=True).fetchall()) - {*self._numbers}
         names = {name for name, *_ in used}
-        numbers = [_set(*one) for one in self._numbers if one[0] in names]
+        numbers = [_set(*number) for number in self._numbers if number[0] in names]
         if statements := [*(_delete(table) for (table,) in filled), *numbers]:
             self._connection.execute(";".join(statements).encode())
 
@@ -317,11 +317,11 @@ def _account() -> dict[str, str]:
     """Whom to run the server as: PostgreSQL refuses root; anyone else can only be themselves."""
     if os.getuid() != 0:
         return {}
-    name = next(user for user in ("postgres", "nobody") if _known(user))
+    name = next(user for user in ("postgres", "nobody") if _has_user(user))
     return {"user": name, "group": grp.getgrgid(pwd.getpwnam(name).pw_gid).gr_name}
 
 
-def _known(user: str) -> bool:
+def _has_user(user: str) -> bool:
     with suppress(KeyError):
         return bool(pwd.getpwnam(user))
     return False
@@ -366,8 +366,8 @@ def _check(directory: Path, command: list[str]) -> None:
     done = _run(*command, directory=directory)
     if done.returncode != 0:
         log = directory / "log"
-        told = log.read_text() if log.exists() else ""
-        raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{told}")
+        logged = log.read_text() if log.exists() else ""
+        raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{logged}")
 
 
 def _stop(directory: Path) -> None:

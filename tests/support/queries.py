@@ -14,13 +14,13 @@ from app.db import db
 @contextmanager
 def queries() -> Iterator[list[str]]:
     """The statements that are sent to the database meanwhile."""
-    seen: list[str] = []
+    statements: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
+        statements.append(statement)
 
     event.listen(db.engine, "before_cursor_execute", note)
     try:
-        yield seen
+        yield statements
     finally:
         event.remove(db.engine, "before_cursor_execute", note)

@@ -18,10 +18,10 @@ START_SECONDS = 10
 
 class Redis:
     def __init__(self, folder: Path) -> None:
-        found = shutil.which("redis-server") or shutil.which("redis-server", path="/usr/bin")
-        if not found:
+        path = shutil.which("redis-server") or shutil.which("redis-server", path="/usr/bin")
+        if not path:
             pytest.skip("Redis is not installed: apt-get install redis-server")
-        self.program, self.folder = found, folder
+        self.program, self.folder = path, folder
         folder.mkdir(parents=True, exist_ok=True)
         # Taken once and kept, so that a Redis that was killed comes back at its address.
         with socket.socket() as probe:

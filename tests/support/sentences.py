@@ -84,12 +84,12 @@ def _only_logged(tree: ast.Module) -> list[ast.AST]:
         for argument in node.args
         if isinstance(argument, ast.Name)
     ]
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in logged:
-                found += [node] if used.count(name) == logged.count(name) else []
-    return found
+                nodes += [node] if used.count(name) == logged.count(name) else []
+    return nodes
 
 
 def _is_read(node: ast.Name) -> bool:
@@ -102,7 +102,7 @@ def _text(node: ast.AST) -> str | None:
             return text
         case ast.JoinedStr(values=values):
             return "".join(
-                str(one.value) if isinstance(one, ast.Constant) else "{}" for one in values
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values
             )
     return None
 
@@ -143,8 +143,8 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = [*child.args.defaults, *child.args.kw_defaults, *child.decorator_list]
-            for one in filter(None, arguments):
-                yield from (one, *_at_import(one))
+            for argument in filter(None, arguments):
+                yield from (argument, *_at_import(argument))
         elif not isinstance(child, ast.Lambda):
             yield from (child, *_at_import(child))
 
@@ -164,7 +164,7 @@ def in_template(source: str) -> Iterator[tuple[int, str]]:
     texts = _Texts()
     texts.feed(page)
     texts.close()
-    yield from texts.found
+    yield from texts.pairs
 
 
 def _split(source: str) -> tuple[str, list[tuple[int, str]]]:
@@ -198,7 +198,7 @@ class _Texts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[int, str]] = []
+        self.pairs: list[tuple[int, str]] = []
         self._unread = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -220,7 +220,7 @@ class _Texts(HTMLParser):
 
     def _add(self, text: str) -> None:
         if any(word not in NAMES for word in WORD.findall(text)):
-            self.found.append((self.getpos()[0], " ".join(text.split())))
+            self.pairs.append((self.getpos()[0], " ".join(text.split())))
 
 
 SCRIPT_COMMENT = re.compile(r"(?m)(^|\s)//.*$")
@@ -232,7 +232,7 @@ VALUE_AND_WORD = re.compile(r"\$\{[^}]*\} [a-z]{3,}")
 
 def in_script(source: str) -> Iterator[str]:
     """The strings of a script that look like sentences, or like a value with a word behind it."""
-    for found in SCRIPT_STRING.finditer(SCRIPT_COMMENT.sub("", source)):
-        text = found[0][1:-1]
+    for match in SCRIPT_STRING.finditer(SCRIPT_COMMENT.sub("", source)):
+        text = match[0][1:-1]
         if SENTENCE.search(text) or VALUE_AND_WORD.search(text):
             yield text

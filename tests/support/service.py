@@ -58,8 +58,8 @@ class Service:
     def await_line(self, pattern: str, seconds: float = START_SECONDS) -> re.Match[str]:
         """The first printed line that matches, waited for."""
         for line in self.lines:
-            if found := re.search(pattern, line):
-                return found
+            if match := re.search(pattern, line):
+                return match
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -69,8 +69,8 @@ class Service:
             if line is None:
                 break
             self.lines.append(line)
-            if found := re.search(pattern, line):
-                return found
+            if match := re.search(pattern, line):
+                return match
         printed = "\n".join(self.lines)
         raise AssertionError(f"{pattern!r} was not printed. Printed:\n{printed}")
 
@@ -113,8 +113,8 @@ def eventually(look: Callable[[], T | None], what: str, seconds: float = 90) -> 
     """What ``look`` returns once it is true: for states of a process that announces nothing."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if found := look():
-            return found
+        if value := look():
+            return value
         time.sleep(0.2)
     raise AssertionError(f"{what}: not within {seconds} s")
 

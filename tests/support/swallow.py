@@ -32,10 +32,10 @@ class Relay:
         self._swallowed = frozenset(directions)
 
     def close(self) -> None:
-        for one in (self._listener, *self._sockets):
+        for tcp in (self._listener, *self._sockets):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                tcp.shutdown(socket.SHUT_RDWR)
+            tcp.close()
 
     def _accept(self) -> None:
         with suppress(OSError):

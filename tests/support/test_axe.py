@@ -77,7 +77,7 @@ HIDING = """<!doctype html><html lang="en"><title>A page</title><style>
 
 
 @pytest.mark.parametrize(
-    ("hidden", "more", "found"),
+    ("hidden", "more", "rule"),
     [
         ("b { display: none }", "<button><b>Save</b></button>", "button-name"),
         ("b { display: none }", '<a href="/"><i><b>Home</b></i></a>', "link-name"),
@@ -90,12 +90,12 @@ HIDING = """<!doctype html><html lang="en"><title>A page</title><style>
     ],
 )
 def test_what_is_wrong_on_a_narrow_screen_alone_is_found(
-    page: Page, hidden: str, more: str, found: str
+    page: Page, hidden: str, more: str, rule: str
 ) -> None:
     page.set_content(HIDING.replace("HIDDEN", hidden).replace("MORE", more))
     assert violations(page) == []
     page.set_viewport_size({"width": 375, "height": 900})
-    assert [fault.partition(":")[0] for fault in violations(page)] == [found]
+    assert [fault.partition(":")[0] for fault in violations(page)] == [rule]
 
 
 def faults(page: Page) -> list[str]:
@@ -174,8 +174,8 @@ def test_a_text_can_be_read_on_what_it_stands_on(page: Page) -> None:
             '<!doctype html><html lang="en"><title>A page</title><style>body { background: #fff }'
             f"{style}</style><main><h1>A page</h1><p>Some words</p></main>"
         )
-        found = [] if readable else ["color-contrast: <p>Some words</p>"]
-        assert violations(page, colours=True) == found, style
+        expected = [] if readable else ["color-contrast: <p>Some words</p>"]
+        assert violations(page, colours=True) == expected, style
 
 
 def test_a_text_of_a_chart_is_judged_by_its_fill(page: Page) -> None:

@@ -23,8 +23,8 @@ def widths(browser: Browser, *, narrow: bool = False) -> list[float]:
         page.set_content(PAGE)
         if narrow:
             page.evaluate(NARROW_FONT)
-        found: list[float] = page.evaluate(WIDTHS)
-        return found
+        measured: list[float] = page.evaluate(WIDTHS)
+        return measured
 
 
 def test_the_narrow_font_is_as_narrow_in_the_browser_with_the_wide_one(
@@ -32,4 +32,4 @@ def test_the_narrow_font_is_as_narrow_in_the_browser_with_the_wide_one(
 ) -> None:
     wide, narrow = widths(chromium), widths(narrow_chromium)
     assert widths(chromium, narrow=True) == narrow
-    assert all(one > other for one, other in zip(wide, narrow, strict=True))
+    assert all(wider > narrower for wider, narrower in zip(wide, narrow, strict=True))

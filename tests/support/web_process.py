@@ -96,9 +96,9 @@ class Web:
     def peak_memory(self) -> int:
         """The most bytes that it had in memory since ``forget_peak``."""
         status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found
-        return int(found[1]) * 1024
+        match = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert match
+        return int(match[1]) * 1024
 
     def forget_peak(self) -> None:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
@@ -106,9 +106,9 @@ class Web:
 
 def csrf(session: requests.Session, base: str) -> str:
     page = session.get(f"{base}/login", timeout=60).text
-    found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
-    assert found, page
-    return found[1]
+    match = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
+    assert match, page
+    return match[1]
 
 
 @contextmanager

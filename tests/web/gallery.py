@@ -171,8 +171,8 @@ def read_chart(page: Page) -> None:
 
 
 def open_phases(page: Page) -> None:
-    for one in page.locator(".checks summary").all()[:2]:
-        one.click()
+    for summary in page.locator(".checks summary").all()[:2]:
+        summary.click()
 
 
 def menu(page: Page) -> None:

@@ -135,7 +135,7 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
     columns = {name: getattr(last, name) for name in SHARED} | {
         "status_since": results[0].checked_at, "domain": "example.com",
         "ssl_expires_at": last.checked_at + timedelta(days=62),
-        "ssl_fingerprint": SEEN["tls"][0]["sha256"],
+        "ssl_fingerprint": ANSWER["tls"][0]["sha256"],
     }  # fmt: skip
     if part.outages:
         ago, length = min(part.outages)
@@ -171,7 +171,7 @@ def _good_verdict(part: Part, ms: int) -> Verdict:
 
 
 UNAVAILABLE = "The server answered 503 Service Unavailable"
-SEEN = {
+ANSWER = {
     "url": "https://shop.example.com/",
     "request": {"method": "GET", "hops": 1},
     "status_line": "HTTP/2 503 Service Unavailable",
@@ -200,19 +200,19 @@ SEEN = {
 def _good(part: Part, results: list[Result]) -> dict[str, Any]:
     """The last good check, with the certificates of that host."""
     host = urlsplit(part.url).hostname
-    own, *others = SEEN["tls"]
+    own, *others = ANSWER["tls"]
     chain = [own | {"subject": host, "names": [host]}, *others]
-    return SEEN | {"tls": chain, "checked_at": f"{results[-1].checked_at:%Y-%m-%dT%H:%M:%SZ}"}
+    return ANSWER | {"tls": chain, "checked_at": f"{results[-1].checked_at:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 EVIDENCE = {
-    "failing": SEEN | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down", "status_code": 503,
-                       "response_time": 165, "cause": UNAVAILABLE},
+    "failing": ANSWER | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down",
+                         "status_code": 503, "response_time": 165, "cause": UNAVAILABLE},
     "confirming": [
         {"checked_at": f"2026-11-21T08:00:{second}Z", "verdict": "down", "status_code": 503,
          "response_time": 160, "cause": UNAVAILABLE} for second in (12, 24)
     ],
-    "last_good": SEEN | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
+    "last_good": ANSWER | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
                          "status_code": 200, "response_time": 181, "cause": None,
                          "status_line": "HTTP/2 200 OK",
                          "headers": [["content-type", "text/html; charset=utf-8"]],
@@ -245,11 +245,11 @@ def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: 
     started = at - timedelta(seconds=ago)
     ended = None if length is None else started + timedelta(seconds=length)
     code, cause = part.cause
-    seen = started + timedelta(minutes=4)
+    acknowledged = started + timedelta(minutes=4)
     over = {
-        "acknowledged_at": seen, "acknowledged_by": "grace@example.com",
-        "comment": f"[{seen:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the database "
-                   "was full. Cleaned up; a bigger one is ordered.",
+        "acknowledged_at": acknowledged, "acknowledged_by": "grace@example.com",
+        "comment": f"[{acknowledged:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the "
+                   "database was full. Cleaned up; a bigger one is ordered.",
     }  # fmt: skip
     incident = make_incident(
         app, row, started_at=started, ended_at=ended, cause=cause, cause_code=code,
@@ -387,10 +387,10 @@ def add_places(ids: dict[str, int]) -> None:
         ("prober", "oslo", 3, 4),
         ("agent", "sydney", 5_000, -3_250),
     ):
-        seen = at - timedelta(seconds=ago)
+        last_sign = at - timedelta(seconds=ago)
         places.keep_heartbeat(
-            name, seen, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
-            checks_per_minute=None if ago > 60 else 1_240, last_check_at=seen,
+            name, last_sign, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
+            checks_per_minute=None if ago > 60 else 1_240, last_check_at=last_sign,
         )  # fmt: skip
     id = ids["Documentation"]
     store.monitors.update(id, {"locations": ("default", "oslo", "sydney")})
@@ -407,7 +407,7 @@ def add_places(ids: dict[str, int]) -> None:
             earlier = [replace(slow, checked_at=when, response_time=time)
                        for when, time in times.items()]  # fmt: skip
             number = journal.location_id(name)
-            journal.keep([journal.row_of(one, number) for one in earlier])
+            journal.keep([journal.row_of(outcome, number) for outcome in earlier])
         incident = session.get_one(IncidentRow, 2)
         down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,
                 "status_code": 503, "response_time": 165, "earlier": False}  # fmt: skip

@@ -53,17 +53,17 @@ def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
 def test_a_wrong_password_keeps_the_email_and_says_nothing_about_who_exists(app, stranger):
     make_person(app, "editor", "ada@example.org")
     stranger.log_in("ada@example.org", "wrong")
-    known = stranger.text
+    with_account = stranger.text
     assert stranger.status == 422
     assert dict(stranger.form_with("Log in")[0].values)["email"] == "ada@example.org"
     stranger.log_in("bob@example.org", "wrong")
-    assert stranger.text.replace("bob@", "ada@") == known
+    assert stranger.text.replace("bob@", "ada@") == with_account
     stranger.log_in("ada@example.org")
     assert stranger.page.location == "/"
     assert stranger.open("/").path == "/"
 
 
-def test_too_many_attempts_are_told_how_long_to_wait(app, stranger):
+def test_too_many_attempts_get_how_long_to_wait(app, stranger):
     make_person(app, "editor", "ada@example.org")
     for _ in range(10):
         stranger.log_in("ada@example.org", "wrong")

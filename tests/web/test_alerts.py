@@ -117,9 +117,9 @@ def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
     sink.wait_for(lambda: len(sink.requests) == 1, 60)
     with app.app_context():
         with writing() as session:  # eleven minutes go by
-            told = session.get_one(IncidentRow, 1)
-            assert told.reminded_at is not None, "the digest told of it"
-            told.reminded_at -= timedelta(minutes=11)
+            incident_row = session.get_one(IncidentRow, 1)
+            assert incident_row.reminded_at is not None, "the digest told of it"
+            incident_row.reminded_at -= timedelta(minutes=11)
         assert recorder.remind(datetime.now(UTC)) == 1
     sink.wait_for(lambda: len(sink.requests) == 2, 60)
     assert [request.json["type"] for request in sink.requests] == [

@@ -84,13 +84,13 @@ def test_pages_go_back_line_by_line_without_a_gap_or_a_repetition(app, admin):
         for third in range(3):
             moment = NOW - timedelta(minutes=number)
             fill(app, 1, start=moment, object_name=f"Line {number + third}.")
-    seen, address = [], "/audit?object_kind=monitor&object_id=5"
+    numbers, address = [], "/audit?object_kind=monitor&object_id=5"
     while address:
         admin.open(address)
-        seen += re.findall(r"Line (\d+)\.", admin.text)
+        numbers += re.findall(r"Line (\d+)\.", admin.text)
         forward = re.search(r'rel="next" href="([^"]+)"', admin.page.text)
         address = html.unescape(forward[1]) if forward else None
-    assert sorted(map(int, seen)) == list(range(120))
+    assert sorted(map(int, numbers)) == list(range(120))
 
 
 def test_a_search_says_how_far_it_has_looked_and_goes_on(app, admin, monkeypatch):
@@ -104,8 +104,8 @@ def test_a_search_says_how_far_it_has_looked_and_goes_on(app, admin, monkeypatch
         forward = re.search(r'rel="next" href="([^"]+)"', admin.page.text)
         admin.open(html.unescape(forward[1]))
     assert "Monitor Needle" in admin.text
-    found = lines_of(admin.client.get("/audit.jsonl?search=needle&object_kind=monitor"))
-    assert [line["object"]["name"] for line in found] == ["Needle"]
+    lines = lines_of(admin.client.get("/audit.jsonl?search=needle&object_kind=monitor"))
+    assert [line["object"]["name"] for line in lines] == ["Needle"]
 
 
 def test_the_export_is_json_lines_and_leaves_a_line_itself(app, admin, monkeypatch):

@@ -23,8 +23,8 @@ NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
     ],
 )
 def test_marks_stand_at_round_moments(range_: str, zone: str, expected: list[str]) -> None:
-    found = axis.marks(NOW - RANGES[range_], NOW, ZoneInfo(zone))
-    assert [text for _, text in found] == expected
+    marks = axis.marks(NOW - RANGES[range_], NOW, ZoneInfo(zone))
+    assert [text for _, text in marks] == expected
 
 
 @pytest.mark.parametrize("range_", RANGES)
@@ -44,6 +44,6 @@ def test_marks_are_in_order_within_the_range_and_not_too_many(range_: str, zone:
 def test_a_chart_of_days_has_no_mark_after_the_present() -> None:
     """The last bucket is today's and ends tomorrow, which was a label that was also cut."""
     now = datetime(2026, 11, 22, 16, tzinfo=UTC)  # a Sunday: the day after has a mark
-    found = between(span_of_range("90d", int(now.timestamp() * 1000)), [], [])
-    marks = axis.of_statistics(found, UTC)
+    statistics = between(span_of_range("90d", int(now.timestamp() * 1000)), [], [])
+    marks = axis.of_statistics(statistics, UTC)
     assert marks[-1][1] == "9 Nov"

@@ -38,7 +38,7 @@ def make_server(style: Style) -> BareServer:
 
 def pages(editor: Visitor) -> list[str]:
     """All pages that a link can lead to, with the id of the last monitor or incident."""
-    found = []
+    paths = []
     for rule in editor.client.application.url_map.iter_rules():
         blueprint = rule.endpoint.partition(".")[0]
         if "GET" not in (rule.methods or ()) or blueprint in ("static", "bootstrap", "auth"):
@@ -46,9 +46,9 @@ def pages(editor: Visitor) -> list[str]:
         ids = dict.fromkeys(rule.arguments, 1)
         if "id" in ids:
             ids["id"] = MONITORS + 4 if blueprint == "incidents" else MONITORS
-        if all(isinstance(one, NumberConverter) for one in rule._converters.values()):
-            found.append(rule.build(ids)[1])
-    return sorted(found)
+        if all(isinstance(converter, NumberConverter) for converter in rule._converters.values()):
+            paths.append(rule.build(ids)[1])
+    return sorted(paths)
 
 
 @pytest.mark.parametrize("style", [Style(paging="meta"), WORST], ids=["paged", "worst"])
@@ -57,22 +57,22 @@ def test_every_page_works_over_a_server_that_is_no_wakeful(over, style):
     server = make_server(style)
     editor = over((server, KEY))
     editor.open("/")
-    server.seen.clear()
+    server.requests.clear()
     editor.open("/")
-    assert len(server.seen) <= 4
-    assert len(set(server.seen)) == len(server.seen), "nothing is asked for twice"
+    assert len(server.requests) <= 4
+    assert len(set(server.requests)) == len(server.requests), "nothing is asked for twice"
     editor.shows("m002", "m004", "m116", "m118")
     assert 'href="/server"' in editor.page.text
     for lacking in ("Uptime and other statistics", "Status pages", "Checks on request"):
         assert lacking in editor.open("/server").text
     for path in pages(editor):
-        server.seen.clear()
+        server.requests.clear()
         answer = editor.client.get(path)
         assert answer.status_code in (200, 302, 403, 404), path
         if answer.status_code == 404 and not path.endswith(("/named", "/1")) and "/1" not in path:
             assert LACKING in answer.text, path
-        assert len(server.seen) <= MOST_REQUESTS, path
-        for line in server.seen:
+        assert len(server.requests) <= MOST_REQUESTS, path
+        for line in server.requests:
             method, address = line.split()
             assert method == "GET", path
             assert PATHS.fullmatch(address.partition("?")[0]), path

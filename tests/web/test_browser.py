@@ -42,14 +42,14 @@ def tab_to(page: Page, name: str) -> None:
     """Tab on until the focus is on what a screen reader would call ``name``."""
     for _ in range(80):
         page.keyboard.press("Tab")
-        found = page.evaluate(
+        names = page.evaluate(
             """() => {
                 const at = document.activeElement;
                 const label = at.labels?.[0]?.innerText ?? "";
                 return (at.getAttribute("aria-label") ?? "") + "|" + label + "|" + at.innerText;
             }"""
         )
-        if name in [part.strip() for part in found.split("|")]:
+        if name in [part.strip() for part in names.split("|")]:
             return
     raise AssertionError(f"the keyboard does not reach {name!r}")
 
@@ -110,7 +110,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
 
 
 @DESKTOP
-def test_ticks_and_what_is_chosen_outlive_a_refresh_and_the_count_is_told_afresh(app, visit):
+def test_ticks_and_choices_outlive_a_refresh_and_the_count_is_new(app, visit):
     for number in range(26):
         make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
     page = visit("/monitors?per_page=25")
@@ -257,7 +257,7 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
 
 
 @DESKTOP
-def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
+def test_a_window_that_begins_shows_where_windows_are_listed(app, visit):
     page = visit("/maintenance")
     expect(page.get_by_text("No maintenance is planned")).to_be_visible()
     store = store_of(app)

@@ -16,9 +16,9 @@ from tests.web.visitor import Visitor
 
 def rows(app: Flask) -> list[MonitorRow]:
     with app.app_context():
-        found = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
+        monitors = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
         db.session.expunge_all()
-        return found
+        return monitors
 
 
 def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
@@ -90,7 +90,7 @@ def test_deleting_asks_first_and_names_what_goes(app, editor):
     assert "Its incidents, results and pending alerts go with it." in editor.text
 
 
-def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor, viewer):
+def test_what_cannot_be_done_is_named_and_the_rest_is_done(app, editor, viewer):
     make_monitor(app, name="Full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
     make_monitor(app, name="Free")
     apply(editor, [1, 2], "tag", tag="more")
@@ -116,12 +116,12 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor, viewer):
 
 def go_on(visitor: Visitor) -> list[str]:
     """Press the button of each step until the work is done; returns the text of each page."""
-    said = []
+    texts = []
     while any(button[0] == "Continue" for form in visitor.forms for button in form.buttons):
         assert visitor.status == 200
-        said.append(visitor.text)
+        texts.append(visitor.text)
         visitor.press("Continue")
-    return said
+    return texts
 
 
 def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
@@ -137,9 +137,9 @@ def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
         editor.open("/monitors?search=shop").press(
             "Apply", action=action, everything=True, **fields
         )
-        said = go_on(editor)
-        assert len(said) == 12
-        assert "3 of 13 done." in said[2]
+        texts = go_on(editor)
+        assert len(texts) == 12
+        assert "3 of 13 done." in texts[2]
         assert sentence in editor.text
         assert editor.page.request.url.endswith("/monitors?search=shop")
     assert [row.interval for row in rows(app)] == [600] * 13 + [60]

@@ -29,8 +29,8 @@ def bucket(place: int, ms: int | None, **more: Any) -> dict[str, Any]:
 
 
 def answer(*times: int | None) -> dict[str, Any]:
-    known = [ms for ms in times if ms is not None]
-    figures = {name: max(known, default=None) for name in ("avg", "p50", "p95", "p99", "max")}
+    measured = [ms for ms in times if ms is not None]
+    figures = {name: max(measured, default=None) for name in ("avg", "p50", "p95", "p99", "max")}
     return {
         "response_time": figures,
         "buckets": [bucket(place, ms) for place, ms in enumerate(times)],
@@ -139,8 +139,8 @@ def test_a_single_measurement_is_a_dot() -> None:
 
 def test_several_places_are_a_line_each_in_place_of_their_average() -> None:
     figures = answer(100, 110, 120, 130, None, 150)
-    for one, down in zip(figures["buckets"], (0, 0, 0, 0, 60, 0), strict=True):
-        one |= {"down": down}
+    for bucket, down in zip(figures["buckets"], (0, 0, 0, 0, 60, 0), strict=True):
+        bucket |= {"down": down}
     near = charts.PlaceSeries("Oslo", "place-0", [20, 30, 20, 30, None, 40], bridged=1)
     far = charts.PlaceSeries("Sydney", "place-1", [300, None, 310, None, None, None], bridged=1)
     silent = charts.PlaceSeries("Bergen", "place-2", [None] * 6)
@@ -178,7 +178,7 @@ def test_the_last_label_of_the_axis_ends_with_the_chart() -> None:
     assert last.at <= charts.WIDTH
 
 
-def test_each_moment_is_told_in_a_sentence() -> None:
+def test_each_moment_has_a_sentence() -> None:
     buckets = [
         bucket(0, 100, checks=4, down=0, unknown=0),
         bucket(1, 100, checks=1, down=0, unknown=0),

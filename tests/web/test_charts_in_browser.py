@@ -19,7 +19,7 @@ STARTS = r"^[A-Z][a-z]{2} \d|^\d{2}:\d{2}: "  # a moment
 
 @pytest.fixture
 def path(app: Flask) -> str:
-    """Of a monitor that was checked every five minutes for a day."""
+    """The page of a monitor that was checked every five minutes for a day."""
     monitor = make_monitor(app, created_at=now() - timedelta(days=1))
     results = [
         Result(

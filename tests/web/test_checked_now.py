@@ -34,7 +34,7 @@ def answered(result, places=()):
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabet):
     """Browsers drop a longer one, and with it the session."""
-    letters, chance = [chr(one) for one in ALPHABETS[alphabet]], random.Random(1)
+    letters, chance = [chr(number) for number in ALPHABETS[alphabet]], random.Random(1)
 
     def text(length):
         return "".join(chance.choices(letters, k=length))
@@ -43,13 +43,13 @@ def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabe
         return make_outcome("down", cause=text(MAX_CAUSE)).result
 
     places = [
-        PlaceChecked(f"place-{one}", text(MAX_LOCATION_LABEL), failed()) for one in range(100)
+        PlaceChecked(f"place-{number}", text(MAX_LOCATION_LABEL), failed()) for number in range(100)
     ]
     monkeypatch.setattr(LocalChecks, "run", lambda _checks, _id: answered(failed(), places))
     path = f"/monitors/{make_monitor(app, name=text(100)).id}"
     admin.open(path).press("Check now", _follow=False)
     kept = admin.client._cookies.values()
-    longest = max(len(f"{one.key}={one.value}".encode()) for one in kept)
+    longest = max(len(f"{number.key}={number.value}".encode()) for number in kept)
     assert 200 < longest <= COOKIE
     admin.open(path).shows(f"and {100 - checked.MOST_NAMED} more")
 

@@ -68,22 +68,22 @@ def api(app):
     return Api(app.test_client(), make_key(app, "write"))
 
 
-def place(app, name, carrier="agent", seen=None, label=None):
+def place(app, name, carrier="agent", last_sign=None, label=None):
     """Its row id and, for an agent, its token."""
     with app.app_context(), writing() as session:
         row = LocationRow(name=name, label=label, carrier=carrier, created_at=now())
         session.add(row)
         token = give_token(row) if carrier == "agent" else None
         session.flush()
-        if seen is not None:
-            places.keep_heartbeat(name, seen, process=f"agent:{name}", last_check_at=seen)
+        if last_sign is not None:
+            places.keep_heartbeat(name, last_sign, process=f"agent:{name}", last_check_at=last_sign)
         return row.id, token
 
 
 @pytest.fixture
 def oslo(app):
     """The id of a place that was heard of just now."""
-    return place(app, "oslo", seen=now(), label="Oslo office")[0]
+    return place(app, "oslo", last_sign=now(), label="Oslo office")[0]
 
 
 @pytest.fixture
@@ -133,17 +133,17 @@ def test_an_agent_makes_the_check_and_it_counts(app, api, tmp_path):
         path = f"/monitors/{monitor.id}/check"
         with agent_running(agent_settings(tmp_path, url, token)):
             eventually(lambda: stored(app, monitor.id), "the first result")
-            told = api.data("POST", path)
-            assert (told["location"], told["verdict"]) == ("oslo", "up")
+            answer = api.data("POST", path)
+            assert (answer["location"], answer["verdict"]) == ("oslo", "up")
             store_of(app).monitors.update(monitor.id, {"accepted_statuses": "404"})
             eventually(lambda: state(app, monitor.id).verdict == "down", "the check of the change")
             count = len(stored(app, monitor.id))
-            told = api.data("POST", path)
-            assert (told["location"], told["verdict"]) == ("oslo", "down")
+            answer = api.data("POST", path)
+            assert (answer["location"], answer["verdict"]) == ("oslo", "down")
     made = stored(app, monitor.id)
     assert len(made) == count + 1, "one check for one request"
-    assert {one.location for one in made} == {"oslo"}
-    assert made[-1].id == told["id"]
+    assert {result.location for result in made} == {"oslo"}
+    assert made[-1].id == answer["id"]
     assert state(app, monitor.id).checked_at == made[-1].checked_at, "it has a vote"
 
 
@@ -163,7 +163,7 @@ def checking(app, settings):
 
 
 def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monkeypatch):
-    """Also of a monitor of which it has done the present slot already."""
+    """The checker has done the present slot of this monitor already, and makes one more check."""
     id, _token = place(app, "hq", carrier="local")
     with closing(Listener(serve)) as site:
         monitor = make_monitor(app, places=[id], url=page(site), interval=3600)
@@ -184,25 +184,25 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
 
 
 @pytest.mark.parametrize(
-    ("heard", "said"),
+    ("seconds", "sentence"),
     [
         (None, "Nothing was checked: no check has come from its place Oslo office yet."),
         (300, "Nothing was checked: its place Oslo office was last heard from 5 minutes ago."),
     ],
 )
-def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, heard, said):
-    seen = None if heard is None else now() - timedelta(seconds=heard)
-    id, _token = place(app, "oslo", seen=seen, label="Oslo office")
+def test_a_silent_place_is_named_at_once_and_nothing_is_asked(app, api, editor, seconds, sentence):
+    last_sign = None if seconds is None else now() - timedelta(seconds=seconds)
+    id, _token = place(app, "oslo", last_sign=last_sign, label="Oslo office")
     monitor = make_monitor(app, places=[id])
     with app.app_context():
         before = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
     answer = api("POST", f"/monitors/{monitor.id}/check")
-    assert (answer.status_code, answer.json["message"]) == (409, said)
+    assert (answer.status_code, answer.json["message"]) == (409, sentence)
     assert asked(app, monitor.id) == [None]
     with app.app_context():
         after = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
     assert after == before
-    editor.open(f"/monitors/{monitor.id}").press("Check now").shows(said)
+    editor.open(f"/monitors/{monitor.id}").press("Check now").shows(sentence)
     assert stored(app, monitor.id) == []
 
 
@@ -215,8 +215,8 @@ def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
         with writing():
             places.keep_heartbeat("eu", last, process="prober:host:1", last_check_at=last)
             places.keep_heartbeat("eu", now(), process="checker:host:2", last_check_at=last)
-        (found,) = elsewhere.places_of(monitor.id, now())
-        assert found.seen_at == last
+        (queue,) = elsewhere.places_of(monitor.id, now())
+        assert queue.seen_at == last
         with pytest.raises(Conflict, match="eu was last heard"):
             current_store().checks.run(monitor.id)
     assert asked(app, monitor.id) == [None]
@@ -234,7 +234,7 @@ def test_probers_that_live_are_heard_before_they_count_as_ended():
 def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     """Such as an agent of an older version, which does not know the request."""
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
-    id, _token = place(app, "oslo", seen=now(), label="Oslo office")
+    id, _token = place(app, "oslo", last_sign=now(), label="Oslo office")
     monitor = make_monitor(app, places=[id], timeout=1)
     answer = api("POST", f"/monitors/{monitor.id}/check")
     assert answer.status_code == 503
@@ -245,30 +245,30 @@ def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
 
 
 def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(app, api, editor):
-    far, _token = place(app, "far", seen=now() - timedelta(minutes=5))
-    near, _token = place(app, "near", seen=now(), label="Near by")
+    far, _token = place(app, "far", last_sign=now() - timedelta(minutes=5))
+    near, _token = place(app, "near", last_sign=now(), label="Near by")
     new, _token = place(app, "new")
     with closing(Listener(serve)) as site, app.app_context():
         monitor = make_monitor(app, places=[HERE, far, near, new], url=page(site))
         path = f"/monitors/{monitor.id}"
         with ThreadPoolExecutor(1) as pool:
-            told = pool.submit(api.data, "POST", f"{path}/check")
+            answer = pool.submit(api.data, "POST", f"{path}/check")
             eventually(lambda: any(asked(app, monitor.id)), "the request")
             record(app, monitor.id, "near", now() + SECOND, "down")
-            told = told.result(60)
+            answer = answer.result(60)
         rows = db.session.execute(select(AssignmentRow.location_id, AssignmentRow.asked_at))
         assert {row.location_id for row in rows if row.asked_at} == {near}
-    assert (told["location"], told["verdict"]) == ("near", "down")
+    assert (answer["location"], answer["verdict"]) == ("near", "down")
     assert [
-        (one["name"], one["result"] and one["result"]["verdict"], one["message"])
-        for one in told["places"]
+        (part["name"], part["result"] and part["result"]["verdict"], part["message"])
+        for part in answer["places"]
     ] == [
         ("default", "up", None),
         ("far", None, "far was last heard from 5 minutes ago and was not asked."),
         ("near", "down", None),
         ("new", None, "No check has come from new yet, so it was not asked."),
     ]
-    assert told["places"][2]["result"]["id"] == told["id"]
+    assert answer["places"][2]["result"]["id"] == answer["id"]
     assert {result.location for result in stored(app, monitor.id)} == {"default", "near"}
     with app.app_context(), writing() as session:
         session.execute(update(AssignmentRow).values(asked_at=None))
@@ -285,28 +285,28 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
 
 def test_a_place_that_is_late_is_named_if_another_has_answered(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
-    oslo, _token = place(app, "oslo", seen=now(), label="Oslo office")
+    oslo, _token = place(app, "oslo", last_sign=now(), label="Oslo office")
     with closing(Listener(serve)) as site, app.app_context():
         monitor = make_monitor(app, places=[HERE, oslo], url=page(site), timeout=1)
-        told = api.data("POST", f"/monitors/{monitor.id}/check")
-    assert (told["location"], told["verdict"]) == ("default", "up")
-    assert told["places"][1]["message"] == "No result from Oslo office within 0 s."
+        answer = api.data("POST", f"/monitors/{monitor.id}/check")
+    assert (answer["location"], answer["verdict"]) == ("default", "up")
+    assert answer["places"][1]["message"] == "No result from Oslo office within 0 s."
 
 
 def test_the_worst_result_is_unknown_only_if_no_place_can_tell(app, api):
     names = ("oslo", "rome", "york")
-    ids = [place(app, name, seen=now())[0] for name in names]
+    ids = [place(app, name, last_sign=now())[0] for name in names]
     monitor = make_monitor(app, places=ids)
 
     def worst(*verdicts):
         with app.app_context(), writing() as session:
             session.execute(update(AssignmentRow).values(asked_at=None))
-        with clicked(app, monitor.id) as told:
+        with clicked(app, monitor.id) as click:
             eventually(lambda: any(asked(app, monitor.id)), "the request")
             at = max(asked(app, monitor.id))
             for name, verdict in zip(names, verdicts, strict=True):
                 record(app, monitor.id, name, at, verdict)
-            return told.result(60).location
+            return click.result(60).location
 
     assert worst("unknown", "up", "up") == "rome", "of equals the first"
     assert worst("up", "degraded", "unknown") == "rome"
@@ -343,8 +343,8 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
 def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(app, monkeypatch):
     """The places that have answered the first request are asked again, and so is this server."""
     monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
-    near, _token = place(app, "near", seen=now())
-    dead, _token = place(app, "dead", seen=now())
+    near, _token = place(app, "near", last_sign=now())
+    dead, _token = place(app, "dead", last_sign=now())
     with closing(Listener(serve)) as site:
         monitor = make_monitor(app, places=[HERE, near, dead], url=page(site))
 
@@ -368,38 +368,38 @@ def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(a
                 assert asked_of(dead) == before, "it has the first request to carry out"
                 brings("near", "down")
                 brings("dead", "up")
-                seen = [
-                    {one.name: one.result for one in told.result(60).places}
-                    for told in (first, second)
+                results = [
+                    {part.name: part.result for part in click.result(60).places}
+                    for click in (first, second)
                 ]
-    assert [one["near"].verdict for one in seen] == ["up", "down"]
-    assert seen[0]["default"].checked_at < seen[1]["default"].checked_at
-    assert seen[0]["dead"] == seen[1]["dead"]
+    assert [part["near"].verdict for part in results] == ["up", "down"]
+    assert results[0]["default"].checked_at < results[1]["default"].checked_at
+    assert results[0]["dead"] == results[1]["dead"]
 
 
 def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypatch):
     """It was heard within half a minute, so it was asked."""
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 2.0)
-    near, _token = place(app, "near", seen=now())
-    dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
+    near, _token = place(app, "near", last_sign=now())
+    dead, _token = place(app, "dead", last_sign=now() - 20 * SECOND, label="Dead office")
     monitor = make_monitor(app, places=[near, dead], timeout=60)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(api.data, "POST", f"/monitors/{monitor.id}/check")
         eventually(lambda: all(asked(app, monitor.id)), "the request")
         record(app, monitor.id, "near", now() + SECOND)
-        told = answer.result(30)
-    assert (told["location"], told["verdict"]) == ("near", "up")
-    assert told["places"][1]["result"] is None
+        result = answer.result(30)
+    assert (result["location"], result["verdict"]) == ("near", "up")
+    assert result["places"][1]["result"] is None
     assert re.fullmatch(
         r"No result from Dead office, which was last heard from 2\d seconds ago\.",
-        told["places"][1]["message"],
+        result["places"][1]["message"],
     )
 
 
 def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
-    dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
-    gone, _token = place(app, "gone", seen=now() - 10 * SECOND)
+    dead, _token = place(app, "dead", last_sign=now() - 20 * SECOND, label="Dead office")
+    gone, _token = place(app, "gone", last_sign=now() - 10 * SECOND)
     for places_, sentence in (
         ([dead], r"Its place Dead office has brought no result, and was last heard from 2\d seconds"
                  r" ago\. If a result comes later, it is among the monitor's checks\."),
@@ -411,25 +411,25 @@ def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkey
         assert re.fullmatch(sentence, answer.json["message"]), answer.json
 
 
-def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
+def test_a_check_of_this_server_that_does_not_finish_counts_as_late(app, api, monkeypatch):
     """Nobody else makes checks here, so no sign of this place is stored."""
 
     def late(_prober, _spec):
         raise TimeoutError
 
     monkeypatch.setattr(Prober, "check", late)
-    id, _token = place(app, "oslo", seen=now())
+    id, _token = place(app, "oslo", last_sign=now())
     monitor = make_monitor(app, places=[HERE, id])
-    with clicked(app, monitor.id) as told:
+    with clicked(app, monitor.id) as click:
         eventually(lambda: any(asked(app, monitor.id)), "the request")
         record(app, monitor.id, "oslo", now() + SECOND)
-        here, oslo = told.result(60).places
+        here, oslo = click.result(60).places
     assert re.fullmatch(r"No result from default within \d+ s\.", here.message)
     assert oslo.result is not None
 
 
 def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
-    id, _token = place(app, "oslo", seen=now() - 20 * SECOND)
+    id, _token = place(app, "oslo", last_sign=now() - 20 * SECOND)
     monitor = make_monitor(app, places=[id], timeout=60)
     with app.app_context():
         heard = elsewhere.places_of(monitor.id, now())
@@ -496,7 +496,7 @@ def test_who_asks_while_another_waits_gets_the_same_check(app, oslo, of_oslo):
 
 @pytest.mark.parametrize("timeout", [10, TIMEOUT_SECONDS[1]])
 def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, timeout):
-    id, _token = place(app, "oslo", seen=now())
+    id, _token = place(app, "oslo", last_sign=now())
     monitor = make_monitor(app, places=[id], timeout=timeout)
     patience, start = (timeout + elsewhere.WAIT_SECONDS) * SECOND, now()
     ask = partial(request, app, monitor.id, id, patience)
@@ -553,9 +553,9 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
     with app.app_context():
 
         def check(seconds):
-            seen = at - seconds * SECOND
-            found = [elsewhere.CheckingPlace(id, "oslo", "Oslo", seen)]
-            monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: found)
+            last_sign = at - seconds * SECOND
+            checking = [elsewhere.CheckingPlace(id, "oslo", "Oslo", last_sign)]
+            monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: checking)
             current_store().checks.run(monitor.id)
 
         with pytest.raises(Conflict, match="Oslo was last heard from"):
@@ -571,9 +571,9 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
 
 def test_who_waits_for_other_places_leaves_slots_to_others(app):
     """Such as for an agent of an older version, which brings nothing for over a minute."""
-    id, _token = place(app, "oslo", seen=now())
+    id, _token = place(app, "oslo", last_sign=now())
     monitors = [make_monitor(app, places=[id]) for _ in range(WAITS_ELSEWHERE.most)]
-    first, second, third = (one.id for one in monitors)
+    first, second, third = (item.id for item in monitors)
 
     def throttled(id, why="Too many manual checks"):
         with app.app_context(), pytest.raises(Throttled, match=why):
@@ -591,25 +591,25 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
         eventually(lambda: any(asked(app, second)), "the last request")
         for id in (first, second):
             record(app, id, "oslo", now() + SECOND)
-        assert [one.result(60).location for one in waiting] == ["oslo"] * len(waiting)
+        assert [item.result(60).location for item in waiting] == ["oslo"] * len(waiting)
     assert WAITS_ELSEWHERE.in_use == 0
 
 
 @pytest.mark.parametrize("here", [True, False])
 def test_the_check_of_a_paused_monitor_is_made_here_and_in_no_figure(app, api, editor, here):
-    id, _token = place(app, "oslo", seen=now())
+    id, _token = place(app, "oslo", last_sign=now())
     with closing(Listener(serve)) as site, app.app_context():
         places = [HERE, id] if here else [id]
         monitor = make_monitor(app, places=places, url=page(site), paused=True)
         before = api.data("GET", f"/monitors/{monitor.id}")
-        told = api.data("POST", f"/monitors/{monitor.id}/check")
+        answer = api.data("POST", f"/monitors/{monitor.id}/check")
         editor.open(f"/monitors/{monitor.id}").press("Check now")
     editor.shows("Checked now from default. Up")
     foreign = "The check was made from default, which is not one of this monitor's places."
     assert (foreign in editor.text) is not here
     assert set(asked(app, monitor.id)) == {None}
-    assert (told["location"], told["verdict"]) == ("default", "up")
-    assert [one["name"] for one in told["places"]] == ["default"]
+    assert (answer["location"], answer["verdict"]) == ("default", "up")
+    assert [part["name"] for part in answer["places"]] == ["default"]
     assert api.data("GET", f"/monitors/{monitor.id}") == before
     figures = api.data("GET", f"/monitors/{monitor.id}/statistics?range=24h")
     assert (figures["uptime"], figures["checks"]) == (None, 0)
@@ -623,7 +623,7 @@ def test_the_check_of_a_paused_monitor_is_made_here_and_in_no_figure(app, api, e
 
 @pytest.mark.settings(confirm_seconds=0.2)
 def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings):
-    """Of an hourly monitor: nobody waits for the next hour."""
+    """The monitor is checked hourly, and nobody waits for the next hour."""
     ids = [place(app, name, carrier="local")[0] for name in ("hq", "oslo")]
     broken = threading.Event()
     broken.set()
@@ -641,9 +641,9 @@ def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings):
         eventually(lambda: len(stored(app, monitor.id)) >= 3, "a check of each place")
         eventually(lambda: state(app, monitor.id).verdict == "down", "the outage")
         broken.clear()
-        with clicked(app, monitor.id) as told:
-            seen = {one.name: one.result.verdict for one in told.result(60).places}
-        assert seen == dict.fromkeys(("default", "hq", "oslo"), "up")
+        with clicked(app, monitor.id) as click:
+            verdicts = {part.name: part.result.verdict for part in click.result(60).places}
+        assert verdicts == dict.fromkeys(("default", "hq", "oslo"), "up")
         eventually(lambda: incident(app, monitor.id).ended_at, "its end")
         assert incident(app, monitor.id).ending == "recovered"
         assert state(app, monitor.id).verdict == "up"

@@ -103,7 +103,7 @@ def test_new_monitors_start_with_the_default_contacts(app, editor):
     editor.open("/monitors/new").press("Save", url="https://shop.example", name="Shop")
     editor.open("/monitors/import").press("Preview", urls="https://two.example")
     editor.press("Create 1 monitor")
-    assert [names(one) for one in monitors(app)] == [["Shop team"], ["Shop team"]]
+    assert [names(monitor) for monitor in monitors(app)] == [["Shop team"], ["Shop team"]]
 
 
 def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
@@ -113,7 +113,7 @@ def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
 
     def apply(action: str, contact: str) -> list[list[str]]:
         editor.open("/monitors").press("Apply", ids=ids, action=action, contact=contact)
-        return [[pair.value for pair in one.alerts] for one in monitors(app)]
+        return [[pair.value for pair in monitor.alerts] for monitor in monitors(app)]
 
     for _ in range(2):
         assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
@@ -134,11 +134,11 @@ def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
         )
     editor.open(f"/contacts/{shop.id}/delete").shows("2 monitors use this contact.")
     editor.press("Delete contact", replace_with="Night shift")
-    assert [names(one) for one in monitors(app)] == [["Night shift"]] * 2
+    assert [names(monitor) for monitor in monitors(app)] == [["Night shift"]] * 2
     editor.open(f"/contacts/{night.id}/delete").press("Delete contact")
     assert "Monitors use this contact." in editor.text
     editor.press("Delete contact", force=True)
-    assert [one.alerts for one in monitors(app)] == [(), ()]
+    assert [monitor.alerts for monitor in monitors(app)] == [(), ()]
 
 
 def test_a_viewer_sees_contacts_and_changes_none(app, viewer):

@@ -52,7 +52,7 @@ def test_filters_stand_in_the_address(app, viewer):
     deliver(app, monitor_id=shop.id, incident_id=incident.id, attempts=[attempt("one", ok=True)])
     deliver(app, monitor_id=blog.id, status="failed", reason="two", channel="email")
     deliver(app, monitor_id=blog.id, status="held", reason="three")
-    for query, seen in (
+    for query, listed in (
         ("", {"one", "two", "three"}),
         (f"?monitor_id={blog.id}", {"two", "three"}),
         (f"?incident_id={incident.id}", {"one"}),
@@ -63,7 +63,7 @@ def test_filters_stand_in_the_address(app, viewer):
         viewer.open(f"/deliveries{query}")
         assert {
             word for word in ("one", "two", "three") if f"{word}</div>" in viewer.page.text
-        } == (seen), query
+        } == (listed), query
     assert "Nothing found" in viewer.text
     viewer.open("/deliveries?status=held").press("Show", monitor_id=blog.id)
     assert "status=held" in viewer.page.request.url
@@ -106,13 +106,16 @@ def test_who_only_looks_cannot_retry_and_what_arrived_needs_none(app, viewer, ed
     assert "This message was delivered already" in answer.text
 
 
-def test_a_channel_that_gave_up_is_told_until_it_delivers_again_or_nobody_has_it(app):
+def test_a_channel_that_gave_up_is_named_until_it_delivers_again_or_nobody_has_it(app):
     other = "https://other.example.com/services/zzzz9999"
     shop = make_monitor(app, alerts=[["webhook", HOOK], ["slack", other]])
 
     def broken() -> list[str]:
         with app.test_request_context("/"):
-            return [f"{one.label} {one.target} {one.reason}" for one in failed_channels()]
+            return [
+                f"{channel.label} {channel.target} {channel.reason}"
+                for channel in failed_channels()
+            ]
 
     def failed(hours: float, **fields: Any) -> int:
         at = now() - timedelta(hours=hours)
@@ -173,17 +176,19 @@ def test_the_page_of_a_contact_says_why_a_message_was_held(app, viewer):
     assert "Many monitors changed at once, so one message covered all of them." in text
 
 
-def test_a_message_that_the_digest_told_is_not_retried(app, editor):
+def test_a_message_that_is_in_the_digest_is_not_retried(app, editor):
     monitor = make_monitor(app)
     incident = make_incident(app, monitor)
-    held = {"monitor_id": monitor.id, "incident_id": incident.id, "status": "held"}
-    waiting = deliver(app, **held, reason="quiet hours", next_attempt_at=now() + timedelta(hours=1))
+    on_hold = {"monitor_id": monitor.id, "incident_id": incident.id, "status": "held"}
+    waiting = deliver(
+        app, **on_hold, reason="quiet hours", next_attempt_at=now() + timedelta(hours=1)
+    )
     digest = deliver(app, event="incidents.digest")
-    told = deliver(app, **held, reason="quiet hours", covered_by=digest)
-    for id, offered in ((waiting, True), (told, False)):
+    covered = deliver(app, **on_hold, reason="quiet hours", covered_by=digest)
+    for id, offered in ((waiting, True), (covered, False)):
         assert ("Retry now" in editor.open(f"/deliveries/{id}").text) == offered
     editor.open("/deliveries?status=held").shows(f"Retry now delivery {waiting}")
-    editor.hides(f"Retry now delivery {told}")
+    editor.hides(f"Retry now delivery {covered}")
 
 
 def test_a_message_about_a_place_names_it(app, viewer):

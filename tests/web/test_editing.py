@@ -70,7 +70,9 @@ def _update_of_post(app: Any) -> Ids:
 
 
 def _update(page: int, post: int, id: int) -> Any:
-    return next(one for one in current_store().posts.get(page, post).updates if one.id == id)
+    return next(
+        update for update in current_store().posts.get(page, post).updates if update.id == id
+    )
 
 
 def _key(app: Any) -> Ids:

@@ -78,7 +78,7 @@ def test_a_stored_password_goes_to_no_other_server(app, admin, mail):
         assert stored(app) == before, change
 
 
-def test_a_fault_is_told_beside_its_field(app, admin, mail):
+def test_a_fault_stands_beside_its_field(app, admin, mail):
     for field, value, fault in (
         ("host", "", "This field is required"),
         ("host", "smtp://mail.example.com", "Enter a host name or an IP address"),
@@ -97,7 +97,7 @@ def test_the_environment_wins_and_is_shown_read_only(app, admin):
     admin.open("/settings/email")
     admin.shows("Set by WAKEFUL_SMTP_URL in the environment", "mail.example.com")
     assert "hunter2hunter" not in admin.page.text
-    assert "Save" not in [one[0] for form in admin.forms for one in form.buttons]
+    assert "Save" not in [button[0] for form in admin.forms for button in form.buttons]
     with app.app_context():
         app.extensions["wakeful.access"].settings.set("smtp_url", "smtp://other.example")
     assert "mail.example.com" in stored(app)

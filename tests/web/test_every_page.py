@@ -68,7 +68,7 @@ class Place:
         return self.pages[browser, who]
 
     @contextmanager
-    def opened(self, browser: Browser, sight: gallery.Sight, found: list[str]) -> Iterator[Page]:
+    def opened(self, browser: Browser, sight: gallery.Sight, broken: list[str]) -> Iterator[Page]:
         """The page of one sight; what is wrong on the way there is added to ``found``."""
         page = self.page(browser, sight.who)
         _resize(page, WIDTHS[0])
@@ -76,11 +76,11 @@ class Place:
         with heard(page, sight.status) as faults:
             answer = page.goto(sight.path.format_map(self.names))
             if answer is None or answer.status != sight.status:
-                found.append(f"{sight.path} answers {answer and answer.status}")
+                broken.append(f"{sight.path} answers {answer and answer.status}")
             sight.then(page)
             yield page
         page.unroute_all()
-        found += faults
+        broken += faults
 
     def show(self, page: Page, theme: Theme) -> None:
         if self.themes.get(page) != theme:
@@ -93,21 +93,21 @@ class Place:
         """What is wrong with one page; takes its pictures where that is asked for. ``rest``: on
         the other screens and in the other themes.
         """
-        found: list[str] = []
-        with self.opened(browser, sight, found) as page:
+        faults: list[str] = []
+        with self.opened(browser, sight, faults) as page:
             for look in _looks(sight, rest):
-                found += _too_wide(page, look.width)
+                faults += _too_wide(page, look.width)
                 if not look.theme:
                     continue
                 self.show(page, look.theme)
-                seen = violations(page, colours=look.colours)
-                found += [f"{look.theme} at {look.width}: {fault}" for fault in seen]
+                broken = violations(page, colours=look.colours)
+                faults += [f"{look.theme} at {look.width}: {fault}" for fault in broken]
                 if PICTURES:
                     picture = Path(PICTURES, f"{name}-{look.width}-{look.theme}.png")
                     page.screenshot(path=picture, full_page=not sight.dialog)
             if rest:
-                found += _too_wide_if_narrow(page, sight)
-        return found
+                faults += _too_wide_if_narrow(page, sight)
+        return faults
 
     def close(self) -> None:
         for page in self.pages.values():
@@ -192,8 +192,8 @@ SIGHTS = [
 
 @pytest.mark.parametrize(("kind", "name"), SIGHTS)
 def test_every_page_fits_a_desktop_and_a_phone_and_everybody(place, chromium, kind, name):
-    found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name])
-    assert not found, "\n".join(found)
+    faults = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name])
+    assert not faults, "\n".join(faults)
 
 
 @pytest.mark.more
@@ -247,9 +247,9 @@ def test_a_look_finds_each_thing_that_is_wrong(chromium):
         place = Place(url, {})
         for number, (style, expected) in enumerate(SEEDED.items()):
             sight = gallery.Sight(f"/{number}", "")
-            found = place.look(chromium, "seeded", sight)
-            found += place.look(chromium, "seeded", sight, rest=True)
-            assert len(found) == len(expected), (style, found)
-            for said, start in zip(found, expected, strict=True):
-                assert said.startswith(start), style
+            faults = place.look(chromium, "seeded", sight)
+            faults += place.look(chromium, "seeded", sight, rest=True)
+            assert len(faults) == len(expected), (style, faults)
+            for fault, start in zip(faults, expected, strict=True):
+                assert fault.startswith(start), style
         place.close()

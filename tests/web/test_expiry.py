@@ -43,14 +43,14 @@ def monitor(app, side):
 
 
 def test_list_and_page_count_alike(monitor, side, viewer):
-    _, _, said = side
-    listed = said.removeprefix("expires in ")
+    _, _, count = side
+    listed = count.removeprefix("expires in ")
     viewer.open("/monitors").shows(f"certificate {listed}", f"domain {listed}")
-    viewer.open(f"/monitors/{monitor.id}").shows(f"Certificate {said}", f"Domain {said}")
+    viewer.open(f"/monitors/{monitor.id}").shows(f"Certificate {count}", f"Domain {count}")
 
 
 def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side):
-    now, days, said = side
+    now, days, count = side
     result = Result(checked_at=now, verdict=Verdict.UP)
     outcome = Outcome(result, ssl_expires_at=EXPIRES, ssl_host="shop.test")
     assert alerting.certificate_due(outcome, days, now)
@@ -61,16 +61,16 @@ def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side)
         with writing() as session:
             alerting.notify_certificate(session, monitor.id, outcome, now)
         domains.tell_expiring(now)
-        told = list(db.session.scalars(db.select(DeliveryRow)))
-        assert len(told) == 2
-        for row in told:
+        deliveries = list(db.session.scalars(db.select(DeliveryRow)))
+        assert len(deliveries) == 2
+        for row in deliveries:
             message = compose(row.facts, MessageContext("", str))
-            assert message.title.endswith(said)
+            assert message.title.endswith(count)
             assert message.data["days_left"] == days
 
 
 def test_a_message_without_its_own_count_counts_from_its_moment(side):
-    now, days, said = side
+    now, days, count = side
     facts = {
         "event": str(Event.DOMAIN_EXPIRING),
         "at": iso(now),
@@ -78,4 +78,4 @@ def test_a_message_without_its_own_count_counts_from_its_moment(side):
         "extra": {"expires_at": iso(EXPIRES), "domain": "shop.test"},
     }
     message = compose(facts, MessageContext("", str))
-    assert (message.title, message.data["days_left"]) == (f"Domain shop.test {said}", days)
+    assert (message.title, message.data["days_left"]) == (f"Domain shop.test {count}", days)

@@ -15,9 +15,9 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def stored(app) -> list[MonitorRow]:
     with app.app_context():
-        found = list(db.session.scalars(db.select(MonitorRow).order_by(MonitorRow.id)))
+        rows = list(db.session.scalars(db.select(MonitorRow).order_by(MonitorRow.id)))
         db.session.expunge_all()
-        return found
+        return rows
 
 
 # --- Address, name and certificate
@@ -56,8 +56,8 @@ def test_no_certificate_is_warned_about_where_nobody_chose_it_and_there_is_none(
 def test_pasted_https_urls_get_the_warning_and_others_do_not(app, editor):
     urls = "127.0.0.1:9/a?b=c\nhttp://127.0.0.1:9/b\ntcp://127.0.0.1:9"
     editor.open("/monitors/import").press("Preview", urls=urls).press("Create 3 monitors")
-    found = [(one.name, one.ssl_alert_days) for one in stored(app)]
-    assert found == [("127.0.0.1:9/a", 14), ("127.0.0.1:9/b", None), ("127.0.0.1:9", None)]
+    warnings = [(row.name, row.ssl_alert_days) for row in stored(app)]
+    assert warnings == [("127.0.0.1:9/a", 14), ("127.0.0.1:9/b", None), ("127.0.0.1:9", None)]
 
 
 def test_automatic_days_are_stored_shown_and_listed_by_the_life_of_the_certificate(app, editor):
@@ -84,7 +84,7 @@ def test_a_url_that_another_monitor_checks_is_pointed_out_and_not_refused(app, e
     assert 'href="/monitors/1">Shop</a>' in editor.page.text
     assert len(stored(app)) == 1
     assert editor.press("Create anyway", name="Again").path == "/monitors/2"
-    assert [one.name for one in stored(app)] == ["Shop", "Again"]
+    assert [row.name for row in stored(app)] == ["Shop", "Again"]
 
 
 def test_a_changed_url_is_checked_for_duplicates_again(app, editor):
@@ -118,16 +118,16 @@ def test_an_edit_or_clone_with_the_same_url_shows_no_duplicate_warning(app, edit
 
 
 def summaries(page: str) -> dict[str, str]:
-    found = re.findall(
+    pairs = re.findall(
         r"<summary><span class=\"what\">([^<]+)</span> <span class=\"sum\"[^>]*>([^<]*)</span>",
         page,
     )
-    return {title: html.unescape(said) for title, said in found}
+    return {title: html.unescape(summary) for title, summary in pairs}
 
 
 def test_folded_sections_say_what_they_hold(app, editor):
-    said = summaries(editor.open("/monitors/new").page.text)
-    assert said == {
+    texts = summaries(editor.open("/monitors/new").page.text)
+    assert texts == {
         "When to alert": "The URL is unavailable, within 30 s, 2 rechecks",
         "Who to alert": "Nobody yet",
         "Request": "GET, expects 200-399",
@@ -155,8 +155,8 @@ def test_folded_sections_say_what_they_hold(app, editor):
 
 def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
     make_monitor(app, url="tcp://127.0.0.1:9")
-    said = summaries(editor.open("/monitors/1/edit").page.text)
-    assert said["Certificate and domain"] == "Domain: Off"
+    texts = summaries(editor.open("/monitors/1/edit").page.text)
+    assert texts["Certificate and domain"] == "Domain: Off"
 
 
 # --- Channels that cannot work

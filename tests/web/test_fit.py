@@ -60,14 +60,14 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
     paths = ("/", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/checks", "/wall",
              "/incidents", "/incidents/1", "/incidents/1/edit", "/incidents/new", "/maintenance",
              "/maintenance/1", "/reports", "/deliveries")  # fmt: skip
-    found = []
+    faults = []
     for path in paths:
         page = visit(path)
         for width in (320, 375, 768, 1200, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             if (over := page.evaluate(TOO_WIDE)) > 0:
-                found.append(f"{path} sticks out {over} px at {width}")
-    assert not found
+                faults.append(f"{path} sticks out {over} px at {width}")
+    assert not faults
     page.goto("/monitors")
     expect(page.locator("a.tag")).to_have_attribute("title", "t" * 60)
 
@@ -84,8 +84,8 @@ def test_the_keyboard_never_goes_behind_a_bar(app, visit):
         for key in ("Tab", "Shift+Tab"):
             for _ in range(60):
                 page.keyboard.press(key)
-                covered, said = page.evaluate(COVERED)
-                assert covered <= 0, f"{key}: {said}"
+                covered, element = page.evaluate(COVERED)
+                assert covered <= 0, f"{key}: {element}"
 
 
 def size(part: Locator) -> tuple[float, float]:
@@ -146,9 +146,9 @@ def test_what_a_thumb_presses_is_large_enough(app, visit):
         ("/wall", ".screen-foot a"),
     ):
         page = visit(path)
-        found = page.locator(parts).filter(visible=True)
-        assert found.count(), path
-        small += [f"{path} {box}" for box in map(size, found.all()) if min(box) < 24]
+        pressed = page.locator(parts).filter(visible=True)
+        assert pressed.count(), path
+        small += [f"{path} {box}" for box in map(size, pressed.all()) if min(box) < 24]
     assert not small
     page = visit("/monitors")
     page.get_by_label("Select Shop").check()
@@ -173,10 +173,10 @@ def test_only_the_one_font_is_shown_whatever_the_machine_has(
         for method in ("DOM.enable", "CSS.enable"):
             tools.send(method)
         root = tools.send("DOM.getDocument", {"depth": -1})["root"]["nodeId"]
-        found = tools.send("DOM.querySelectorAll", {"nodeId": root, "selector": "p"})["nodeIds"]
+        nodes = tools.send("DOM.querySelectorAll", {"nodeId": root, "selector": "p"})["nodeIds"]
         fonts = [
             font["familyName"]
-            for node in found
+            for node in nodes
             for font in tools.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
         ]
     family = {"wide": "DejaVu Sans", "narrow": "Liberation Sans"}

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.settings(rate_limit=0)
 
 Opened = Callable[..., tuple[BareServer, Visitor]]
 EMAIL = {"key": "email", "value": "a@b.test"}
-SAID = "This server does not say"
+LEFT_OUT = "This server does not say"
 SHOP = {"name": "Shop", "url": "https://shop.test/", "interval": 60}
 START = "2026-11-21T08:00:00"
 
@@ -85,11 +85,11 @@ def test_a_form_sends_what_the_person_touched_and_nothing_else(opened: Opened) -
         server.monitors[1] = {"id": 1} | SHOP
 
 
-def test_what_is_not_told_is_shown_as_such_and_can_be_set(opened: Opened) -> None:
+def test_what_the_server_leaves_out_is_shown_as_such_and_can_be_set(opened: Opened) -> None:
     server, editor = opened(Style(hides=NEVER | {"pause"}))
-    editor.open("/monitors/1").shows(SAID).hides("nobody yet")
+    editor.open("/monitors/1").shows(LEFT_OUT).hides("nobody yet")
     assert {"Pause", "Resume"} <= buttons(editor)
-    editor.open("/monitors/1/edit").shows(SAID)
+    editor.open("/monitors/1/edit").shows(LEFT_OUT)
     editor.press("Save", request_method="GET", cache_buster="0", ssl_alert_days="",
                  interval="60", alert_text_lookup="Sold out")  # fmt: skip
     assert sent(server) == {
@@ -146,7 +146,7 @@ def test_a_copy_takes_only_what_is_known(opened: Opened) -> None:
 
 def test_a_comment_that_is_not_returned_is_not_replaced_unasked(opened: Opened) -> None:
     server, editor = opened(Style(hides=frozenset({"comment"})))
-    editor.open("/incidents/2").shows(SAID)
+    editor.open("/incidents/2").shows(LEFT_OUT)
     editor.press("Add comment", text="On it.").shows("This would replace the comment", status=422)
     assert server.sent == []
     editor.press("Add comment", text="On it.", replace=True)

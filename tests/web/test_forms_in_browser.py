@@ -215,7 +215,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     page.get_by_role("button", name="Delete all 2").click()
     expect(page.get_by_text("2 monitors deleted.")).to_be_visible()
     left = store_of(app).monitors.list(MonitorQuery()).items
-    assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
+    assert [(monitor.name, monitor.interval) for monitor in left] == [("Beta", 600)]
 
 
 @DESKTOP

@@ -75,7 +75,7 @@ def test_a_monitor_that_flaps_has_one_line(app, viewer):
     assert text.count("Blog") == 2
 
 
-def test_a_broken_channel_is_told_with_its_contact_and_its_monitor(app, viewer):
+def test_a_broken_channel_is_named_with_its_contact_and_its_monitor(app, viewer):
     channel = Pair("webhook", "https://hooks.example.com/abcdef")
     contact = store_of(app).contacts.create({"name": "Shop team", "channels": (channel,)})
     alerts = (Pair("contact", "Shop team"),)

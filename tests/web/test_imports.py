@@ -33,9 +33,9 @@ Six, six.example.com, "prod, eu", Ops
 
 def rows(app: Flask) -> list[MonitorRow]:
     with app.app_context():
-        found = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
+        monitors = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
         db.session.expunge_all()
-        return found
+        return monitors
 
 
 def make_contact(app: Flask, name: str) -> None:
@@ -166,7 +166,7 @@ def test_files_of_other_tools_become_monitors_and_no_page_or_log_shows_a_secret(
         assert secret not in caplog.text
 
 
-def test_a_file_that_cannot_be_read_is_told_beside_its_field(editor):
+def test_a_file_that_cannot_be_read_is_refused_beside_its_field(editor):
     upload(editor, b'{"monitorList": [')
     assert (editor.status, "File: This is not valid JSON." in editor.text) == (422, True)
 
@@ -254,7 +254,7 @@ def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, edit
     assert shop.alerts[0] == Pair("contact", "Ops Slack 2")
 
 
-def test_more_than_fit_on_a_page_are_told(app, editor, monkeypatch):
+def test_more_than_fit_on_a_page_are_counted(app, editor, monkeypatch):
     monkeypatch.setattr(imports, "MOST_ROWS", 1)
     editor.open(START).press("Preview", urls="a.example.com\nb.example.com")
     assert "These are the first 1; 1 more does not fit on this page." in editor.text
@@ -286,7 +286,7 @@ def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
     assert text.count("Cannot be imported. Notes: 3") == 3
 
 
-def test_a_preview_that_is_too_large_to_carry_is_told(editor, monkeypatch):
+def test_a_preview_that_is_too_large_to_carry_is_refused(editor, monkeypatch):
     monkeypatch.setattr(imports, "MOST_SEALED", 100)
     upload(editor, b"https://a.example.com\n")
     assert "This is too much for one preview." in editor.text

@@ -22,8 +22,8 @@ def incident(*again: tuple[int, str], **fields: object) -> Incident:
         {"checked_at": (START + timedelta(seconds=after)).isoformat(), "cause": cause}
         for after, cause in again
     ]
-    known = {"cause": REFUSED, "evidence": {"failing": None, "confirming": checks}} | fields
-    return Incident(1, 1, started_at=START, **known)
+    values = {"cause": REFUSED, "evidence": {"failing": None, "confirming": checks}} | fields
+    return Incident(1, 1, started_at=START, **values)
 
 
 def titles(shown: Incident) -> list[str]:
@@ -86,12 +86,12 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
     with app.test_request_context():
         drawn = hour.draw(incident(), results, *HOUR)
     assert [style for style, _path in drawn.lines] == ["place-0", "place-1"]
-    assert [one.style for one in drawn.good] == ["place-0", "place-1"] * 2
+    assert [check.style for check in drawn.good] == ["place-0", "place-1"] * 2
     assert drawn.places == [("place-0", "default"), ("place-1", "oslo")]
     assert drawn.label.endswith(
         "default: 2, 0 failed, 100 ms on average. oslo: 2, 0 failed, 300 ms on average."
     )
-    assert [one.title.partition(", ")[2] for one in drawn.good[:2]] == [
+    assert [check.title.partition(", ")[2] for check in drawn.good[:2]] == [
         "default: 100 ms",
         "oslo: 300 ms",
     ]
@@ -139,13 +139,15 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     page = visit("/incidents/1")
     bar = page.locator(".thumb-bar")
     height = page.viewport_size["height"]
-    assert [one.inner_text() for one in bar.locator(".btn").all()] == [
+    assert [button.inner_text() for button in bar.locator(".btn").all()] == [
         "Acknowledge",
         "Comment",
         "Resolve",
     ]
-    ends = [one.bounding_box() for one in bar.locator(".btn").all()]
-    assert max(one["x"] + one["width"] for one in ends) <= 390, "all of it is on the screen"
+    ends = [button.bounding_box() for button in bar.locator(".btn").all()]
+    assert max(button["x"] + button["width"] for button in ends) <= 390, (
+        "all of it is on the screen"
+    )
     for place in (0, 100_000):
         page.evaluate("(place) => window.scrollTo(0, place)", place)
         box = bar.bounding_box()

@@ -21,9 +21,9 @@ from tests.web.visitor import Visitor
 
 def row(app, id=1):
     with app.app_context():
-        found = db.session.get(IncidentRow, id)
+        incident = db.session.get(IncidentRow, id)
         db.session.expunge_all()
-        return found
+        return incident
 
 
 def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_deleted(app, editor):
@@ -50,11 +50,15 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
     monitor = make_monitor(app)
     make_incident(app, monitor, cause=cause, started_at=started, evidence=scene.EVIDENCE)
     text = editor.open("/incidents/1").text
-    for seen in (scene.EVIDENCE["failing"], scene.EVIDENCE["last_good"]):
-        for one in seen["tls"]:
-            assert one["subject"] in text
-            assert one["issuer"] in text
-        for words in (seen["status_line"], *seen["resolved"], *map(": ".join, seen["headers"])):
+    for evidence in (scene.EVIDENCE["failing"], scene.EVIDENCE["last_good"]):
+        for certificate in evidence["tls"]:
+            assert certificate["subject"] in text
+            assert certificate["issuer"] in text
+        for words in (
+            evidence["status_line"],
+            *evidence["resolved"],
+            *map(": ".join, evidence["headers"]),
+        ):
             assert words in text
     assert "Failed 3 times in 24 s" in text
     assert (
@@ -96,20 +100,20 @@ def test_edit_corrects_times_and_cause(app, editor):
 
 
 def test_the_list_filters_by_status_search_and_monitor(app, editor):
-    one, two = make_monitor(app, name="Shop"), make_monitor(app, name="Docs")
-    make_incident(app, one, cause="Disk full")
-    make_incident(app, two, cause="Cable cut", ended_at=now() + timedelta(seconds=5))
-    for query, seen in {
+    shop, docs = make_monitor(app, name="Shop"), make_monitor(app, name="Docs")
+    make_incident(app, shop, cause="Disk full")
+    make_incident(app, docs, cause="Cable cut", ended_at=now() + timedelta(seconds=5))
+    for query, names in {
         "": {"Shop", "Docs"},
         "?status=unresolved": {"Shop"},
         "?status=resolved": {"Docs"},
         "?status=acknowledged": set(),
         "?search=cable&search_by=cause": {"Docs"},
-        f"?monitor_id={one.id}": {"Shop"},
+        f"?monitor_id={shop.id}": {"Shop"},
         "?monitor_id=99": set(),
     }.items():
         text = editor.open(f"/incidents{query}").text
-        assert {name for name in ("Shop", "Docs") if name in text} == seen, query
+        assert {name for name in ("Shop", "Docs") if name in text} == names, query
 
 
 def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, stranger, editor):
@@ -138,7 +142,7 @@ def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app,
     first = make_incident(app, make_monitor(app))
     second = make_incident(app, make_monitor(app))
     with app.app_context():
-        tokens = [make_token(one.id, "Slack message") for one in (first, second)]
+        tokens = [make_token(incident.id, "Slack message") for incident in (first, second)]
     stranger.open(f"/acknowledge/{tokens[0]}").press("Acknowledge", name="x" * 81)
     assert stranger.status == 422
     assert row(app).acknowledged_at is None
@@ -153,13 +157,13 @@ def test_remarks_survive_what_people_write():
     at = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     text = comments.add("Imported from elsewhere", "First\n\nwith a gap", "ada@example.org", at)
     text = comments.add(text, "[not a head]", "bob@example.org", at + timedelta(minutes=1))
-    found = comments.remarks(text)
-    assert [(one.who, one.text) for one in found] == [
+    remarks = comments.remarks(text)
+    assert [(remark.who, remark.text) for remark in remarks] == [
         (None, "Imported from elsewhere"),
         ("ada@example.org", "First\n\nwith a gap"),
         ("bob@example.org", "[not a head]"),
     ]
-    assert found[1].at == at
+    assert remarks[1].at == at
     assert comments.remarks("[2026-02-31 08:00:00 UTC, x]\nno such day")[0].at is None
     assert comments.remarks(None) == []
 
@@ -171,13 +175,13 @@ def test_no_remark_is_written_in_the_name_of_another_person(end):
     text = comments.add(None, "First", "ada@example.org", at)
     text = comments.add(text, forged, "mallory@example.org", at + timedelta(minutes=1))
     text = comments.add(text, forged.removeprefix("On it."), "x], [y", at + timedelta(minutes=2))
-    assert [one.who for one in comments.remarks(text)] == [
+    assert [remark.who for remark in comments.remarks(text)] == [
         "ada@example.org", "mallory@example.org", "x), (y",
     ]  # fmt: skip
     assert "Fire everybody." in comments.remarks(text)[1].text
     long = forged.ljust(MAX_COMMENT, "x")  # there is no room for the head of its own
     opened = comments.opening({"comment": long}, "mallory@example.org", at)["comment"]
-    assert [one.who for one in comments.remarks(opened)] == [None]
+    assert [remark.who for remark in comments.remarks(opened)] == [None]
     assert len(opened) <= MAX_COMMENT
 
 
@@ -187,10 +191,10 @@ def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, 
     first = viewer.client.get("/incidents", headers=ask)
     assert "No incidents" in first.text
     assert "<html" not in first.text
-    known = ask | {"If-None-Match": first.headers["ETag"]}
-    assert viewer.client.get("/incidents", headers=known).status_code == 304
+    headers = ask | {"If-None-Match": first.headers["ETag"]}
+    assert viewer.client.get("/incidents", headers=headers).status_code == 304
     make_incident(app, monitor, cause="It burns")
-    assert "It burns" in viewer.client.get("/incidents", headers=known).text
+    assert "It burns" in viewer.client.get("/incidents", headers=headers).text
 
 
 def test_comments_at_the_same_moment_are_all_kept(app, editor):

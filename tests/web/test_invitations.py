@@ -42,8 +42,8 @@ def test_the_invited_chooses_name_password_and_zone_and_is_logged_in(app, admin)
     assert "Anyone who has it can create the account" in admin.text
     assert admin.page.headers["Cache-Control"] == "no-store"
     admin.open("/people")
-    told = r"eve@example.org Invited Editor Expires \w+ \d+ \w+ \d{4} \d\d:\d\d UTC"
-    assert re.search(told, admin.text)
+    line = r"eve@example.org Invited Editor Expires \w+ \d+ \w+ \d{4} \d\d:\d\d UTC"
+    assert re.search(line, admin.text)
     assert path not in admin.page.text
     with app.app_context():
         rows = db.session.execute(db.text("SELECT * FROM invitations")).all()

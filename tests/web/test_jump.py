@@ -10,7 +10,7 @@ from tests.support.store import store_of
 NAME = re.compile(r'<b class="break">([^<]*)</b>')
 
 
-def found(visitor, query, script=True):
+def entries(visitor, query, script=True):
     headers = {"X-Fragment": "jump"} if script else {}
     assert visitor.open(f"/jump?q={query}", headers=headers).status == 200
     return NAME.findall(visitor.page.text)
@@ -23,28 +23,28 @@ def test_pages_are_found_by_what_people_call_them(admin):
         ("smtp", "Email settings"), ("users", "People"), ("dark", "Profile"),
         ("new mon", "New monitor"), ("add contact", "New contact"),
     ):  # fmt: skip
-        assert found(admin, query)[0] == page, query
+        assert entries(admin, query)[0] == page, query
 
 
 def test_a_verb_and_a_name_are_an_action_in_either_order(app, editor):
     make_monitor(app, name="Web shop")
     make_monitor(app, name="Shop")
     for query in ("pause shop", "shop pause", "PAU Shop"):
-        assert found(editor, query)[:2] == ["Pause Shop", "Pause Web shop"]
-    assert found(editor, "check shop now")[0] == "Check Shop now"
-    assert found(editor, "mute shop")[0] == "Plan maintenance of Shop"
-    assert "Resume Shop" not in found(editor, "resume shop")
+        assert entries(editor, query)[:2] == ["Pause Shop", "Pause Web shop"]
+    assert entries(editor, "check shop now")[0] == "Check Shop now"
+    assert entries(editor, "mute shop")[0] == "Plan maintenance of Shop"
+    assert "Resume Shop" not in entries(editor, "resume shop")
 
 
 def test_an_action_is_sent_as_a_form_with_a_token_and_never_opened(app, editor):
     monitor = make_monitor(app, name="Shop")
-    found(editor, "pause shop", script=False)
+    entries(editor, "pause shop", script=False)
     assert f'href="/monitors/{monitor.id}/pause"' not in editor.page.text
     editor.press("Pause Shop ActionEnter").shows("Shop paused.")
     with app.app_context():
         assert db.session.get(MonitorRow, monitor.id).paused
-    assert found(editor, "pause shop") == []
-    assert found(editor, "resume")[0] == "Resume Shop"
+    assert entries(editor, "pause shop") == []
+    assert entries(editor, "resume")[0] == "Resume Shop"
     assert editor.client.get(f"/monitors/{monitor.id}/resume").status_code == 405
     assert editor.client.post(f"/monitors/{monitor.id}/resume").status_code == 400  # no token
 
@@ -52,26 +52,26 @@ def test_an_action_is_sent_as_a_form_with_a_token_and_never_opened(app, editor):
 def test_letters_inside_the_name_of_a_page_come_after_what_they_begin(app, admin):
     """Enter takes the first, and "Backup" has "ack" in it."""
     make_incident(app, make_monitor(app, name="Shop"))
-    assert found(admin, "ack") == ["Acknowledge Shop", "Backup"]
-    assert found(admin, "eport") == ["Report an incident", "Reports"]
+    assert entries(admin, "ack") == ["Acknowledge Shop", "Backup"]
+    assert entries(admin, "eport") == ["Report an incident", "Reports"]
 
 
 def test_open_incidents_are_acknowledged_from_the_list(app, editor):
     incident = make_incident(app, make_monitor(app, name="Shop"), cause="The server answered 503.")
     make_incident(app, make_monitor(app, name="Mail"), ended_at=None)
-    assert found(editor, "ack shop", script=False)[0] == "Acknowledge Shop"
-    assert found(editor, "acknowledge")[:2] == ["Acknowledge Mail", "Acknowledge Shop"]
-    found(editor, "ack shop", script=False)
+    assert entries(editor, "ack shop", script=False)[0] == "Acknowledge Shop"
+    assert entries(editor, "acknowledge")[:2] == ["Acknowledge Mail", "Acknowledge Shop"]
+    entries(editor, "ack shop", script=False)
     editor.press("Acknowledge Shop The server answered 503.Enter")
     assert "Acknowledged. Others can see that you are on it." in editor.text
     with app.app_context():
         assert db.session.get(IncidentRow, incident.id).acknowledged_at
-    assert found(editor, "acknowledge")[0] == "Acknowledge Mail"
+    assert entries(editor, "acknowledge")[0] == "Acknowledge Mail"
 
 
 def test_a_name_alone_finds_the_monitor_before_its_actions(app, editor):
     make_incident(app, make_monitor(app, name="Shop", tags="\nshop-team\nprod\n"))
-    names = found(editor, "shop")
+    names = entries(editor, "shop")
     assert names[0] == "Shop"
     assert names[1:5] == ["Acknowledge Shop", "Check Shop now", "Pause Shop",
                           "Plan maintenance of Shop"]  # fmt: skip
@@ -81,35 +81,35 @@ def test_a_name_alone_finds_the_monitor_before_its_actions(app, editor):
 
 def test_a_verb_alone_never_puts_an_action_before_a_page_or_a_monitor(app, editor):
     make_monitor(app, name="Checkout")
-    names = found(editor, "check")
+    names = entries(editor, "check")
     assert names[0] == "Checkout"
     assert names.index("Check Checkout now") > 0
 
 
 def test_a_tag_leads_to_its_monitors(app, viewer):
     make_monitor(app, tags="\nProd-EU\n")
-    assert "Prod-EU" in found(viewer, "prod")
+    assert "Prod-EU" in entries(viewer, "prod")
     assert 'href="/monitors?tag=Prod-EU"' in viewer.page.text
 
 
 def test_a_viewer_finds_what_they_may_see_and_nothing_that_changes(app, viewer):
     make_incident(app, make_monitor(app, name="Shop"))
     for query in ("shop", "pause shop", "ack shop", "check", "new", "mute", "settings", "invite"):
-        names = found(viewer, query)
+        names = entries(viewer, query)
         begins = ("Pause", "Check ", "Acknowledge", "Plan", "New ", "Invite", "Settings")
         assert not [name for name in names if name.startswith(begins)], query
         assert "<form" not in viewer.page.text.partition('id="main"')[0]
-    assert found(viewer, "shop")[0] == "Shop"
+    assert entries(viewer, "shop")[0] == "Shop"
 
 
 def test_a_search_without_matches_says_so(editor):
-    assert found(editor, "zzz") == []
+    assert entries(editor, "zzz") == []
     assert "No matches." in editor.page.text
 
 
 def test_names_are_shown_as_text(app, editor):
     make_monitor(app, name="<script>alert(1)</script> & co")
-    found(editor, "script")
+    entries(editor, "script")
     assert "<script>alert" not in editor.page.text
     assert "Pause &lt;script&gt;" in editor.page.text
 
@@ -117,8 +117,8 @@ def test_names_are_shown_as_text(app, editor):
 def test_a_place_is_found_by_its_name_and_its_label(app, editor, viewer):
     store_of(app).locations.create({"name": "osl-1", "label": "Norway, Oslo"})
     for query in ("osl", "oslo", "norw"):
-        assert found(editor, query) == ["Norway, Oslo"]
+        assert entries(editor, query) == ["Norway, Oslo"]
         assert 'href="/settings/locations/2/edit"' in editor.page.text
-    assert found(viewer, "oslo") == ["Norway, Oslo"]
+    assert entries(viewer, "oslo") == ["Norway, Oslo"]
     assert 'href="/settings/locations"' in viewer.page.text, "where they may look"
-    assert "Norway, Oslo" not in found(viewer, "o"), "one letter is in too many names"
+    assert "Norway, Oslo" not in entries(viewer, "o"), "one letter is in too many names"

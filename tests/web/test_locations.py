@@ -94,9 +94,9 @@ def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, adm
         "docs/scale.md",
     )
     admin.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue").shows("oslo saved.")
-    assert [one for one in needed if one not in admin.text] == []
+    assert [words for words in needed if words not in admin.text] == []
     admin.open(f"{PAGE}/2/edit")
-    assert [one for one in needed if one not in admin.text] == []
+    assert [words for words in needed if words not in admin.text] == []
     admin.press("Save", label="Oslo")
     assert "How to" not in admin.text, "it was shown when the place was made"
     assert "Checks a minute" in admin.text
@@ -142,12 +142,12 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
         ago = now() - timedelta(minutes=10)
         places.keep_heartbeat("oslo", ago, process="agent:oslo", last_check_at=ago)
         keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
-    told = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
+    warning = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
     text = editor.open(PAGE).text
     assert "Silent" in text
-    assert told in text
+    assert warning in text
     assert "Show the places" not in text, "this is the page"
-    assert told in editor.open("/").text
+    assert warning in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text
 
 
@@ -159,11 +159,13 @@ def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app
         with writing() as session:
             of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
             session.execute(of_oslo.values(verdict=Verdict.UNKNOWN))
-    told = "The place oslo cannot check its monitor. The list of places says why. Show the places"
-    assert told in editor.open("/").text
+    warning = (
+        "The place oslo cannot check its monitor. The list of places says why. Show the places"
+    )
+    assert warning in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text
     editor.open(PAGE).shows("The last check of its monitor could not be made. Cannot check")
-    editor.hides(told)
+    editor.hides(warning)
     assert "State Cannot check The last check" in editor.open(f"{PAGE}/{place.id}/edit").text
 
 

@@ -14,9 +14,9 @@ from tests.web.visitor import Visitor
 
 def row(app, id=1):
     with app.app_context():
-        found = db.session.get(MonitorRow, id)
+        monitor_row = db.session.get(MonitorRow, id)
         db.session.expunge_all()
-        return found
+        return monitor_row
 
 
 def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
@@ -73,17 +73,19 @@ def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
 
 
 def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
-    seen = {"url": "tcp://127.0.0.1:9", "ip": "127.0.0.1", "banner": "421 <busy>",
+    evidence = {"url": "tcp://127.0.0.1:9", "ip": "127.0.0.1", "banner": "421 <busy>",
             "banner_bytes": 10}  # fmt: skip
     monitor = make_monitor(app, url="tcp://127.0.0.1:9")
-    make_incident(app, monitor, evidence={"failing": seen, "confirming": [], "last_good": seen})
+    make_incident(
+        app, monitor, evidence={"failing": evidence, "confirming": [], "last_good": evidence}
+    )
     editor.open("/incidents/1")
     assert "421 &lt;busy&gt;" in editor.page.text
     assert "<busy" not in editor.page.text
     editor.shows("What the server sent first, 10 bytes", "connected")
 
 
-def test_wrong_input_is_told_at_its_field_and_in_a_summary_and_nothing_typed_is_lost(editor):
+def test_wrong_input_is_named_at_its_field_and_in_a_summary_and_nothing_typed_is_lost(editor):
     typed = {"url": "ftp://example.com", "timeout": "99", "request_auth_password": "typed",
              "tags": "kept", "alerts[0][value]": "not an address"}  # fmt: skip
     more = {"name": "", "alert_condition": "url_text", "alerts[0][key]": "email"}
@@ -228,9 +230,9 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
     }  # fmt: skip
     kept = {"checked_at": "2026-11-21T08:00:00Z", "tls": [leaf, leaf | {"subject": "Example CA"}]}
     noon = now().replace(hour=12)
-    known = {"ssl_expires_at": noon + timedelta(days=9), "domain": "example.com"}
+    expiry = {"ssl_expires_at": noon + timedelta(days=9), "domain": "example.com"}
     monitor = make_monitor(
-        app, domain_alert_days=30, state={**known, "ssl_fingerprint": leaf["sha256"]}
+        app, domain_alert_days=30, state={**expiry, "ssl_fingerprint": leaf["sha256"]}
     )
     with app.app_context(), writing() as session:
         session.add(MonitorEvidenceRow(monitor_id=monitor.id, last_good=kept))
@@ -249,7 +251,7 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
     viewer.hides("Example CA")
 
 
-def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
+def test_who_changes_what_somebody_else_has_just_changed_is_warned(app, editor):
     make_monitor(app, name="Shop")
     other = Visitor(app).log_in("editor@wakeful.test")
     editor.open("/monitors/1/edit")
@@ -279,4 +281,4 @@ def test_a_monitors_page_reads_each_thing_once(app, viewer):
     # One of them for results before the day: this monitor has none just before it.
     assert len(sent) <= 27
     # For the figures and, as a list, for what comes next.
-    assert len([one for one in sent if "FROM maintenance_windows" in one]) == 2
+    assert len([statement for statement in sent if "FROM maintenance_windows" in statement]) == 2

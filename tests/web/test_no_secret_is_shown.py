@@ -83,8 +83,8 @@ class Planted:
 
 @pytest.fixture
 def planted(app: Flask) -> Planted:
-    found = Planted(app)
-    canary = found.canary
+    plan = Planted(app)
+    canary = plan.canary
     write = {"Authorization": f"Bearer {make_key(app, 'admin', 'writer')}"}
     client = app.test_client()
     # Through the API, so that the audit log and the change feed have it too.
@@ -109,90 +109,98 @@ def planted(app: Flask) -> Planted:
     assert test.status_code == 200, test.text
     agent = {"name": "oslo", "carrier": "agent"}
     place = client.post(f"{PREFIX}/locations", json=agent, headers=write)
-    found.secrets["ended_agent_tokens.digest"] = place.json["data"]["token"]
+    plan.secrets["ended_agent_tokens.digest"] = place.json["data"]["token"]
     made = client.post(f"{PREFIX}/locations/{place.json['data']['id']}/token", headers=write)
-    found.secrets["locations.token_digest"] = made.json["data"]["token"]
+    plan.secrets["locations.token_digest"] = made.json["data"]["token"]
     page = make_page(app, [make_shown(app)], password=canary("status_pages.password_hash"))
     reader = f"https://readers.example/{canary('subscribers.value')}"
     make_subscriber(app, page, channel="webhook", value=reader)
 
     admin, viewer = make_person(app, "admin"), make_person(app, "viewer")
-    found.admin, found.viewer = (Visitor(app).log_in(one.email).client for one in (admin, viewer))
+    plan.admin, plan.viewer = (
+        Visitor(app).log_in(person.email).client for person in (admin, viewer)
+    )
     make_person(app, "editor", password=canary("people.password_hash"))
-    found.secrets["people.password_hash of all"] = PASSWORD
+    plan.secrets["people.password_hash of all"] = PASSWORD
     with app.app_context():
         make_incident(app, db.session.get_one(MonitorRow, 1))
         access = current_access()
-        found.secrets["invitations.digest"] = access.invitations.invite(
-            "new@example.org", "viewer"
-        )[1]
-        found.secrets["recoveries.digest"] = access.recovery.make(viewer.id)
-        found.secrets["wall_links.digest"] = access.wall_links.create("Hall", "UTC")[1]
+        plan.secrets["invitations.digest"] = access.invitations.invite("new@example.org", "viewer")[
+            1
+        ]
+        plan.secrets["recoveries.digest"] = access.recovery.make(viewer.id)
+        plan.secrets["wall_links.digest"] = access.wall_links.create("Hall", "UTC")[1]
         for name in ("webhook_secret", "smtp_url", "setup_token"):
             value = canary(f"settings.{name}")
             smtp = f"smtp://mailer:{value}@mail.example?from=a@example.org"
             keep_setting(name, smtp if name == "smtp_url" else f"whsec_{value}", now())
         with writing() as session:
-            # Of the viewer's own: shown once, when they were made.
+            # The viewer's own secrets are shown once, when they were made.
             app_secret, code = canary("authenticator_apps.secret"), canary("recovery_codes.digest")
             app_of = {"person_id": viewer.id, "secret": app_secret, "used_step": 0}
             session.add(AuthenticatorAppRow(**app_of, created_at=now()))
             session.add(RecoveryCodeRow(person_id=viewer.id, digest=code))
     for name, scope in (("api_keys.digest", "write"), ("api_keys.digest of the read key", "read")):
-        found.secrets[name] = make_key(app, scope, f"{scope} key").split("_", 2)[2]
-    found.read_key = make_key(app, "read", "crawler")
-    cookie = found.viewer.get_cookie("wakeful")
+        plan.secrets[name] = make_key(app, scope, f"{scope} key").split("_", 2)[2]
+    plan.read_key = make_key(app, "read", "crawler")
+    cookie = plan.viewer.get_cookie("wakeful")
     assert cookie is not None
-    found.secrets["sessions.digest"] = cookie.value
-    return found
+    plan.secrets["sessions.digest"] = cookie.value
+    return plan
 
 
 def test_every_secret_of_the_schema_is_planted(app: Flask, planted: Planted):
     with app.app_context():
-        encrypted = {table.name: {one.name for one in has} for table, has in unreadable.encrypted()}
-        columns = {
-            f"{table.name}.{one.name}" for table in db.metadata.sorted_tables for one in table.c
+        encrypted = {
+            table.name: {column.name for column in has} for table, has in unreadable.encrypted()
         }
-    for table, found in encrypted.items():
+        columns = {
+            f"{table.name}.{column.name}"
+            for table in db.metadata.sorted_tables
+            for column in table.c
+        }
+    for table, planted_columns in encrypted.items():
         decided = PLANTED.get(table, set()) | NO_SECRETS.get(table, set())
-        assert found == decided, f"Plant a secret in these columns of {table}, or say why not."
+        assert planted_columns == decided, (
+            f"Plant a secret in these columns of {table}, or say why not."
+        )
     assert set(SECRET_FIELDS) == PLANTED["monitors"]
-    hashes = {one for one in columns if re.search(r"digest|_hash|\.\w*token|secret_", one)}
+    hashes = {column for column in columns if re.search(r"digest|_hash|\.\w*token|secret_", column)}
     assert hashes == HASHES
     assert planted.shown_in(f"<b>{planted.secrets['contacts.channels']}") == ["contacts.channels"]
     named = {where.partition(" ")[0] for where in planted.secrets}
-    of_settings = {one for one in named if one.startswith("settings.")}
+    of_settings = {column for column in named if column.startswith("settings.")}
     assert len(of_settings) == 3
     for table, fields in PLANTED.items():
-        for one in fields - {"value"}:
-            assert f"{table}.{one}" in named
+        for column in fields - {"value"}:
+            assert f"{table}.{column}" in named
 
 
 def crawl(client: FlaskClient) -> dict[str, str]:
     """The pages that a person gets at from the home page, by address, and all that they load. Of
     those that differ in numbers alone, such as the days of a month, the first few.
     """
-    seen: dict[str, str] = {}
+    pages: dict[str, str] = {}
     alike: Counter[str] = Counter()
     waiting = ["/", "/audit", "/audit.jsonl", "/settings/backup", "/profile/two-factor"]
     waiting += ["/profile/sessions", "/monitors/1", "/status", "/status/example", "/reports/csv"]
-    while waiting and len(seen) < MOST_PAGES:
+    while waiting and len(pages) < MOST_PAGES:
         path = waiting.pop(0)
-        if path in seen or path.startswith(("/static", "/bootstrap")):
+        if path in pages or path.startswith(("/static", "/bootstrap")):
             continue
         kind = re.sub(r"\d+", "0", path)
         alike[kind] += 1
         if alike[kind] > MOST_ALIKE:
             continue
         answer = client.get(path)
-        seen[path] = f"{answer.headers}\n{answer.text}" if _is_text(answer.mimetype) else ""
+        pages[path] = f"{answer.headers}\n{answer.text}" if _is_text(answer.mimetype) else ""
         answer.close()
         if answer.location:
             waiting.append(_inside(path, answer.location))
         if answer.mimetype == "text/html":
             links = re.findall(r'(?:href|action|src)="([^"#][^"]*)"', answer.text)
-            waiting += [inside for one in links if (inside := _inside(path, html.unescape(one)))]
-    return seen
+            waiting += [inside for link in links if (inside := _inside(path, html.unescape(link)))]
+    return pages
 
 
 def _is_text(mimetype: str) -> bool:

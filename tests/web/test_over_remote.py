@@ -111,7 +111,7 @@ def test_status_pages_and_posts_are_written_on_the_remote_server(app, remote):
     remote.open("/status-pages/1/posts/1/updates/1").press("Save", body="We look at it.")
     post = store.posts.get(1, 1)
     assert (post.title, post.incident_id) == ("The shop is away", incident)
-    assert [one.body for one in post.updates] == ["We look at it.", "It was the disk."]
+    assert [update.body for update in post.updates] == ["We look at it.", "It was the disk."]
     remote.open("/status-pages/1/posts/1/delete").press("Delete this post")
     assert not store.posts.list(PostQuery(1)).items
     remote.open("/status-pages/1/delete").press("Delete this status page")
@@ -205,8 +205,8 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
     link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
     remote.open(link.replace("&amp;", "&")).press("Create a contact", name="Shop team")
     monitors = store_of(app).monitors.list(MonitorQuery()).items
-    assert [one.alerts for one in monitors] == [(Pair("contact", "Shop team"),)] * 3
-    assert [one.ssl_alert_days for one in monitors] == ["auto", None, None]
+    assert [monitor.alerts for monitor in monitors] == [(Pair("contact", "Shop team"),)] * 3
+    assert [monitor.ssl_alert_days for monitor in monitors] == ["auto", None, None]
 
 
 def test_a_link_to_the_wall_shows_the_server_that_it_was_made_for(app, remote):

@@ -74,8 +74,8 @@ def test_a_passkey_is_added_logs_in_and_is_removed(app, ada, site, chromium):
         page.get_by_role("heading", name="Second step").wait_for()
         session.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": False})
         page.get_by_role("button", name="Use a passkey").click()
-        said = "The passkey could not be verified."
-        failed = page.get_by_text("The browser gave no passkey").or_(page.get_by_text(said))
+        sentence = "The passkey could not be verified."
+        failed = page.get_by_text("The browser gave no passkey").or_(page.get_by_text(sentence))
         failed.wait_for()
         session.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": True})
         page.get_by_role("button", name="Use a passkey").click()
@@ -313,7 +313,7 @@ def test_one_passkey_of_several_is_removed(app, access, owner):
     assert "Your other second factors and recovery codes stay." in owner.text
     owner.press("Remove the passkey", current_password=PASSWORD)
     with app.app_context():
-        assert [one.name for one in access.factors.of(1).passkeys] == ["Second"]
+        assert [passkey.name for passkey in access.factors.of(1).passkeys] == ["Second"]
         assert access.factors.of(1).codes_left == 10
     assert owner.open("/profile/two-factor/passkeys/1/remove").status == 404
     make_person(app, "viewer", "mallory@example.org")

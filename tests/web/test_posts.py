@@ -147,7 +147,7 @@ def test_an_update_is_added_with_the_next_state_offered(app, editor, shop):
     editor.press("Publish update", body="It was the disk.").shows("Update published.")
     post = stored(app)
     assert post.state == "identified"
-    assert [one.body for one in post.updates] == ["We look into it.", "It was the disk."]
+    assert [update.body for update in post.updates] == ["We look into it.", "It was the disk."]
     editor.press("Publish update", body="").shows("Text: This field is required.", status=422)
     assert editor.open("/status-pages/1/posts/1/updates").path == "/status-pages/1/posts/1"
 

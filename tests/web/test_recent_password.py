@@ -139,7 +139,7 @@ def test_strangers_who_fail_to_log_in_do_not_keep_an_admin_from_typing_it(app, l
     assert "eve@wakeful.test can log in now." in late.text
 
 
-def test_a_fault_of_the_form_is_told_on_its_own_page(late):
+def test_a_fault_of_the_form_is_shown_on_its_own_page(late):
     late.open("/people/new").press("Add person", email="eve", password=NEW, role="viewer")
     late.press("Add a person", your_password=PASSWORD)
     late.shows("This is not an email address.", status=422)
@@ -371,9 +371,9 @@ def test_every_route_that_changes_something_asks_or_says_why_not(app):
 
 
 def test_what_is_decided_exists_and_is_decided_once(app):
-    known = set(changing(app))
-    assert CHANGES.keys() <= known
-    assert UNASKED.keys() <= known
+    routes = set(changing(app))
+    assert CHANGES.keys() <= routes
+    assert UNASKED.keys() <= routes
     assert not CHANGES.keys() & UNASKED.keys()
 
 

@@ -86,14 +86,14 @@ def test_a_mailed_link_sets_the_password_once_and_ends_all_sessions(app, works):
 
 def test_known_and_unknown_addresses_get_the_same_answer_for_the_same_work(app, works):
     make_person(app, "editor", "ada@example.org")
-    found = []
+    answers = []
     ask(app, "warm@example.org")
     for email in ("ada@example.org", "bob@example.org"):
         with app.app_context(), queries() as sent:
             answer = ask(app, email)
-        found.append((answer.status, answer.text.replace(email, "X"), sent))
-    assert found[0] == found[1]
-    assert "If X has an account here" in found[0][1]
+        answers.append((answer.status, answer.text.replace(email, "X"), sent))
+    assert answers[0] == answers[1]
+    assert "If X has an account here" in answers[0][1]
     assert len(done(app, works)) == 1
 
 
@@ -207,12 +207,12 @@ def test_an_admin_makes_a_link_that_works_once_for_a_day(app, admin):
 def test_the_first_login_takes_the_browsers_zone_and_later_ones_do_not(app):
     ada = make_person(app, "editor", "ada@example.org")
 
-    told = []
+    notices = []
 
     def log_in(zone):
         visitor = Visitor(app).open("/login")
         visitor.press("Log in", email=ada.email, password=PASSWORD, time_zone=zone)
-        told.append("Times are shown in the time zone of your browser" in visitor.text)
+        notices.append("Times are shown in the time zone of your browser" in visitor.text)
         with app.app_context():
             return db.session.get(PersonRow, ada.id).time_zone
 
@@ -222,7 +222,7 @@ def test_the_first_login_takes_the_browsers_zone_and_later_ones_do_not(app):
         row = session.get(PersonRow, ada.id)
         row.time_zone, row.last_login_at = "UTC", None
     assert log_in("Mars/Base") == "UTC"
-    assert told == [True, False, False]
+    assert notices == [True, False, False]
 
 
 def test_a_stored_zone_that_is_not_offered_stays_selectable(app):
@@ -235,7 +235,7 @@ def test_a_stored_zone_that_is_not_offered_stays_selectable(app):
     assert "EST5EDT" not in visitor.open("/profile").page.text
 
 
-def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_out(
+def test_with_a_hundred_mails_waiting_who_asks_gets_a_sentence_and_a_notice_still_goes_out(
     app, sink, caplog
 ):
     """They were dropped without a line, and strangers can ask for that many."""
@@ -263,7 +263,7 @@ def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_o
     assert sent.wait(60)
     assert [mail["Subject"] for mail in sink.mails] == ["The second factor of your Wakeful account"]
     release.set()
-    lines = [one.getMessage() for one in caplog.records if one.name == "app.stores.mail"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "app.stores.mail"]
     assert lines == [
         "100 recovery links wait to be mailed, and more are dropped. Is the mail server slow?"
     ]

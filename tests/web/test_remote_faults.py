@@ -121,7 +121,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_cannot_store_it_or_die
         server.refused = set()
         if button == "Save":
             assert editor.press(button).status == 200, path
-    names = sorted(one.name for one in store_of(app).monitors.refs())
+    names = sorted(ref.name for ref in store_of(app).monitors.refs())
     kept = store_of(app).monitors.get(monitor.id)
     assert names == ["New", "Other", "Twin"]
     assert kept.request_auth_password_set
@@ -222,7 +222,7 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
         editor.open(page)
         server.asked, server.refused = [], {"PATCH"}
         editor.press(button, **typed).shows("Your change may have been saved", status=503)
-        assert [one for one in server.asked if one.startswith("PATCH")] == [
+        assert [line for line in server.asked if line.startswith("PATCH")] == [
             f"PATCH /api/v1/monitors/{monitor.id}"
         ]
         server.refused = set()
@@ -239,8 +239,8 @@ def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(app, over):
     """One cookie serves all tabs: with the choice in it alone, the other server's was deleted."""
     monitor, first, second = make_monitor(app, name="Shop"), Moody(app), Moody(app)
     editor = over((first, make_key(app)), (second, make_key(app)))
-    one, two = addresses(editor).values()
-    assert editor.open(f"/monitors/{monitor.id}").path == f"{one}/monitors/{monitor.id}"
+    shop_base, other_base = addresses(editor).values()
+    assert editor.open(f"/monitors/{monitor.id}").path == f"{shop_base}/monitors/{monitor.id}"
     for page, button, typed in (
         (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
         (f"/monitors/{monitor.id}", "Pause", {}),
@@ -248,21 +248,21 @@ def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(app, over):
         ("/maintenance/new", "Save", {"name": "Works"}),
         (f"/monitors/{monitor.id}/delete", "Delete this monitor", {}),
     ):
-        tab = editor.open(f"{one}{page}")
+        tab = editor.open(f"{shop_base}{page}")
         elsewhere = another_tab(editor)
         elsewhere.open("/").press("Switch", server=list(addresses(editor))[1])
-        assert elsewhere.path == f"{two}/", page
+        assert elsewhere.path == f"{other_base}/", page
         first.asked, second.asked = [], []
         tab.press(button, **typed)
         assert tab.status == 200, page
-        assert tab.path.startswith(f"{one}/"), page
+        assert tab.path.startswith(f"{shop_base}/"), page
         assert any(not asked.startswith("GET") for asked in first.asked), page
         assert second.asked == [], page
-    assert editor.open("/").path == f"{two}/", "the choice is kept for the next visit"
+    assert editor.open("/").path == f"{other_base}/", "the choice is kept for the next visit"
 
 
 def another_tab(visitor: Visitor) -> Visitor:
-    """Of the same browser."""
+    """Another tab of the same browser."""
     tab = Visitor(visitor.client.application)
     tab.client = visitor.client
     return tab
@@ -272,7 +272,7 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(app, over):
     """From before there were two, or of a server that is not in the settings any more."""
     monitor = make_monitor(app, name="Shop")
     editor = over((app, make_key(app)), (app, make_key(app)))
-    one, _two = addresses(editor).values()
+    first, _two = addresses(editor).values()
     form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
     for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
         answer = editor.client.post(path, data=dict(form.values) | {"cause": "typed before"})
@@ -282,7 +282,7 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(app, over):
     stranger = Visitor(editor.client.application).open("/on/gone/monitors")
     assert stranger.status == 404
     assert "127.0.0.1" not in stranger.text, "who is not logged in learns of no server"
-    assert editor.client.get(f"{one}/api/v1/monitors").status_code == 404
+    assert editor.client.get(f"{first}/api/v1/monitors").status_code == 404
     assert store_of(app).monitors.get(monitor.id).name == "Shop"
 
 

@@ -60,8 +60,8 @@ def scene(app):
 
 def sent_by(admin, form):
     path, button, typed, _owner, _act = form
-    found, _ = admin.open(path).form_with(button)
-    return found.action or path, dict(found.values) | typed
+    page_form, _ = admin.open(path).form_with(button)
+    return page_form.action or path, dict(page_form.values) | typed
 
 
 def same_browser(app, admin):
@@ -181,8 +181,8 @@ def test_the_same_form_counts_again_after_a_while(
 def test_a_form_that_waited_for_the_password_is_carried_out_once(app, admin, scene, set_clock):
     """Back leads from the secret to the page that asked, and further to the form itself."""
     set_clock(601)  # the password was typed longer ago than that
-    found, _ = admin.open("/keys").form_with("Create key")
-    sent = dict(found.values) | {"name": "CI"}
+    page_form, _ = admin.open("/keys").form_with("Create key")
+    sent = dict(page_form.values) | {"name": "CI"}
     asking, _ = admin.press("Create key", name="CI").form_with("Create an API key")
     typed = dict(asking.values) | {"your_password": PASSWORD}
     answers = [admin.client.post("/keys", data=form) for form in (typed, typed, sent)]
@@ -263,15 +263,17 @@ def test_two_processes_carry_a_form_out_once(tmp_path, sqlite_template):
         person = make_person(app, "editor")
         make_monitor(app, url=f"http://127.0.0.1:{site.port}/status/200")
         page = store_of(app).status_pages.create({"name": "Shop"})
-        with web_process(own) as one, web_process(own) as two, ThreadPoolExecutor(2) as pool:
-            session = one.log_in(person.email, PASSWORD)
+        with web_process(own) as first, web_process(own) as second, ThreadPoolExecutor(2) as pool:
+            session = first.log_in(person.email, PASSWORD)
 
             def send_twice(page, path, **sent):
-                form = session.get(one.base + page, timeout=60).text
+                form = session.get(first.base + page, timeout=60).text
                 sent["csrf_token"] = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', form)[1]
                 cookies = session.cookies.get_dict()
-                both = [pool.submit(web.post, path, sent, cookies=cookies) for web in (one, two)]
-                answers = [one.result(60) for one in both]
+                both = [
+                    pool.submit(web.post, path, sent, cookies=cookies) for web in (first, second)
+                ]
+                answers = [first.result(60) for first in both]
                 assert [answer.status_code for answer in answers] == [302, 302]
                 assert len({answer.headers["Location"] for answer in answers}) == 1
 

@@ -58,8 +58,10 @@ def past(app: Flask, name: str = "Shop", **fields: Any) -> int:
 
 def unpacked(file: bytes) -> bytes:
     """The streams of a PDF file; the title is in one of them."""
-    found = re.findall(rb"stream\n(.*?)\nendstream", file, re.DOTALL)
-    return b"".join(zlib.decompressobj().decompress(one) for one in found if one[:1] == b"x")
+    streams = re.findall(rb"stream\n(.*?)\nendstream", file, re.DOTALL)
+    return b"".join(
+        zlib.decompressobj().decompress(stream) for stream in streams if stream[:1] == b"x"
+    )
 
 
 GAP = 6 * 3600 - (COVER - 3600)
@@ -78,33 +80,33 @@ def test_a_month_is_counted_to_the_second(app, rolled):
             rollups.roll(now())
         answer = current_store().results.report([shop, 77], OCTOBER, NOVEMBER)
     assert set(answer) == {ALL, shop}
-    found = answer[shop]
-    assert {name: found[name] for name in EXPECTED} == EXPECTED
-    assert found["uptime"] == round(100 - 100 * 7200 / EXPECTED["watched"], 4)
-    assert answer[ALL] == found
+    figures_of_shop = answer[shop]
+    assert {name: figures_of_shop[name] for name in EXPECTED} == EXPECTED
+    assert figures_of_shop["uptime"] == round(100 - 100 * 7200 / EXPECTED["watched"], 4)
+    assert answer[ALL] == figures_of_shop
 
 
 def test_the_month_in_progress_ends_now(app):
     row = make_monitor(app)
     with app.app_context():
-        this = now().replace(day=1, hour=0, minute=0, second=0)
+        month = now().replace(day=1, hour=0, minute=0, second=0)
         results = current_store().results
-        found = results.report([row.id], this, this + timedelta(days=40))[row.id]
+        report = results.report([row.id], month, month + timedelta(days=40))[row.id]
         ahead = results.report([row.id], now() + timedelta(days=9), now() + 240 * HOUR)
-    so_far = (now() - this).total_seconds()
-    assert abs(found["gaps"] - so_far) < 60
-    assert found["uptime"] is None
+    so_far = (now() - month).total_seconds()
+    assert abs(report["gaps"] - so_far) < 60
+    assert report["uptime"] is None
     assert ahead[row.id]["gaps"] == 0
 
 
 def test_of_several_monitors_the_whole_is_their_sum_and_incidents_are_cut_at_the_month():
     day = 86_400_000
-    one, other = Sums(up=90, down=10), Sums(up=50, down=50, maintenance=5)
+    first, second = Sums(up=90, down=10), Sums(up=50, down=50, maintenance=5)
     incidents = {
         1: [(-day, day, None), (2 * day, None, None)],
         2: [(day, 2 * day, "false_alarm"), (day, 2 * day, "maintenance")],
     }
-    answer = figures(0, 3 * day, {1: [(0, one)], 2: [(0, other)]}, incidents)
+    answer = figures(0, 3 * day, {1: [(0, first)], 2: [(0, second)]}, incidents)
     assert answer[1]["incidents"] == 2
     assert answer[1]["longest"] == 86_400  # of two days, one lies in the month
     assert answer[1]["mttr"] == 2 * 86_400  # the open one has no length yet
@@ -199,13 +201,13 @@ def test_the_file_holds_the_same_for_a_spreadsheet(app, viewer):
 def test_without_a_month_it_is_the_last_one_that_has_something_to_say(app, viewer):
     assert "No monitors" in viewer.open("/reports").text
     make_monitor(app)
-    this = f"{now():%B %Y}"
-    assert f"Availability of Shop, {this}" in viewer.open("/reports").text
+    month = f"{now():%B %Y}"
+    assert f"Availability of Shop, {month}" in viewer.open("/reports").text
     assert "Month to date" in viewer.text
     assert "has not begun" in viewer.open("/reports?month=2190-01").text
 
 
-def test_a_misspelt_address_is_told_once(viewer):
+def test_a_misspelt_address_is_named_once(viewer):
     for query in ("month=2026-13", "monitors=x", f"monitors={9**40}"):
         assert viewer.open(f"/reports?{query}").status == 422, query
     assert viewer.open("/reports?month=abc").text.count("Enter a month such as 2026-11.") == 1

@@ -363,7 +363,7 @@ def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, se
     assert visitor.open("/profile/two-factor").text.count("Change the app") == 1
 
 
-def test_the_person_is_told_by_mail(app, access, ada, monkeypatch):
+def test_the_person_is_notified_by_mail(app, access, ada, monkeypatch):
     works = []
     monkeypatch.setattr(app.extensions["wakeful.mail"].notices, "put", works.append)
     with mail_sink() as sink:
@@ -524,19 +524,19 @@ def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, acc
     with app.app_context():
         access.factors.reset(1)
         rows = db.session.scalars(db.select(AuditRow).order_by(AuditRow.id)).all()
-        said = [(row.action, row.object_kind, row.changes) for row in rows]
+        lines = [(row.action, row.object_kind, row.changes) for row in rows]
     events = re.findall(r"event=(second-factor\.\w+) who=person:1 address=\S+", caplog.text)
     expected = ("changed", "asked", "wrong", "asked", "asked", "changed")
     assert events == [f"second-factor.{event}" for event in expected]
-    of_factor = [one for one in said if one[1] == "second_factor"]
+    of_factor = [line for line in lines if line[1] == "second_factor"]
     assert [(action, list(changes)) for action, _, changes in of_factor] == [
         ("created", ["app"]),
         ("created", ["recovery_codes"]),
         ("used", ["recovery_codes"]),
         ("deleted", ["second_factor"]),
     ]
-    assert ("login_failed", "person") in [one[:2] for one in said]
-    for text in (caplog.text, str(said)):
+    assert ("login_failed", "person") in [line[:2] for line in lines]
+    for text in (caplog.text, str(lines)):
         assert phone.totp.secret not in text
         assert not any(code in text for code in codes)
 

@@ -19,12 +19,12 @@ TOKEN = ("/settings/locations/2/token", "Make a new token", {}, LocalLocations, 
 
 @pytest.mark.parametrize("form", [KEYS, LINKS, PLACE, TOKEN])
 def test_a_form_counts_as_sent_when_its_work_was_done(app, admin, monkeypatch, form):
-    """After a database that was busy, it was told as done, and its secret as shown."""
+    """The database is busy: the form does not count as sent, nor its secret as shown."""
     path, button, typed, owner, act = form
     if form is TOKEN:
         store_of(app).locations.create({"name": "oslo", "carrier": "agent"})
-    found, _ = admin.open(path).form_with(button)
-    sent = dict(found.values) | typed
+    page_form, _ = admin.open(path).form_with(button)
+    sent = dict(page_form.values) | typed
 
     def busy(*_args, **_fields):
         raise Unavailable("The database is busy.")
@@ -38,8 +38,8 @@ def test_a_form_counts_as_sent_when_its_work_was_done(app, admin, monkeypatch, f
 
 def test_a_second_click_before_the_answer_makes_nothing(app, admin, monkeypatch):
     path, button, typed, owner, act = KEYS
-    found, _ = admin.open(path).form_with(button)
-    sent = dict(found.values) | typed
+    page_form, _ = admin.open(path).form_with(button)
+    sent = dict(page_form.values) | typed
     begun, go_on, create = Event(), Event(), owner.create
 
     def slow(*args, **fields):

@@ -30,9 +30,9 @@ def incident(app) -> int:
         for second, verdict in ((0, "up"), (40, "down")):
             for number, name in enumerate(("berlin", "sydney", "oslo")):
                 at = start + timedelta(seconds=second, milliseconds=number)
-                seen = "up" if name == "sydney" else verdict
-                fields = {"status_code": 200, "response_time": 310} if seen == "up" else {}
-                outcome = make_outcome(seen, at, location=name, **fields)
+                from_place = "up" if name == "sydney" else verdict
+                fields = {"status_code": 200, "response_time": 310} if from_place == "up" else {}
+                outcome = make_outcome(from_place, at, location=name, **fields)
                 recorder.record([(id, outcome)], at, location=name)
         return current_store().monitors.get(id).open_incident_id
 
@@ -51,8 +51,8 @@ def test_an_incident_says_who_saw_it_and_who_did_not(app, editor, incident):
     assert failed == ["oslo"], "whose check made it a majority"
 
 
-@pytest.mark.parametrize(("place", "told"), [("sydney", ["Sydney"]), ("default", [])])
-def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, editor, place, told):
+@pytest.mark.parametrize(("place", "names"), [("sydney", ["Sydney"]), ("default", [])])
+def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, editor, place, names):
     """Otherwise people look for the failure from the server, which never saw it."""
     with app.app_context():
         id = journal.location_id(place)
@@ -63,12 +63,12 @@ def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, edi
         outcome = make_outcome("down", now(), location=place)
         recorder.record([(monitor, outcome)], now(), location=place)
         incident = current_store().monitors.get(monitor).open_incident_id
-        assert list(current_store().incidents.get(incident).seen_by) == told
+        assert list(current_store().incidents.get(incident).seen_by) == names
         facts = db.session.scalars(select(DeliveryRow.facts)).one()["incident"]
-    assert (facts["seen_by"], facts["seen_from"]) == (told, told[0] if told else None)
+    assert (facts["seen_by"], facts["seen_from"]) == (names, names[0] if names else None)
     for path in ("/incidents", f"/incidents/{incident}"):
         editor.open(path)
-        assert ("Seen from Sydney" in editor.text) is bool(told)
+        assert ("Seen from Sydney" in editor.text) is bool(names)
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def silenced(app) -> int:
 
 
 def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(editor, silenced):
-    said = "Ended after at most 3 min: Sydney fell silent"
+    ending = "Ended after at most 3 min: Sydney fell silent"
     for path in ("/", "/incidents", "/monitors/1"):
-        assert said in editor.open(path).text, path
+        assert ending in editor.open(path).text, path
         editor.hides("Recovered", "Up again")
     editor.open("/").shows("The server refused. Seen from Sydney")
     steps = editor.open(f"/incidents/{silenced}").text.partition("Timeline")[2]
@@ -105,11 +105,11 @@ def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(edit
 def test_the_api_says_what_ended_an_incident_in_lists_too(app, silenced):
     (brief,) = store_of(app).incidents.list(IncidentQuery(brief=True)).items
     whole = store_of(app).incidents.get(silenced)
-    for one in (brief, whole):
-        assert (one.ending, one.seen_by) == ("silence", ("Sydney",))
-        ((since, to),) = one.unwatched
+    for incident in (brief, whole):
+        assert (incident.ending, incident.seen_by) == ("silence", ("Sydney",))
+        ((since, to),) = incident.unwatched
         assert since == whole.started_at
-        assert (to, one.duration) == (whole.ended_at, 180)
+        assert (to, incident.duration) == (whole.ended_at, 180)
 
 
 def test_a_monitor_shows_its_response_time_by_place(editor, incident):

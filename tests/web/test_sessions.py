@@ -52,9 +52,9 @@ def ada(app, clock):
 
 
 def visitor(app, email=EMAIL, *, agent=FIREFOX, address="192.0.2.1", password=PASSWORD):
-    found = Visitor(app)
-    found.client.environ_base |= {"HTTP_USER_AGENT": agent, "REMOTE_ADDR": address}
-    return found.log_in(email, password)
+    device = Visitor(app)
+    device.client.environ_base |= {"HTTP_USER_AGENT": agent, "REMOTE_ADDR": address}
+    return device.log_in(email, password)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_all_others_are_ended(app, browser, phone):
     third = visitor(app, agent=CHROME)
     browser.open("/profile/sessions").press("Log out everywhere else")
     assert "You are logged out everywhere else." in browser.text
-    assert [logged_in(one) for one in (browser, phone, third)] == [True, False, False]
+    assert [logged_in(device) for device in (browser, phone, third)] == [True, False, False]
     assert "Log out everywhere else" not in browser.open("/profile/sessions").text
     with app.app_context():
         assert db.session.query(DeviceRow).count() == 1

@@ -109,5 +109,5 @@ def test_an_equal_value_of_another_channel_is_another_one(app):
         with writing() as session:
             session.get_one(MonitorRow, 3).alerts = [["slack", HOOK]]
             session.get_one(MonitorRow, 3).alert_lanes = None
-        assert [one.monitors for one in current_store().contacts.shared(1)] == [3]
+        assert [channel.monitors for channel in current_store().contacts.shared(1)] == [3]
         db.session.rollback()

@@ -140,9 +140,9 @@ def test_what_stands_below_a_heading_is_its_group(app, editor):
 
 def previewed(visitor: Visitor) -> str:
     """The document in the frame of the editor."""
-    found = re.search('srcdoc="([^"]+)"', visitor.page.text)
-    assert found
-    return html.unescape(found[1])
+    match = re.search('srcdoc="([^"]+)"', visitor.page.text)
+    assert match
+    return html.unescape(match[1])
 
 
 def test_the_preview_looks_as_the_public_page_will(app, editor):
@@ -155,8 +155,8 @@ def test_the_preview_looks_as_the_public_page_will(app, editor):
     def skeleton(text: str) -> list[str]:
         """Tags with their classes, headings with their text; states and links are examples."""
         text = re.sub("<svg.*?</svg>|<script.*?</script>| tone-[a-z]+", "", text, flags=re.DOTALL)
-        found = re.findall('<h[1-4][^>]*>[^<]*|<[a-z]+(?: class="[^"]*")?', text)
-        return [one for one in found if "whole" not in one and one != "<p"]
+        tags = re.findall('<h[1-4][^>]*>[^<]*|<[a-z]+(?: class="[^"]*")?', text)
+        return [tag for tag in tags if "whole" not in tag and tag != "<p"]
 
     assert skeleton(preview) == skeleton(public)
     assert 'data-theme="dark"' in preview

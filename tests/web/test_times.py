@@ -14,12 +14,12 @@ AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "words"),
     [(-61, "in 1 minute"), (-4, "in a moment"), (0, "just now"), (4, "just now"),
      (5, "5 seconds ago")],
 )  # fmt: skip
-def test_what_comes_in_a_moment_is_not_told_as_past(seconds, said):
-    assert times.relative(AT - timedelta(seconds=seconds), AT) == said
+def test_what_comes_in_a_moment_is_not_called_past(seconds, words):
+    assert times.relative(AT - timedelta(seconds=seconds), AT) == words
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Niue", "UTC"])
@@ -47,8 +47,10 @@ def test_what_was_written_with_the_report_stays_at_its_beginning(app, editor):
     assert "editor@wakeful.test wrote" in editor.text
     for button in ("Acknowledge", "Resolve"):
         editor.press(button)
-    told = editor.text.partition("Timeline")[2]
-    places = [told.index(one) for one in ("The shop is on fire", "Acknowledged by", "Resolved")]
+    timeline = editor.text.partition("Timeline")[2]
+    places = [
+        timeline.index(title) for title in ("The shop is on fire", "Acknowledged by", "Resolved")
+    ]
     assert places == sorted(places)
 
 
@@ -58,8 +60,11 @@ def test_a_comment_that_nobody_signed_stands_where_the_incident_opened(app, edit
         started_at=AT - timedelta(hours=2), created_at=AT - timedelta(hours=1),
         acknowledged_at=AT - timedelta(minutes=30), ended_at=AT, updated_at=AT,
     )  # fmt: skip
-    told = editor.open("/incidents/1").text.partition("Timeline")[2]
-    places = [told.index(one) for one in ("Incident opened", "Sent by", "Acknowledged", "Resolved")]
+    timeline = editor.open("/incidents/1").text.partition("Timeline")[2]
+    places = [
+        timeline.index(title)
+        for title in ("Incident opened", "Sent by", "Acknowledged", "Resolved")
+    ]
     assert places == sorted(places)
 
 

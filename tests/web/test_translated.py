@@ -64,8 +64,8 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
 @pytest.fixture(scope="session")
 def sentences(catalogue: Catalog) -> frozenset[str]:
     """Each sentence of the catalogue without values in it, as pages would show it in English."""
-    ids = [one for message in catalogue if message.id for one in _all(message.id)]
-    return frozenset(" ".join(one.split()) for one in ids if "%(" not in one)
+    ids = [id for message in catalogue if message.id for id in _all(message.id)]
+    return frozenset(" ".join(id.split()) for id in ids if "%(" not in id)
 
 
 def _all(id: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def translations(catalogue: Catalog, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _wrapped(id: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    whole = tuple(f"{OPEN}{one}{CLOSE}" for one in _all(id))
+    whole = tuple(f"{OPEN}{form}{CLOSE}" for form in _all(id))
     return whole[0] if isinstance(id, str) else whole
 
 
@@ -142,7 +142,7 @@ def _data(path: Path, typed: object = None) -> Data:
     texts = {
         *_texts(typed),
         *_texts(scene.EVIDENCE),
-        *(one.placeholder for one in CHANNELS.values()),
+        *(channel.placeholder for channel in CHANNELS.values()),
     }
     texts.add("Bergen")  # a place in the evidence of an incident, which is compressed
     # The library that reads cron lines says them in English.
@@ -168,8 +168,8 @@ def _texts(value: object) -> Iterator[str]:
             value = json.loads(value)
             value = list(value.values()) if isinstance(value, dict) else value
     if isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
     elif isinstance(value, str) and not (CODE.fullmatch(value) or SECRET.fullmatch(value)):
         yield " ".join(value.split())
 
@@ -208,15 +208,15 @@ class _Page(HTMLParser):
 
 def _outside(text: str, depth: int) -> tuple[str, int]:
     """``text`` without what is in brackets; a sentence with markup in it goes on in other texts."""
-    found = []
+    outside = []
     for character in text:
         if character == OPEN:
             depth += 1
         elif character == CLOSE:
             depth -= 1
         elif not depth:
-            found.append(character)
-    return " ".join(SHORTENED.sub("", ADDRESS.sub("", "".join(found))).split()), depth
+            outside.append(character)
+    return " ".join(SHORTENED.sub("", ADDRESS.sub("", "".join(outside))).split()), depth
 
 
 def _untranslated(page: str, sentences: frozenset[str], data: Data) -> list[str]:

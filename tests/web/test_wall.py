@@ -23,7 +23,7 @@ def test_what_is_down_comes_first_with_its_cause_and_a_running_clock(app, viewer
     assert 'data-since="' in viewer.page.text
 
 
-def test_what_people_reported_is_told_where_no_check_said_why(app, viewer):
+def test_what_people_reported_is_shown_where_no_check_said_why(app, viewer):
     monitor = make_monitor(app, name="Alpha", state={"verdict": "down"})
     make_incident(app, monitor, by_hand=True, cause="Labels come out empty")
     assert "Labels come out empty" in viewer.open("/wall").text
@@ -69,10 +69,10 @@ def test_it_refreshes_itself_with_and_without_a_script(app, viewer):
     part = viewer.client.get("/wall", headers={"X-Fragment": "live"})
     assert "<html" not in part.text
     assert "Alpha" in part.text
-    known = {"X-Fragment": "live", "If-None-Match": part.headers["ETag"]}
-    assert viewer.client.get("/wall", headers=known).status_code == 304
+    headers = {"X-Fragment": "live", "If-None-Match": part.headers["ETag"]}
+    assert viewer.client.get("/wall", headers=headers).status_code == 304
     make_monitor(app, name="Beta", state={"verdict": "down"})
-    assert viewer.client.get("/wall", headers=known).status_code == 200
+    assert viewer.client.get("/wall", headers=headers).status_code == 200
 
 
 def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, viewer, monkeypatch):

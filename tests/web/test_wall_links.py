@@ -17,9 +17,9 @@ def make_link(admin: Visitor, **typed: str) -> str:
     """The path of a new link, as its page shows it."""
     admin.open("/settings/wall-links").press("Create link", **{"name": "Lobby"} | typed)
     assert admin.status == 201
-    found = re.search(r"http://[^/]+(/screen/[\w-]+)<", admin.page.text)
-    assert found
-    return found[1]
+    match = re.search(r"http://[^/]+(/screen/[\w-]+)<", admin.page.text)
+    assert match
+    return match[1]
 
 
 def test_a_link_is_shown_once_and_kept_as_a_hash(app, admin):

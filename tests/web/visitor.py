@@ -147,7 +147,7 @@ class Visitor:
 
     @property
     def _reader(self) -> _Reader:
-        """Of the page, once somebody asks: reading takes longer than many pages do."""
+        """The reader of the page, made once somebody asks: it takes longer than many pages do."""
         if self._read is None:
             self._read = _Reader()
             self._read.feed(self._html)
@@ -184,11 +184,11 @@ class Visitor:
 
     def form_with(self, button: str) -> tuple[Form, tuple[str, str | None, str | None]]:
         for form in self.forms:
-            for one in form.buttons:
-                if one[0] == button:
-                    return form, one
-        found = [one[0] for form in self.forms for one in form.buttons]
-        raise AssertionError(f"no button {button!r}, but {found}")
+            for pressed in form.buttons:
+                if pressed[0] == button:
+                    return form, pressed
+        names = [pressed[0] for form in self.forms for pressed in form.buttons]
+        raise AssertionError(f"no button {button!r}, but {names}")
 
     def press(
         self, button: str, _value: str | None = None, _follow: bool = True, **fields: object
