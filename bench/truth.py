@@ -25,8 +25,8 @@ from typing import cast
 
 from app.checks.certificate import TrustStore
 from app.checks.http.checks import HttpChecks
-from app.checks.http.exchange import Trace
 from app.checks.http.outcome import Outcomes
+from app.checks.http.trace import Trace
 from app.engine.network import OwnNetwork
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict

@@ -129,7 +129,7 @@ ONLY = {
     "apprise": {"app.alerts"},
     "celery": {"app.engine.carriers.queue"},
     "kombu": {"app.engine.carriers.queue"},
-    "pycurl": {"app.checks.http", "app.checks.expiry"},
+    "pycurl": {"app.checks.curl", "app.checks.expiry"},
     "redis": {"app.engine.carriers.queue"},
     "yaml": {"app.imports.yaml_text"},
     # It overwrites urllib3 for everything else in the environment.
@@ -140,7 +140,7 @@ ONLY = {
 INSIDE_FUNCTIONS = {"apprise"}
 
 PAGES = {"app.api", "app.forms", "app.pages", "app.web", "wtforms"}
-CHECKS = {"app.checks.http", "dns", "pycurl"}
+CHECKS = {"app.checks.curl", "app.checks.http", "dns", "pycurl"}
 SENDING = {"app.alerts.channels", "requests"}
 
 # What each command must not import at its start, also not through other modules: it would start

@@ -36,7 +36,7 @@ from app.access.audited import CHANGED, TABLES, Table, value_of
 from app.codec.kinds import plain
 from app.db import AnySession, db
 from app.db.tables import AuditRow
-from app.records import Action, Actor, ObjectKind, Thing
+from app.records import KIND_OPTIONS, Action, Actor, ObjectKind, Thing
 
 __all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
 
@@ -167,7 +167,7 @@ def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any
         value = value_of(row, column, getattr(row, column))
         if value not in (None, "", [], ()):
             changes[name] = CHANGED if column in table.secret else pair(value)
-    return changes
+    return _by_option(changes)
 
 
 def _changed_values(table: Table, row: Any) -> dict[str, Any]:
@@ -180,6 +180,16 @@ def _changed_values(table: Table, row: Any) -> dict[str, Any]:
         old = history.deleted[0] if history.deleted else None
         pair = (value_of(row, column, old), value_of(row, column, history.added[0]))
         changes[name] = CHANGED if column in table.secret else pair
+    return _by_option(changes)
+
+
+def _by_option(changes: dict[str, Any]) -> dict[str, Any]:
+    """The options of a monitor's kind share a column, but are fields of their own."""
+    old, new = changes.pop("options", ({}, {}))
+    for name, default in KIND_OPTIONS.items():
+        pair = (old or {}).get(name, default), (new or {}).get(name, default)
+        if pair[0] != pair[1]:
+            changes[name] = pair
     return changes
 
 

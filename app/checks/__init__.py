@@ -5,10 +5,13 @@ Flask, no SQLAlchemy.
     kinds         the table of kinds: what each knows, and how its checks start; and what a check of
                   fields that nobody stored consists of
     tools         what the checks of every kind share
+    running       the life of a check of the simple kinds, and connection for those over TCP
     lookup        from a name to the addresses that policy leaves open
     outcome       failures and verdicts; evidence and text have the rest of what kinds share
+    curl/         requests and handshakes by curl
     http/         how a URL is checked over HTTP, and how its outcome is judged
     tcp/          how a TCP port is checked
+    tls/          how a TLS server is checked
     certificate   judging a certificate chain, and reading when it ends
     redact        masking a monitor's secrets in what a check saw
     expiry/       when a domain name expires: RDAP, WHOIS

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -22,10 +23,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
-from app.checks.outcome import Failure
+from app.checks.outcome import Failure, clean
 from app.i18n import N_, _, _n
 from app.records import Cause
-from app.rules.time import days_left
+from app.rules.time import days_left, iso
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,21 @@ def read_certificate(pem: str) -> ServerCertificate | None:
     except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
         log.info("A certificate cannot be read: %s", error)
         return None
+
+
+def facts(pem: str) -> dict[str, Any]:
+    """A certificate as evidence."""
+    certificate = read_certificate(pem)
+    if certificate is None:
+        return {"subject": None, "unreadable": True}
+    return {
+        "subject": clean(certificate.subject),
+        "issuer": clean(certificate.issuer),
+        "not_before": iso(certificate.not_before),
+        "not_after": iso(certificate.not_after),
+        "sha256": certificate.fingerprint,
+        "names": [clean(name) for name in (*certificate.names, *certificate.addresses)][:100],
+    }
 
 
 def _load(pem: bytes) -> x509.Certificate:

@@ -46,9 +46,17 @@ def _http(tools: CheckTools) -> KindChecks:
 
 
 def _tcp(tools: CheckTools) -> KindChecks:
-    from app.checks.tcp.checks import TcpChecks
+    from app.checks.running import RunningChecks
+    from app.checks.tcp.checks import TcpCheck
 
-    return TcpChecks(tools)
+    return RunningChecks(tools, TcpCheck)
+
+
+def _tls(tools: CheckTools) -> KindChecks:
+    from app.checks.running import RunningChecks
+    from app.checks.tls.checks import TlsCheck
+
+    return RunningChecks(tools, TlsCheck)
 
 
 HTTP = Kind(
@@ -69,12 +77,17 @@ HTTP = Kind(
 )  # fmt: skip
 
 
-def _tcp_target(text: str) -> Target:
-    """Take ``tcp://host:port`` apart. Raises ValueError with a sentence."""
-    target = take_apart(text, {"tcp": None})
-    if target.request_target != "/" or "#" in text:
-        raise ValueError(_("A tcp:// URL ends with its port, as tcp://example.com:25."))
-    return target
+def _port_of(scheme: str, example: str) -> Callable[[str], Target]:
+    """Takes ``scheme://host:port`` apart."""
+
+    def read(text: str) -> Target:
+        target = take_apart(text, {scheme: None})
+        if target.request_target != "/" or "#" in text:
+            sentence = N_("A %(scheme)s:// URL ends with its port, as %(example)s.")
+            raise ValueError(_(sentence, scheme=scheme, example=example))
+        return target
+
+    return read
 
 
 TCP = Kind(
@@ -82,13 +95,24 @@ TCP = Kind(
     label="TCP",
     address="tcp://example.com:25",
     schemes=("tcp",),
-    read=_tcp_target,
+    read=_port_of("tcp", "tcp://example.com:25"),
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,
 )
 
-KINDS = (HTTP, TCP)
+TLS = Kind(
+    name="tls",
+    label="TLS",
+    address="tls://example.com:443",
+    schemes=("tls",),
+    read=_port_of("tls", "tls://example.com:443"),
+    fields=frozenset({"starttls", "verify_tls", "ssl_alert_days"}),
+    phases=("dns", "connect", "tls"),
+    checks=_tls,
+)
+
+KINDS = (HTTP, TCP, TLS)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind has and another may lack, in alphabetical order.

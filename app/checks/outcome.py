@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,16 @@ from cachetools import TTLCache
 from app.checks.redact import Redactor
 from app.i18n import N_, _
 from app.net.policy import Refusal
-from app.records import TEXT_CONDITIONS, AlertCondition, Cause, CheckSpec, Outcome, Result, Verdict
+from app.records import (
+    TEXT_CONDITIONS,
+    AlertCondition,
+    Cause,
+    CheckSpec,
+    Outcome,
+    Result,
+    Timings,
+    Verdict,
+)
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
@@ -52,6 +61,45 @@ def verdict_of(
             limit=spec.slow_after,
         ),
     )
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
+
+
+def outcome_of(
+    spec: CheckSpec,
+    checked_at: datetime,
+    location: str,
+    good: GoodEvidence,
+    failure: Failure | None,
+    *,
+    response_ms: int | None,
+    timings: Timings,
+    ip: str | None,
+    warnings: Sequence[str],
+    evidence: Callable[[], dict[str, Any]],
+    answer: tuple[object, ...],
+    **more: Any,
+) -> Outcome:
+    """The outcome of a check. ``answer``: when this is another than the last good one's, a good
+    check has evidence. ``more``: other fields of the outcome.
+    """
+    verdict, failure = verdict_of(failure, spec, response_ms)
+    result = Result(
+        checked_at=checked_at,
+        verdict=verdict,
+        monitor_id=spec.monitor_id,
+        cause_code=failure.code if failure else None,
+        cause=failure.sentence if failure else None,
+        response_time=response_ms,
+        timings=timings,
+        ip=ip,
+        warnings=tuple(str(warning) for warning in warnings),
+        location=location,
+    )
+    has_evidence = verdict != Verdict.UP or good.is_due(spec.monitor_id, (spec.url, *answer))
+    return Outcome(result, evidence() if has_evidence else None, **more)
 
 
 def connect_failure(number: int, address: str, seconds: float, words: str) -> Failure:

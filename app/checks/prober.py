@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from app.checks.certificate import TrustStore
+from app.checks.curl.curls import Curls
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
 from app.checks.tools import Bundle, CheckTools, Done
@@ -62,8 +64,8 @@ class Prober:
             resolver=self._resolver,
             families=self._families,
             location=location,
-            ca_bundle=self._bundle.path,
-            user_agent=user_agent,
+            curls=Curls(self._loop, self._bundle.path, user_agent),
+            trust=TrustStore(self._bundle.path),
         )
         self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS}
         self._at_once = _most_at_once()
@@ -127,6 +129,7 @@ class Prober:
             self._thread.join()
             for checks in self.checks.values():
                 checks.close()
+            self._tools.curls.close()
             self._resolver.close()
             self._families.close()
             self._loop.settle(_SETTLE_SECONDS)

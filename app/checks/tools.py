@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import certifi
 
@@ -17,20 +17,24 @@ from app.net.resolver import Resolver
 from app.records import CheckSpec, Outcome
 from app.rules.url import Target
 
+if TYPE_CHECKING:  # forms and pages need the kinds, but neither curl nor OpenSSL
+    from app.checks.certificate import TrustStore
+    from app.checks.curl.curls import Curls
+
 Done = Callable[[Outcome], None]
 OnError = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckTools:
-    """What all checks of one prober share. ``ca_bundle`` is the file of all trusted authorities."""
+    """What all checks of one prober share."""
 
     loop: Loop
     resolver: Resolver
     families: Families
     location: str
-    ca_bundle: str
-    user_agent: str
+    curls: Curls
+    trust: TrustStore
 
 
 class KindChecks(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.codec import schema, values
 from app.codec.schema import Schema
-from app.records import CACHE_BUSTER, Mark, Pair, mask, masked_alert
+from app.records import CACHE_BUSTER, Mark, Pair, Range, mask, masked_alert
 from app.rules.time import iso
 
 
@@ -96,6 +96,17 @@ MARKED: Mapping[Mark, ValueType] = {
 
 def word(words: type[StrEnum]) -> ValueType:
     return ValueType(schema.words(words), partial(values.word, words))
+
+
+def ranged(range_: Range) -> ValueType:
+    """A whole number within ``range_``."""
+
+    def read(value: Any) -> int | None:
+        number = values.whole(value)
+        return number if number is not None and range_.least <= number <= range_.most else None
+
+    bounds = {"minimum": range_.least, "maximum": range_.most}
+    return ValueType(schema.INTEGER | bounds, read)
 
 
 def array(entry: ValueType) -> ValueType:

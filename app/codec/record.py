@@ -18,7 +18,7 @@ from app.codec import kinds
 from app.codec.kinds import ValueType, plain
 from app.codec.schema import Schema, nullable, record
 from app.codec.values import Json, MalformedData, object_
-from app.records import FixedKeys, Mark
+from app.records import FixedKeys, Mark, Range
 
 R = TypeVar("R")
 
@@ -115,6 +115,8 @@ def kind_of(hint: Any) -> ValueType:
             return kinds.MARKED[mark]
         if isinstance(mark, type) and issubclass(mark, StrEnum):
             return kinds.word(mark)
+        if isinstance(mark, Range):
+            return kinds.ranged(mark)
         if isinstance(mark, FixedKeys):
             return kinds.keyed(mark.names, kind_of(get_args(base)[1]))
     if base in kinds.TYPES:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from app.codec.values import MalformedData, object_
+from app.codec.record import fields_of
+from app.codec.values import MalformedData, must, object_
 from app.records import (
     ALERT_DAYS,
     AUTO,
+    CHECK_OPTIONS,
     MAX_ACCEPTED_STATUSES,
     MAX_CREDENTIAL,
     MAX_HEADERS,
@@ -27,6 +29,7 @@ from app.records import (
     TIMEOUT_SECONDS,
     AlertCondition,
     CheckSpec,
+    Monitor,
     Pair,
     RequestMethod,
 )
@@ -108,6 +111,10 @@ def _days(value: Any) -> int | str:
     return AUTO if value == AUTO else _number(value, 0, max(ALERT_DAYS))
 
 
+def _option(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return _or_none(lambda value: must(read(value), "option"))
+
+
 def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
@@ -129,4 +136,9 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "slow_after": _or_none(partial(_number, least=SLOW_AFTER_MS[0], most=SLOW_AFTER_MS[1])),
     "ssl_alert_days": _or_none(_days),
     "fault": _or_none(partial(_words, most=LONGEST_FAULT)),
+    **{
+        field.name: _option(field.kind.read)
+        for field in fields_of(Monitor)
+        if field.name in CHECK_OPTIONS
+    },
 }

@@ -20,7 +20,7 @@ from app.db.statements import bulk_insert
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
-from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
+from app.records import CHECK_FIELDS, CHECK_OPTIONS, CheckSpec, Pair, words_of
 
 AT_ONCE = 500  # ids in one statement
 PIECE = 1_000  # monitors of a shard that are read at once
@@ -30,7 +30,7 @@ _SPEC_COLUMNS = (
     MonitorRow.request_auth_username, MonitorRow.request_auth_password, MonitorRow.request_body,
     MonitorRow.alert_condition, MonitorRow.alert_text_lookup, MonitorRow.timeout,
     MonitorRow.accepted_statuses, MonitorRow.follow_redirects, MonitorRow.verify_tls,
-    MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
+    MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days, MonitorRow.options,
 )  # fmt: skip
 
 _NEW = ("monitor_id", "location_id", "turn", "blind", "failures")
@@ -255,6 +255,7 @@ def _spec(row: Any) -> CheckSpec:
         slow_after=row.slow_after,
         ssl_alert_days=row.ssl_alert_days,
         fault=not_checked(unreadable) if unreadable else None,
+        **{name: value for name, value in (row.options or {}).items() if name in CHECK_OPTIONS},
     )
 
 

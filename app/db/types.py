@@ -30,8 +30,10 @@ from flask import current_app
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from app.codec.kinds import plain
+from app.codec.record import fields_of
 from app.i18n import N_
-from app.records import AUTO, Verdict
+from app.records import AUTO, Mark, Monitor, Verdict
 from app.secret_keys import ciphers, keys_of
 
 T = TypeVar("T")
@@ -77,6 +79,10 @@ class _ReplacedNumber(Replaced, int):
 
 class _ReplacedWord(Replaced, str):
     __slots__ = ()
+
+
+class _ReplacedObject(Replaced, dict[str, Any]):
+    pass
 
 
 def readable(value: T | Unreadable) -> T | None:
@@ -305,6 +311,41 @@ class CheckedJson(Checked):
 
     def replace(self, value: Any, fault: Unreadable) -> Any:
         return self.empty()
+
+
+_OPTIONS = {field.name: field.kind for field in fields_of(Monitor) if Mark.OPTION in field.marks}
+
+
+class KindOptions(CheckedJson):
+    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name, those that
+    have another value than their default.
+    """
+
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(self._fit, _ReplacedObject, none_as_null=True)
+
+    @staticmethod
+    def _fit(data: Any) -> bool:
+        return isinstance(data, dict) and all(
+            name in _OPTIONS and _OPTIONS[name].read(value) is not None
+            for name, value in data.items()
+        )
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return plain(value) or None
+
+    def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        read = super().parser(dialect, coltype)
+
+        def parse(raw: Any) -> Any:
+            data = read(raw)
+            if not isinstance(data, dict):
+                return data
+            return {name: _OPTIONS[name].read(value) for name, value in data.items()}
+
+        return parse
 
 
 # SQLite checks neither the encoding of a text nor that a column holds what its type says.

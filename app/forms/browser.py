@@ -46,6 +46,7 @@ from app.records import (
     CHECK_FIELDS,
     CONTACT,
     DEFAULT_SSL_ALERT_DAYS,
+    KIND_OPTIONS,
     MAX_ALERTS,
     MAX_CONTACT_NAME,
     SENT_SECRETS,
@@ -242,7 +243,7 @@ class _WithPassword(BrowserForm):
 
 
 class _WithCertificate(_WithPassword):
-    """The days that the form suggests are for https alone: elsewhere nobody has chosen them."""
+    """The days that the form suggests are for https and tls: elsewhere nobody chose them."""
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
@@ -330,6 +331,8 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     def fields(self) -> dict[str, Any]:
         values, unreadable = self.values(), getattr(self.record, "unreadable", ())
         replaced = unreadable if self.remove_unreadable.data else CHECK_FIELDS.keys() & unreadable
+        if "options" in replaced:
+            replaced = (*replaced, *KIND_OPTIONS)
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
             # What was typed again is sent, even the stored value: the store drops the rest.

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import HTTP, TCP, fields_of_other_kinds, sends_secrets_elsewhere
+from app.checks.kinds import KINDS, fields_of_other_kinds, sends_secrets_elsewhere
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
@@ -60,6 +60,7 @@ from app.records import (
     LocationRule,
     Pair,
     RequestMethod,
+    StartTls,
     masked_alert,
 )
 from app.rules import text
@@ -97,6 +98,7 @@ OWN_FIELDS = (
     "quiet_zone",
     "locations",
     "location_rule",
+    "starttls",
 )
 
 
@@ -140,7 +142,7 @@ def name_of(url: str) -> str:
 
 def warns_by_default(url: str) -> bool:
     """Whether a new monitor of this URL starts with the warning of its certificate's expiry."""
-    return scheme_of(url) == "https"
+    return scheme_of(url) in ("https", "tls")
 
 
 def days_label(days: int) -> str:
@@ -253,9 +255,8 @@ class MonitorForm(SchemaForm):
         required=True,
         most=MAX_URL,
         description=N_(
-            "The address to check, such as %(http)s or %(tcp)s.",
-            http=HTTP.address,
-            tcp=TCP.address,
+            "The address to check, such as %(addresses)s.",
+            addresses=", ".join(kind.address for kind in KINDS),
         ),
     )
     interval = NumberChoice(
@@ -354,6 +355,12 @@ class MonitorForm(SchemaForm):
             "If off, an invalid or expired certificate opens no incident, and old devices with "
             "TLS 1.0, weak keys or unsafe renegotiation can be checked."
         ),
+    )
+    starttls = WordChoice(
+        "STARTTLS",
+        words=StartTls,
+        none=N_("None: TLS at once"),
+        description=N_("How TLS begins on a port that speaks its own protocol first."),
     )
     slow_after = Number(
         N_("Slow after, in milliseconds"),

@@ -31,6 +31,7 @@ class Mark(Enum):
     SECRET = auto()  # masked for a key that may only read
     WHERE_ASKED_FOR = auto()  # left out of the JSON if it is empty
     INTERNAL = auto()  # not in the JSON
+    OPTION = auto()  # of one kind of check: stored with the others in one column
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ class FixedKeys:
     """The keys that a mapping always has."""
 
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The least and the most of a whole number."""
+
+    least: int
+    most: int
 
 
 Id = Annotated[int, Mark.ID]

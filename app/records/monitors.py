@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from app.records.locations import DEFAULT_LOCATIONS, LocationRule
 from app.records.marks import AlertDays, Bit, ClockTime, FixedKeys, Id, Mark, Percent, TextOrNone
@@ -30,6 +30,19 @@ class RequestMethod(StrEnum):
     DELETE = "DELETE"
     PATCH = "PATCH"
     OPTIONS = "OPTIONS"
+
+
+class StartTls(StrEnum):
+    """The protocol in which a check asks for TLS (decision 17)."""
+
+    SMTP = "smtp"
+    IMAP = "imap"
+    POP3 = "pop3"
+    FTP = "ftp"
+    LDAP = "ldap"
+    XMPP = "xmpp"
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
 
 
 class MonitorSearchBy(StrEnum):
@@ -153,6 +166,8 @@ class Monitor:
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
+    # of one kind each
+    starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING
@@ -194,6 +209,15 @@ class Monitor:
             "request_body": self.request_body,
         }
         return [name for name, value in stored.items() if value]
+
+
+# The fields that belong to one kind of check, each with its default.
+KIND_OPTIONS: Mapping[str, Any] = {
+    option.name: option.default
+    for option in fields(Monitor)
+    if Mark.OPTION
+    in getattr(get_type_hints(Monitor, include_extras=True)[option.name], "__metadata__", ())
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,7 @@ MONITORS = Resource(
     tag="URLs that are watched, their results and figures.",
     about={
         "list": "Secrets are masked for a key that may only read; the password is never returned.",
-        "create": "The scheme of `url` decides the kind: `http`, `https` or `tcp`. The first check"
-        " is made at once.",
+        "create": "The scheme of `url` decides the kind. The first check is made at once.",
         "show": "With its present status, and its uptime over four ranges.",
         "update": "Changes what is sent. `request_headers` and `alerts` replace the whole list. A"
         " masked value keeps the stored one. With another origin in `url`, or with `verify_tls`"

@@ -12,6 +12,7 @@ from app.records.marks import AlertDays, TextOrNone
 from app.records.monitors import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_TIMEOUT,
+    KIND_OPTIONS,
     AlertCondition,
     RequestMethod,
 )
@@ -84,6 +85,7 @@ class Cause(StrEnum):
     TIMEOUT_BODY = "timeout:body"
     TEXT_MISSING = "text_missing"
     TEXT_FOUND = "text_found"
+    STARTTLS_REFUSED = "starttls_refused"
     SLOW_RESPONSE = "slow_response"
     BLOCKED_BY_POLICY = "blocked_by_policy"
     NETWORK_DOWN = "network_down"
@@ -147,6 +149,11 @@ class CheckSpec:
     slow_after: int | None = None  # ms
     ssl_alert_days: AlertDays | None = None
     fault: str | None = None  # why this check cannot be made: a stored field cannot be read
+    starttls: str | None = None
+
+
+# The fields of one kind that a check needs.
+CHECK_OPTIONS = frozenset(KIND_OPTIONS).intersection(field.name for field in fields(CheckSpec))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ CHECK_FIELDS = {
     "request_method": N_("method"),
     "accepted_statuses": N_("accepted status codes"),
     "alert_condition": N_("alert condition"),
+    "options": N_("options of its kind"),
 }
 _WINDOW_FIELDS = {
     "start_at": N_("start"),

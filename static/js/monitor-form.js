@@ -28,13 +28,13 @@ function showKind() {
 url.addEventListener("input", showKind);
 showKind();
 
-// The suggested days of the certificate warning are for https.
+// The suggested days of the certificate warning are for https and tls.
 const days = form.querySelector("#ssl_alert_days");
 const suggested = form.dataset.suggests;
 let chosen = !suggested;
 days.addEventListener("change", () => { chosen = true; });
 function suggestDays() {
-  if (!chosen) days.value = /^\s*(?!https:)[a-z][a-z0-9+.-]*:\/\//i.test(url.value) ? "" : suggested;
+  if (!chosen) days.value = /^\s*(?!https:|tls:)[a-z][a-z0-9+.-]*:\/\//i.test(url.value) ? "" : suggested;
 }
 url.addEventListener("input", suggestDays);
 if (days.value === suggested) suggestDays();

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from app.checks.kinds import KINDS
+from sqlalchemy import select
+
+from app.checks.kinds import FIELDS, KINDS, kinds_with
+from app.db import db
+from app.db.tables import AuditRow
 from tests.lab.net import ClosedPort, Listener
 from tests.lab.tcp import greeting
 
@@ -29,6 +33,23 @@ def test_section_3_the_fields_of_another_kind_are_refused_by_name(api):
     moved = {"url": "tcp://127.0.0.1:25", "request_auth_username": ""}
     assert list(api.errors("PATCH", path, data=moved)) == ["request_auth_password"]
     assert api.data("PATCH", path, data=moved | {"request_auth_password": ""})["kind"] == "tcp"
+
+
+def test_section_17_a_field_of_one_kind_is_a_field_as_any_other(app, api):
+    """They share a column, but each is written alone, logged by its name, and refused elsewhere."""
+    shop = f"/monitors/{api.monitor()['id']}"
+    assert list(api.errors("PATCH", shop, data={"starttls": "smtp"})) == ["starttls"]
+    mail = api.monitor(url="tls://127.0.0.1:25", starttls="smtp")
+    path = f"/monitors/{mail['id']}"
+    assert mail["starttls"] == "smtp"
+    assert api.data("PATCH", path, data={"name": "Mail"})["starttls"] == "smtp"
+    assert list(api.errors("PATCH", path, data={"url": "tcp://127.0.0.1:25"})) == ["starttls"]
+    moved = {"url": "tcp://127.0.0.1:25", "starttls": ""}
+    assert api.data("PATCH", path, data=moved)["starttls"] is None
+    with app.app_context():
+        changes = db.session.scalars(select(AuditRow.changes).order_by(AuditRow.id)).all()
+    logged = [changed["starttls"] for changed in changes if "starttls" in (changed or {})]
+    assert logged == [{"old": None, "new": "smtp"}, {"old": "smtp", "new": None}]
 
 
 def test_a_port_is_checked_now_and_before_saving(api):
@@ -56,6 +77,7 @@ def test_the_document_says_which_kinds_have_a_field(stranger):
         fields = document["components"]["schemas"][name]["properties"]
         assert "kind" not in fields
         assert "tcp://" in fields["url"]["description"]
-        only_http = {name for name, field in fields.items() if field.get("x-kinds") == ["http"]}
-        assert only_http == set(KINDS[0].fields - KINDS[1].fields)
-        assert all("Only for the kind http" in fields[name]["description"] for name in only_http)
+        only = {name: kinds for name, field in fields.items() if (kinds := field.get("x-kinds"))}
+        assert only == {name: list(kinds_with(name)) for name in FIELDS}
+        sentence = "Only for the kind http or tls; elsewhere empty or its default."
+        assert fields["verify_tls"]["description"].endswith(sentence)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pycurl
 import pytest
 
-from app.checks.http import old_tls
+from app.checks.curl import old_tls
 
 
 class Plain:

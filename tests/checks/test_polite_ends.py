@@ -88,14 +88,23 @@ def tcp_check_that_waits_in_vain(port: int) -> None:
     check(CheckSpec(url=f"tcp://127.0.0.1:{port}", timeout=1, **text))
 
 
+def handshake_that_is_greeted(port: int) -> None:
+    check(CheckSpec(url=f"tls://127.0.0.1:{port}", timeout=1))
+
+
+def starttls_that_is_refused(port: int) -> None:
+    check(CheckSpec(url=f"tls://127.0.0.1:{port}", timeout=1, starttls="imap"))
+
+
 def canary(port: int) -> None:
     assert network_works([("127.0.0.1", port)])
     ask([("127.0.0.1", port)])
 
 
 @pytest.mark.parametrize(
-    "connect", [tcp_check, tcp_check_for_a_text, tcp_check_that_waits_in_vain, canary]
-)
+    "connect", [tcp_check, tcp_check_for_a_text, tcp_check_that_waits_in_vain,
+     handshake_that_is_greeted, starttls_that_is_refused, canary],
+)  # fmt: skip
 def test_a_connection_ends_without_a_reset(
     greeter: Greeter, connect: Callable[[int], None]
 ) -> None:

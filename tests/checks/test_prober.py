@@ -758,7 +758,7 @@ def test_an_exception_while_judging_is_check_error(
         patch.setattr("app.checks.http.outcome.judge", fail)
         assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
     with monkeypatch.context() as patch:
-        patch.setattr("app.checks.http.wire.Wire.exchange", fail)
+        patch.setattr("app.checks.curl.wire.Wire.exchange", fail)
         assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
     assert prober.check(spec(web)).result.verdict == Verdict.UP
     assert prober.in_flight == 0

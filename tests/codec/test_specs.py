@@ -38,6 +38,7 @@ WRONG = {
     "slow_after": [*NO_NUMBERS, 0, 60_001, 1.5],
     "ssl_alert_days": [*NO_NUMBERS, "never", 61, 1.5],
     "fault": [*NO_TEXTS, "x" * (LONGEST_FAULT + 1)],
+    "starttls": [*NO_TEXTS, "gopher", "SMTP"],
 }  # fmt: skip
 
 
@@ -80,6 +81,7 @@ def test_the_largest_values_of_a_monitor_are_taken(method):
         "accepted_statuses": "200-599",
         "slow_after": 60_000,
         "ssl_alert_days": 60,
+        "starttls": "postgres",
         "made_up": SMUGGLED,
     }
     assert spec_of(largest).request_method is method

@@ -10,7 +10,7 @@ from app.db.tables import MonitorRow
 from app.errors import Invalid
 from app.forms.binding import bind, overlay
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
-from app.records import Monitor, Pair
+from app.records import KIND_OPTIONS, Monitor, Pair
 
 LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
@@ -27,6 +27,7 @@ NOT_OF_KIND = {
     "follow_redirects": {"follow_redirects": "false"},
     "verify_tls": {"verify_tls": "false"},
     "ssl_alert_days": {"ssl_alert_days": "0"},
+    "starttls": {"starttls": "smtp"},
 }
 
 
@@ -42,8 +43,8 @@ def test_the_table_here_has_every_field_that_tcp_does_not_know():
     assert set(NOT_OF_KIND) == set(FIELDS) - tcp.fields
 
 
-def test_every_field_of_a_kind_is_a_column_and_a_field_of_the_form():
-    assert set(FIELDS) <= set(MonitorRow.__table__.columns.keys())
+def test_every_field_of_a_kind_is_in_the_table_and_the_form():
+    assert set(FIELDS) <= {*MonitorRow.__table__.columns.keys(), *KIND_OPTIONS}
     assert set(FIELDS) <= {field.short_name for field in MonitorForm().schema_fields()}
 
 
@@ -121,8 +122,8 @@ def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
         ("tcp://:25", "needs a host"),
         ("tcp:mail.test:25", "two slashes"),
         ("tcp://mail.test:25 ", "white space"),
-        ("udp://mail.test:25", "http://, https:// or tcp://, not udp:"),
-        ("mail.test", "http://, https:// or tcp://"),
+        ("udp://mail.test:25", "http://, https://, tcp://"),
+        ("mail.test", "http://, https://, tcp://"),
     ],
 )
 def test_section_9_another_tcp_url_is_refused_with_a_sentence(url, sentence):

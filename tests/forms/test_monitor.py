@@ -62,6 +62,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "quiet_zone": "UTC",
         "locations": ("default",),
         "location_rule": "majority",
+        "starttls": None,
     }
 
 

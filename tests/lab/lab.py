@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from tests.lab import content, dns, h2, http, old_tls, tcp, tls
+from tests.lab import content, dns, h2, http, old_tls, starttls, tcp, tls
 from tests.lab.ca import Certificates
 from tests.lab.net import BlackHole, ClosedPort, Handler, Listener, has_ipv6
 
@@ -129,6 +129,16 @@ class Lab:
     def port(self, place: str, *args: str, **words: str) -> str:
         """The port of another method's URL, as ``tcp://``."""
         return f"tcp://{urlsplit(getattr(self, place)(*args, **words)).netloc}"
+
+    def secure(self, place: str, *args: str, **words: str) -> str:
+        """The port of another method's URL, as ``tls://``."""
+        return f"tls://{urlsplit(getattr(self, place)(*args, **words)).netloc}"
+
+    def starttls(self, protocol: str, kind: str = "valid", *, refuses: bool = False) -> str:
+        """A server of this protocol that starts TLS, with a certificate of a kind of ca.py."""
+        handler = starttls.serving(protocol, self.certificates.context(kind), refuses=refuses)
+        name = f"starttls {protocol} {kind} {refuses}"
+        return f"tls://good.lab.test:{self._one(name, lambda: Listener(handler))}"
 
     def dual(self, v4: str, v6: str, path: str = "/good") -> str:
         """A name with both families, each ``open``, ``closed`` or ``dropped`` on the same port."""

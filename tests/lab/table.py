@@ -6,8 +6,8 @@ The expectations are those of decision 10, and decision 3 for what a good answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from app.records import Cause, Verdict, Warn
 from tests.lab.content import CAP, UMLAUTS
 from tests.lab.http import MARKER
 from tests.lab.lab import Lab
+from tests.lab.starttls import PROTOCOLS as STARTTLS
 
 UP, DOWN, DEGRADED, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.DEGRADED, Verdict.UNKNOWN
 GRACE = 0.5  # seconds that a check may take beyond its timeout (issue 3)
@@ -80,6 +81,17 @@ def dual(v4: str, v6: str) -> At:
 def port(place: str, *args: str, **words: Any) -> At:
     """The port of a place of the lab, as tcp://."""
     return At("port", (place, *args), words)
+
+
+def secure(place: str, *args: str, **words: Any) -> At:
+    """The port of a place of the lab, as tls://."""
+    return At("secure", (place, *args), words)
+
+
+def starttls(name: str, protocol: str, *args: str, code: str | None = None, **words: Any) -> Row:
+    """A server of this protocol: up, or down with this code."""
+    at = At("starttls", (protocol, *args), words)
+    return Row(name, at, DOWN if code else UP, code, fields={"starttls": protocol})
 
 
 def port_of(label: str) -> At:
@@ -715,6 +727,37 @@ PORTS = [
 ]  # fmt: skip
 
 
+def _at_tls(rows: Iterable[Row]) -> Iterator[Row]:
+    """The first of ``rows`` with each cause or warning, asked for as tls://."""
+    asked = set()
+    for row in rows:
+        outcome = (row.code, row.warnings, "verify_tls" in row.fields)
+        if row.at.kind in ("https", "tls") and outcome not in asked:
+            asked.add(outcome)
+            at = secure(row.at.kind, *row.at.args, **row.at.words)
+            yield replace(row, name=row.name.replace("tls", "handshake", 1), at=at)
+
+
+HANDSHAKES = [
+    *_at_tls(TLS),
+    _down("handshake port closed", secure("closed"), Cause.CONNECTION_REFUSED),
+    _down("handshake dns_nxdomain", secure("http", host="nxdomain.lab.test"), Cause.DNS_NXDOMAIN),
+    *[starttls(f"starttls {name}", name) for name in STARTTLS],
+    *[starttls(f"starttls {name} refused", name, code=Cause.STARTTLS_REFUSED, refuses=True)
+      for name in STARTTLS],
+    starttls("starttls expired", "smtp", "expired", code=Cause.TLS_EXPIRED),
+    _down("starttls of another protocol", secure("tcp", "ssh_banner"), Cause.STARTTLS_REFUSED,
+          "SSH-2.0", starttls="imap"),
+    _down("starttls closed without a greeting", secure("tcp", "close_at_once"),
+          Cause.TLS_HANDSHAKE, "closed", starttls="smtp"),
+    _timeout("starttls silent", secure("tcp", "silent"), Cause.TIMEOUT_TLS, starttls="smtp"),
+    _timeout("starttls where TLS is expected at once", secure("https", "valid"),
+             Cause.TIMEOUT_TLS, starttls="smtp"),
+    _timeout("starttls greets and no more", secure("tcp", "greeting"), Cause.TIMEOUT_TLS,
+             starttls="smtp"),
+]  # fmt: skip
+
+
 def _blocked(name: str, at: At, *says: str) -> Row:
     return Row(name, at, UNKNOWN, Cause.BLOCKED_BY_POLICY, says=says)
 
@@ -733,6 +776,7 @@ POLICY = [
     _blocked("policy port of a name with a closed address", port_of("closed-address"),
              "10.11.12.13"),
     _up("policy port of open and closed addresses", port_of("open-and-closed")),
+    _blocked("policy handshake", secure("http", host="closed-address.lab.test"), "10.11.12.13"),
 ]  # fmt: skip
 
 ROWS = [
@@ -746,5 +790,6 @@ ROWS = [
     *CONTENT,
     *DUAL_STACK,
     *PORTS,
+    *HANDSHAKES,
     *POLICY,
 ]

@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from app.checks.certificate import TrustStore
+from app.checks.curl.exchange import Exchange, Request
+from app.checks.curl.failures import is_untrusted
 from app.checks.http.compose import Carried
-from app.checks.http.curls import Curls
-from app.checks.http.exchange import Exchange, Hop, Request, Trace
-from app.checks.http.failures import is_untrusted
 from app.checks.http.outcome import Outcomes
+from app.checks.http.trace import Hop, Trace
 from app.checks.lookup import LookUp, Resolution
 from app.checks.redact import Redactor
 from app.checks.tools import CheckTools, Done, OnError, guarded
@@ -35,14 +34,12 @@ class HttpCheck:
     def __init__(
         self,
         tools: CheckTools,
-        curls: Curls,
         spec: CheckSpec,
         policy: Policy,
         done: Callable[[Trace], None],
         on_error: OnError,
     ) -> None:
         self._tools = tools
-        self._curls = curls
         self._spec = spec
         self._policy = policy
         self._done = done
@@ -109,7 +106,7 @@ class HttpCheck:
             asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
             refusal=self._policy.refusal,
         )
-        self._curls.start(request, partial(self._guarded, self._exchanged), self._on_error)
+        self._tools.curls.start(request, partial(self._guarded, self._exchanged), self._on_error)
 
     def _exchanged(self, exchange: Exchange) -> None:
         self.trace.hops[-1].exchange = exchange
@@ -216,8 +213,7 @@ def _cannot_follow(here: Target, location: str, why: str) -> str:
 class HttpChecks:
     def __init__(self, tools: CheckTools) -> None:
         self._tools = tools
-        self._curls = Curls(tools.loop, tools.ca_bundle, tools.user_agent)
-        self.outcomes = Outcomes(TrustStore(tools.ca_bundle), tools.location)
+        self.outcomes = Outcomes(tools.trust, tools.location)
 
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
@@ -225,7 +221,7 @@ class HttpChecks:
         def finished(trace: Trace) -> None:
             done(self.outcomes.make(trace))
 
-        HttpCheck(self._tools, self._curls, spec, policy, finished, on_error).start(target)
+        HttpCheck(self._tools, spec, policy, finished, on_error).start(target)
 
     def close(self) -> None:
-        self._curls.close()
+        """Nothing: curl's transfers are dropped with curl (``CheckTools.curls``)."""

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.checks.certificate import read_certificate
-from app.checks.http.exchange import Hop, Trace
+from app.checks.certificate import facts
+from app.checks.http.trace import Hop, Trace
 from app.checks.outcome import addresses, clean
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
 from app.net.charset import charset
 from app.records import EVIDENCE_BODY_BYTES, MAX_URL, Timings
-from app.rules.time import iso
 
 # Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
 # edge of what is kept is masked too.
@@ -75,7 +74,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         body_cut=exchange.cut or len(exchange.body) > EVIDENCE_BODY_BYTES,
         ip=exchange.ip,
         http_version=exchange.http_version,
-        tls=[_certificate(pem) for pem in exchange.certificates],
+        tls=[facts(pem) for pem in exchange.certificates],
         curl={"code": exchange.code, "words": redactor.text(exchange.words)}
         if exchange.code and not exchange.stopped
         else None,
@@ -94,17 +93,3 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
         text = redactor.text(text)
     excerpt = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
     return clean(excerpt) if len(body) > EVIDENCE_BODY_BYTES else clean(text)
-
-
-def _certificate(pem: str) -> dict[str, Any]:
-    certificate = read_certificate(pem)
-    if certificate is None:
-        return {"subject": None, "unreadable": True}
-    return {
-        "subject": clean(certificate.subject),
-        "issuer": clean(certificate.issuer),
-        "not_before": iso(certificate.not_before),
-        "not_after": iso(certificate.not_after),
-        "sha256": certificate.fingerprint,
-        "names": [clean(name) for name in (*certificate.names, *certificate.addresses)][:100],
-    }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.checks.certificate import TrustStore
+from app.checks.curl.exchange import Exchange
+from app.checks.curl.failures import anything_arrived
 from app.checks.http.evidence import make_evidence
-from app.checks.http.exchange import Exchange, Trace
-from app.checks.http.failures import anything_arrived
+from app.checks.http.trace import Trace
 from app.checks.http.verdict import HttpVerdict, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor

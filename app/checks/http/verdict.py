@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from app.checks.certificate import ServerCertificate, TrustStore, read_certificate
-from app.checks.http.exchange import Exchange, Trace
-from app.checks.http.failures import failure_on_wire
+from app.checks.curl.exchange import Exchange
+from app.checks.curl.failures import failure_on_wire
+from app.checks.http.trace import Trace
 from app.checks.outcome import Failure, excerpt, judge_text, verdict_of
 from app.checks.redact import Redactor
 from app.i18n import N_, _

@@ -12,50 +12,36 @@ Waiting for a text is not slow: ``response_time`` ends with the last byte that a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
-from app.checks.lookup import Resolution
+from app.checks.connection import Connection
 from app.checks.outcome import (
     RESET,
     Failure,
     GoodEvidence,
     addresses,
     clean,
-    connect_failure,
     excerpt,
     judge_text,
-    verdict_of,
+    milliseconds,
+    outcome_of,
 )
 from app.checks.redact import Redactor
 from app.i18n import N_, _, _n
-from app.net.race import RaceResult
-from app.records import TEXT_CONDITIONS, Cause, CheckSpec, Outcome, Result, Timings, Verdict
+from app.records import TEXT_CONDITIONS, Cause, Outcome, Timings
 from app.rules.text import shortened
-from app.rules.url import Target
 
 
 @dataclass(slots=True)
-class TcpTrace:
+class TcpTrace(Connection):
     """The course of a check. Times are in seconds, each from the end of the phase before it; None
-    for a phase that was not reached. ``ip`` is the address that accepted the connection.
+    for a phase that was not reached.
     """
 
-    spec: CheckSpec
-    target: Target
-    checked_at: datetime
-    resolution: Resolution = field(default_factory=Resolution)
-    tried: tuple[str, ...] = ()
-    race: RaceResult = field(default_factory=RaceResult)
-    ip: str | None = None
-    connect: float | None = None
     banner: bytes = b""
     first_byte: float | None = None
     rest: float | None = None  # from the first byte to the last
-    broken_by: int | None = None  # the error number that ended the connection
-    closed: bool = False  # the server ended it
-    warnings: list[str] = field(default_factory=list)
 
     @property
     def reads_banner(self) -> bool:
@@ -68,26 +54,19 @@ class TcpTrace:
 
 def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
     timings, response_ms = figures(trace)
-    verdict, failure = verdict_of(judge(trace), trace.spec, response_ms)
-    result = Result(
-        checked_at=trace.checked_at,
-        verdict=verdict,
-        monitor_id=trace.spec.monitor_id,
-        cause_code=failure.code if failure else None,
-        cause=failure.sentence if failure else None,
-        response_time=response_ms,
+    lookup = trace.spec.alert_text_lookup if trace.reads_banner else None
+    return outcome_of(
+        trace.spec,
+        trace.checked_at,
+        location,
+        good,
+        judge(trace),
+        response_ms=response_ms,
         timings=timings,
         ip=trace.ip,
-        warnings=tuple(str(warning) for warning in trace.warnings),
-        location=location,
-    )
-    has_evidence = verdict != Verdict.UP or good.is_due(
-        trace.spec.monitor_id, (trace.spec.url, trace.ip, trace.banner)
-    )
-    lookup = trace.spec.alert_text_lookup if trace.reads_banner else None
-    return Outcome(
-        result=result,
-        evidence=evidence(trace, timings) if has_evidence else None,
+        warnings=trace.warnings,
+        answer=(trace.ip, trace.banner),
+        evidence=lambda: evidence(trace, timings),
         answered=trace.ip is not None,
         matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
     )
@@ -97,9 +76,7 @@ def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
     """Milliseconds in each phase, and in all if the connection was made and did not break."""
     dns = trace.resolution.dns
     spent = (dns, trace.connect, trace.first_byte, trace.rest)
-    dns_ms, connect, ttfb, download = (
-        None if seconds is None else round(seconds * 1000) for seconds in spent
-    )
+    dns_ms, connect, ttfb, download = map(milliseconds, spent)
     timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
     if trace.ip is None or trace.broken_by is not None:
         return timings, None
@@ -120,23 +97,9 @@ def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
 
 
 def judge(trace: TcpTrace) -> Failure | None:
-    if trace.resolution.failure is not None:
-        return trace.resolution.failure
-    if trace.ip is None:
-        return _not_connected(trace)
+    if trace.failure is not None:
+        return trace.failure
     return _text(trace) if trace.reads_banner else None
-
-
-def _not_connected(trace: TcpTrace) -> Failure:
-    address = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
-    number, error = trace.race.error, os.strerror(trace.race.error)
-    if trace.race.ours is not None:
-        return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
-    if trace.race.silent:
-        sentence = N_("No TCP connection to %(address)s within the limit of %(limit)s s.")
-        limit = f"{trace.spec.timeout:g}"
-        return Failure(Cause.TIMEOUT_CONNECT, _(sentence, address=address, limit=limit))
-    return connect_failure(number, address, trace.connect or 0.0, error)
 
 
 def _text(trace: TcpTrace) -> Failure | None:

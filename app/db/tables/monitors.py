@@ -4,6 +4,7 @@ registrable domains.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.db.types import (
     Bounded,
     Encrypted,
     EncryptedJson,
+    KindOptions,
     Moment,
     NamedMoment,
     Unreadable,
@@ -30,6 +32,7 @@ from app.records import (
     DEFAULT_TIMEOUT,
     DEFAULT_WINDOW_ZONE,
     INTERVALS,
+    KIND_OPTIONS,
     AlertCondition,
     Carrier,
     LocationRule,
@@ -122,9 +125,28 @@ class MonitorRow(Model):
         default=LocationRule.MAJORITY,
         server_default=LocationRule.MAJORITY.value,
     )
+    # The fields of its kind, which are attributes of the row too (``_option``)
+    options: Mapped[Mapping[str, Any] | None] = mapped_column(KindOptions)
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+def _option(name: str, default: Any) -> property:
+    """A field of ``MonitorRow`` that is kept in ``options``, unless it has its default."""
+
+    def read(row: MonitorRow) -> Any:
+        return (row.options or {}).get(name, default)
+
+    def write(row: MonitorRow, value: Any) -> None:
+        others = {key: kept for key, kept in (row.options or {}).items() if key != name}
+        row.options = others if value in (None, default) else others | {name: value}
+
+    return property(read, write)
+
+
+for _name, _default in KIND_OPTIONS.items():
+    setattr(MonitorRow, _name, _option(_name, _default))
 
 
 class MonitorStateRow(Model):

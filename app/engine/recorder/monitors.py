@@ -37,7 +37,7 @@ from app.engine.recorder.rows import (
 from app.errors import existing
 from app.i18n import N_, _
 from app.judge.verdict import SHORTEST_COVER_S
-from app.records import Cause, Ending, Verdict
+from app.records import CHECK_OPTIONS, Cause, Ending, Verdict
 from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
@@ -48,6 +48,7 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
         "url", "request_method", "request_headers", "request_auth_username",
         "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
         "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
+        *CHECK_OPTIONS,
     }
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.

@@ -28,12 +28,13 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.db.tags import tagged, tags_of
-from app.db.types import SHORT, Encrypted, Unreadable, is_same
+from app.db.types import SHORT, Encrypted, Replaced, Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
+    KIND_OPTIONS,
     SENT_SECRETS,
     UPTIME_RANGES,
     MaintenanceWindow,
@@ -495,6 +496,10 @@ def _dropping_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
     """Set these columns; returns the names of those whose values changed."""
     changed = {name for name, value in columns.items() if not is_same(getattr(row, name), value)}
+    options: Any = row.options
+    if isinstance(options, Replaced) and (sent := KIND_OPTIONS.keys() & columns):
+        row.options = {}
+        changed |= sent
     for name in changed:
         setattr(row, name, columns[name])
     return changed

@@ -21,6 +21,7 @@ from app.engine.recorder import gaps
 from app.records import (
     CHECK_FIELDS,
     CONTACT,
+    KIND_OPTIONS,
     SECRET_FIELDS,
     Incident,
     IncidentStatus,
@@ -59,7 +60,7 @@ _state_fields = _copier(Monitor, MonitorStateRow, ("domain", "response_time"))
 # The columns that a record needs of a monitor and of its state.
 MONITOR_COLUMNS: tuple[Any, ...] = tuple(
     MonitorRow.__table__.c[name]
-    for name in dict.fromkeys((*_names(Monitor, MonitorRow), "request_auth_password"))
+    for name in dict.fromkeys((*_names(Monitor, MonitorRow), "request_auth_password", "options"))
 )
 _Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: ignore[misc]
 STATE_COLUMNS = tuple(
@@ -98,6 +99,8 @@ def configured(values: Iterable[Any]) -> Configured:
         **_monitor_fields(row),
         "interval": nearest_interval(row.interval),
         "check_every": row.check_every or interval_fields(row.interval).get("check_every"),
+        **KIND_OPTIONS,
+        **(row.options or {}),
         "request_headers": pairs_of(row.request_headers),
         "tags": tags_of(row.tags),
         "request_body": readable(row.request_body),

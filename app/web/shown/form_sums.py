@@ -65,6 +65,7 @@ EXPIRY = (
     SumPart("ssl_alert_days", N_("Certificate: {}")),
     SumPart("domain_alert_days", N_("Domain: {}")),
     SumPart("verify_tls", "", none=N_("certificate not verified")),
+    SumPart("starttls", N_("STARTTLS: {}")),
 )
 MAINTENANCE = (
     SumPart("maintenance_start_at", N_("From {}")),

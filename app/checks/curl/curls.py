@@ -10,8 +10,8 @@ from typing import Any
 
 import pycurl
 
-from app.checks.http.exchange import Exchange, Request
-from app.checks.http.wire import Wire
+from app.checks.curl.exchange import Exchange, Request
+from app.checks.curl.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 64  # kept for reuse; each holds some 30 KB

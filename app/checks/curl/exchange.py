@@ -1,14 +1,12 @@
-"""One request and its result, as curl reports them; and all requests of one check."""
+"""One request and its result, as curl reports them."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 
-from app.checks.outcome import Failure
 from app.net.policy import Refusal
-from app.records import Cause, CheckSpec
 from app.rules.url import Target
 
 Judge = Callable[[str], Refusal | None]
@@ -32,13 +30,19 @@ class Request:
     follow_redirects: bool
     asks_body: bool  # something is looked up in the body
     refusal: Judge
+    connected: socket.socket | None = None  # only the handshake is made, on this connection
 
     @property
     def plain(self) -> bool:
         """Whether the standing options of a handle are enough for this request. All other options
         are reset after it.
         """
-        return self.method == "GET" and self.body is None and self.verify_tls
+        return (
+            self.method == "GET"
+            and self.body is None
+            and self.verify_tls
+            and self.connected is None
+        )
 
 
 @dataclass(slots=True)
@@ -118,45 +122,3 @@ def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
             name, _, value = text.partition(":")
             headers.append((name.strip(), [value.strip()]))
     return [(name, " ".join(values)) for name, values in headers]
-
-
-@dataclass(slots=True)
-class Hop:
-    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``exchange`` is None if
-    nothing was sent.
-    """
-
-    target: Target
-    resolved: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()  # those that policy leaves open
-    refusals: tuple[Refusal, ...] = ()
-    dns: float | None = None
-    exchange: Exchange | None = None
-
-
-@dataclass(slots=True)
-class Trace:
-    """The course of a whole check. ``failure`` is set if the check ended before a verdict: DNS,
-    policy, a redirect, a fault of our own. ``withheld``: the first host after a redirect that did
-    not get all that the monitor sends, and what it did not get.
-    """
-
-    spec: CheckSpec
-    checked_at: datetime
-    location: str
-    hops: list[Hop] = field(default_factory=list)
-    failure: Failure | None = None
-    warnings: list[str] = field(default_factory=list)
-    withheld: tuple[str, str] | None = None
-
-    @property
-    def last(self) -> Hop | None:
-        return self.hops[-1] if self.hops else None
-
-    @property
-    def redirects(self) -> tuple[str, ...]:
-        """The URLs that were followed, in order."""
-        return tuple(hop.target.url for hop in self.hops[1:])
-
-    def fail(self, cause: Cause, sentence: str) -> None:
-        self.failure = Failure(str(cause), sentence)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import _socket
 import errno
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import pycurl
 
-from app.checks.http import old_tls
-from app.checks.http.exchange import Exchange, Request, read_headers
+from app.checks.curl import old_tls
+from app.checks.curl.exchange import Exchange, Request, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
@@ -142,6 +143,10 @@ class Wire:
             set_(c.SSL_VERIFYPEER, 0)
             set_(c.SSL_VERIFYHOST, 0)
             old_tls.allow(self.curl)
+        if request.connected is not None:
+            set_(c.CONNECT_ONLY, 1)
+            set_(c.SSL_ENABLE_ALPN, 0)  # it names the protocols of the web
+            set_(c.SOCKOPTFUNCTION, lambda _socket, _purpose: c.SOCKOPT_ALREADY_CONNECTED)
         if request.method == "HEAD":
             set_(c.NOBODY, 1)
             return
@@ -162,6 +167,8 @@ class Wire:
         """A second check of policy: no socket is made for an address that is closed."""
         family, kind, protocol, socket_address = address
         try:
+            if self._current.connected is not None:
+                return _CurlSocket(fileno=os.dup(self._current.connected.fileno()))
             self._refused = self._current.refusal(socket_address[0])
             if self._refused is not None:
                 return pycurl.SOCKET_BAD

@@ -9,7 +9,7 @@ from typing import Any
 import pycurl
 
 from app.checks.certificate import TrustStore, fits_host, judge_chain, read_certificate, wrong_host
-from app.checks.http.exchange import Exchange
+from app.checks.curl.exchange import Exchange
 from app.checks.outcome import RESET, Failure, connect_failure
 from app.i18n import N_, _
 from app.records import HEADERS_CAP_BYTES, Cause
@@ -67,6 +67,18 @@ def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Fai
     if exchange.code == pycurl.E_SSL_CONNECT_ERROR or is_late_alert(exchange):
         return handshake_failure(exchange)
     return _after_connecting(exchange)
+
+
+def handshake(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
+    """The failure of a request that was a handshake alone."""
+    own_fault = _our_own(exchange) or wrong_common_name(exchange)
+    if own_fault is not None or exchange.code == 0:
+        return own_fault
+    if exchange.code == pycurl.E_OPERATION_TIMEDOUT:
+        return _timeout(exchange)
+    if exchange.code in CERTIFICATE_CODES:
+        return certificate_failure(exchange, trust, now)
+    return handshake_failure(exchange)
 
 
 def _our_own(exchange: Exchange) -> Failure | None:
