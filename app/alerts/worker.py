@@ -131,7 +131,7 @@ class Worker:
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # whether due lanes were left for the next turn
-        self._is_woken = False  # whether who writes a message wakes this worker
+        self._is_woken: Callable[[], bool] = lambda: False  # whether who writes a message wakes us
         self._pause = POLL_SECONDS  # until the next turn
         self._heartbeat_at = float("-inf")
         self._rests_until = NO_REST  # subscribers wait until then
@@ -139,8 +139,8 @@ class Worker:
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
-        with wakeups.listening(self.app, heartbeats.WORKER, self.wake, POLL_SECONDS) as works:
-            self._is_woken = works
+        role, pause = heartbeats.WORKER, POLL_SECONDS
+        with wakeups.listening(self.app, role, self.wake, pause) as self._is_woken:
             self._take_turns(stop)
         self._finish()
 
@@ -207,7 +207,7 @@ class Worker:
         """The seconds until the next turn finds something to do, unless somebody wakes us."""
         now = self.clock()
         waits = any(lanes.stuck or lanes.skipped(now) for lanes, *_rest in self._lane_sets)
-        if waits or not self._is_woken:
+        if waits or not self._is_woken():
             return POLL_SECONDS
         due = claims.next_due(db.session, now)
         db.session.rollback()

@@ -31,6 +31,7 @@ LOOK_SECONDS = 0.5
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
     """Announce a change of this monitor to checkers, if this transaction commits."""
     session.info.setdefault(_NOTED, set()).add(monitor_id)
+    wakeups.note(session, heartbeats.CHECKER)
 
 
 def before_commit(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
@@ -54,7 +55,6 @@ def _write(session: Session) -> None:
     at = datetime.now(UTC)
     rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
     session.execute(_INSERT, rows)
-    wakeups.note(session, heartbeats.CHECKER)
 
 
 @event.listens_for(db.session, "after_rollback")

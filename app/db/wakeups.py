@@ -1,40 +1,62 @@
-"""Wake the processes of this machine that wait for a change of the database: checkers for a monitor
-that has changed, alert workers for a message to send. They would have to poll several times a
-second otherwise.
+"""Wake the processes that wait for a change of the database: checkers for a monitor that has
+changed, alert workers for a message to send. They would have to poll several times a second
+otherwise.
 
 Whoever writes what a role waits for calls ``note`` in the same transaction. Once it commits, each
-process of the role gets a datagram, on a socket in a folder beside the SQLite database. Nothing but
-time depends on it: processes poll too, seldom, so a datagram that is lost delays what it was about.
-Those of PostgreSQL may be on several machines, and poll as often as before.
+process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the database;
+on PostgreSQL, whose processes may be on several machines, by NOTIFY. Nothing but time depends on
+it: processes poll too, seldom, so a wake-up that is lost delays what it was about. One that cannot
+be woken polls often: its connection was lost, or a pooler gives transactions of one connection to
+several, so that no notification comes.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import select as waiting
 import socket
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import event
+from sqlalchemy import event, func, select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db import db
+from app.db import db, patience, writing
 from app.db.connections import file_of
+from app.rules.time import Backoff
 
-# Between two polls of a process that is woken. The slow ones find what no datagram announced.
+log = logging.getLogger(__name__)
+
+# Between two polls of a process that is woken. The slow ones find what no wake-up announced.
 POLL_SECONDS = 5.0
+CONNECT_SECONDS = 1.0
+PROBE_SECONDS = 5.0  # how long the first notification may take
+# Before a lost connection is opened again. It doubles, so one that brings nothing is tried seldom.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0
 
 _NOTED = "wakeful.wakeups"
 _FOLDER = "{path}-wakeups"
+_CHANNEL = "wakeful_{role}"
+_CHANGED = ""  # what a notification says; another text is somebody's probe
 
 
 def note(session: Session | scoped_session[Any], role: str) -> None:
     """Wake the processes of a role (of ``heartbeats``) if this transaction commits."""
     session.info.setdefault(_NOTED, set()).add(role)
+
+
+@event.listens_for(db.session, "before_commit")
+def _notify(session: Session) -> None:
+    if session.in_nested_transaction() or session.get_bind().dialect.name != "postgresql":
+        return
+    if roles := session.info.pop(_NOTED, None):
+        channels = (_CHANNEL.format(role=role) for role in sorted(roles))
+        session.execute(select(*(func.pg_notify(channel, _CHANGED) for channel in channels)))
 
 
 @event.listens_for(db.session, "after_commit")
@@ -51,6 +73,65 @@ def _wake(session: Session) -> None:
 @event.listens_for(db.session, "after_rollback")
 def _forget(session: Session) -> None:
     session.info.pop(_NOTED, None)
+
+
+@contextmanager
+def listening(
+    app: Flask, role: str, wake: Callable[[], object], pause: float
+) -> Iterator[Callable[[], bool]]:
+    """Within it, a thread calls ``wake`` when the processes of the role are woken, at most once in
+    ``pause`` seconds. Gives whether they can be now; a process that cannot must poll. ``wake`` is
+    called when that changes, too.
+    """
+    source: _Datagrams | _Notifications | None = None
+    with app.app_context(), suppress(OSError):
+        if db.engine.dialect.name == "postgresql":
+            source = _Notifications(app, role)
+        elif (folder := _folder()) is not None:
+            source = _Datagrams(folder, role)
+    if source is None:
+        yield lambda: False
+        return
+    ended = threading.Event()
+
+    def listen() -> None:
+        with closing(source.events()) as events:
+            for _event in events:
+                wake()
+                # Meanwhile others come together: of thousands of failures not each wakes us.
+                if ended.wait(pause):
+                    return
+
+    thread = threading.Thread(target=listen, name=f"wake {role}", daemon=True)
+    thread.start()
+    try:
+        yield lambda: source.works
+    finally:
+        ended.set()
+        source.end()
+        thread.join()
+        source.close()
+
+
+# --- SQLite: datagrams
+
+
+class _Datagrams:
+    works = True
+
+    def __init__(self, folder: str, role: str) -> None:
+        self._receiver, self._remove = _bound(folder, role)
+
+    def events(self) -> Generator[None, None, None]:
+        while self._receiver.recv(1):
+            yield
+
+    def end(self) -> None:
+        self._remove()
+        self._receiver.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._receiver.close()
 
 
 def _folder() -> str | None:
@@ -87,40 +168,6 @@ def _send(folder: str, roles: Collection[str]) -> None:
                 pass  # so many datagrams wait for it that it wakes without this one
 
 
-@contextmanager
-def listening(app: Flask, role: str, wake: Callable[[], object], pause: float) -> Iterator[bool]:
-    """Within it, a thread calls ``wake`` when the processes of the role are woken, at most once in
-    ``pause`` seconds. Gives whether they can be; a process that cannot must poll.
-    """
-    bound = None
-    with app.app_context(), suppress(OSError):
-        if (folder := _folder()) is not None:
-            bound = _bound(folder, role)
-    if bound is None:
-        yield False
-        return
-    receiver, remove = bound
-    ended = threading.Event()
-
-    def listen() -> None:
-        while receiver.recv(1) and not ended.is_set():
-            wake()
-            # Meanwhile others come together: of thousands of failures not each wakes this process.
-            if ended.wait(pause):
-                return
-
-    thread = threading.Thread(target=listen, name=f"wake {role}", daemon=True)
-    thread.start()
-    try:
-        yield True
-    finally:
-        ended.set()
-        remove()
-        receiver.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        receiver.close()
-
-
 def _bound(folder: str, role: str) -> tuple[socket.socket, Callable[[], None]]:
     """A socket of its own for a process of this role, and what removes it from the folder."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -138,3 +185,82 @@ def _bound(folder: str, role: str) -> tuple[socket.socket, Callable[[], None]]:
             os.unlink(os.path.join(folder, name))
 
     return receiver, remove
+
+
+# --- PostgreSQL: notifications
+
+
+class _Notifications:
+    """``works`` once a probe that another connection has sent has come: behind a pooler that gives
+    each transaction another connection to the server, LISTEN succeeds and nothing ever comes.
+    """
+
+    def __init__(self, app: Flask, role: str) -> None:
+        self.works = False
+        self._app = app
+        self._channel = _CHANNEL.format(role=role)
+        self._probe = secrets.token_hex(8)
+        self._ended = os.eventfd(0, os.EFD_CLOEXEC)
+        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+
+    def events(self) -> Generator[None, None, None]:
+        while True:
+            try:
+                with self._connected() as driver:
+                    while (texts := self._received(driver)) is not None:
+                        if self._probe in texts and not self.works:
+                            self.works = True
+                            self._pauses.reset()
+                            yield  # what was written before is found by a look
+                        if _CHANGED in texts:
+                            yield
+                    return
+            except Exception as fault:
+                log.info("Changes are not announced, so they are looked for: %s", fault)
+            if self.works:
+                self.works = False
+                yield  # what was announced meanwhile is lost
+            if self._wait(self._pauses.take()):
+                return
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A connection that listens, apart from those of the pool."""
+        with self._app.app_context():
+            # While the server is away, one thread of a process at a time tries to reach it.
+            with patience(CONNECT_SECONDS):
+                connection = db.engine.raw_connection()
+            driver: Any = connection.driver_connection
+            connection.detach()
+            with closing(driver):
+                driver.autocommit = True
+                driver.execute(f"LISTEN {self._channel}")
+                with writing() as session:
+                    session.execute(select(func.pg_notify(self._channel, self._probe)))
+                yield driver
+
+    def _received(self, driver: Any) -> Collection[str] | None:
+        """Wait for notifications, and return their texts; None at the end."""
+        if self._wait(None if self.works else PROBE_SECONDS, driver.fileno()):
+            return None
+        driver.pgconn.consume_input()  # raises if the connection is lost
+        texts = set()
+        while (notification := driver.pgconn.notifies()) is not None:
+            texts.add(notification.extra.decode())
+        if not self.works and not texts:
+            raise TimeoutError("no notification comes over this connection")
+        return texts
+
+    def _wait(self, seconds: float | None, fd: int | None = None) -> bool:
+        """Wait until ``fd`` can be read; returns whether ``end`` was called."""
+        poll = waiting.poll()
+        for each in (self._ended, *([] if fd is None else [fd])):
+            poll.register(each, waiting.POLLIN)
+        ready = poll.poll(None if seconds is None else seconds * 1000)
+        return any(each == self._ended for each, _events in ready)
+
+    def end(self) -> None:
+        os.eventfd_write(self._ended, 1)
+
+    def close(self) -> None:
+        os.close(self._ended)

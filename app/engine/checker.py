@@ -151,7 +151,7 @@ class Checker:
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
         self._woken = threading.Event()  # somebody has noted a change
-        self._feed_seconds = changes.LOOK_SECONDS  # between two looks at the feed
+        self._is_woken: Callable[[], bool] = lambda: False  # whether who notes one wakes us
         self._unread = Unread()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._paused_until = self._shards_at = self._feed_at = float("-inf")
@@ -189,8 +189,7 @@ class Checker:
     def _listening(self) -> Iterator[None]:
         """Within it, changes wake the loop, where the database allows that."""
         role, pause = heartbeats.CHECKER, changes.LOOK_SECONDS
-        with wakeups.listening(self.app, role, self._wake, pause) as works:
-            self._feed_seconds = wakeups.POLL_SECONDS if works else changes.LOOK_SECONDS
+        with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
             yield
 
     def _wake(self) -> None:
@@ -341,7 +340,8 @@ class Checker:
             self._plan.drop(own - waiting - {assignment.spec.monitor_id for assignment in assigned})
             self._plan_all(assigned)
         self._outdated = waiting
-        self._feed_at = now + (changes.LOOK_SECONDS if waiting else self._feed_seconds)
+        rarely = self._is_woken() and not waiting
+        self._feed_at = now + (wakeups.POLL_SECONDS if rarely else changes.LOOK_SECONDS)
 
     def _plan_all(self, assigned: Iterable[assignments.Assigned]) -> None:
         now = _now()

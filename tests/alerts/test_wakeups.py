@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from flask import Flask
+from sqlalchemy import literal, text
 
 from app.access import Access
 from app.access.settings import ALLOW_NETWORKS
@@ -177,14 +179,19 @@ def sending(core: Flask, settings: Settings) -> Iterator[None]:
 
 @pytest.fixture(params=["woken", "not reached"])
 def polling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that are woken and never poll, or that poll because no datagram reaches them."""
+    """Processes that are woken and never poll, or that poll because nothing reaches them: no
+    datagram, or no notification through a pooler in transaction mode.
+    """
     if request.param == "woken":
         monkeypatch.setattr(wakeups, "POLL_SECONDS", NEVER)
     else:
         monkeypatch.setattr(wakeups, "POLL_SECONDS", 0.1)
         monkeypatch.setattr(wakeups, "_send", lambda _folder, _roles: None)
+        nothing = SimpleNamespace(pg_notify=lambda *_texts: literal(1))
+        monkeypatch.setattr(wakeups, "func", nothing)
 
 
+@pytest.mark.both_databases
 def test_a_message_is_sent_at_once_and_again_when_it_is_due(
     core, settings, sink: HttpSink, polling, monkeypatch
 ):
@@ -198,6 +205,7 @@ def test_a_message_is_sent_at_once_and_again_when_it_is_due(
     assert len(sink.requests) == 2
 
 
+@pytest.mark.both_databases
 def test_a_new_monitor_is_checked_at_once(core, settings, polling):
     site = Site()
     try:
@@ -211,8 +219,49 @@ def test_a_new_monitor_is_checked_at_once(core, settings, polling):
         site.close()
 
 
-@pytest.mark.both_databases
-def test_processes_of_postgresql_poll(core):
-    """They may be on several machines."""
-    with wakeups.listening(core, WORKER, lambda: None, 0.0) as works, core.app_context():
-        assert works == (db.engine.dialect.name == "sqlite")
+ON_POSTGRESQL = pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+
+
+@contextmanager
+def listening(core: Flask) -> Iterator[tuple[Callable[[], bool], threading.Semaphore]]:
+    woken = threading.Semaphore(0)
+    with wakeups.listening(core, WORKER, woken.release, 0.0) as works:
+        yield works, woken
+
+
+@ON_POSTGRESQL
+@pytest.mark.parametrize("pause", [NEVER, 0.01], ids=["not yet again", "again"])
+def test_a_process_whose_listening_connection_is_lost_polls_until_it_listens_again(
+    core, monkeypatch, pause
+):
+    monkeypatch.setattr(wakeups, "FIRST_PAUSE", pause)
+    ends = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE query ~ '^LISTEN' AND datname = current_database()"
+    )
+    with listening(core) as (works, woken):
+        assert woken.acquire(timeout=60)
+        assert works()
+        with core.app_context():
+            assert len(db.session.execute(ends).all()) == 1
+        assert woken.acquire(timeout=60), "what was announced meanwhile is found by a look"
+        if pause != NEVER:
+            assert woken.acquire(timeout=60)
+        assert works() == (pause != NEVER)
+
+
+@ON_POSTGRESQL
+def test_behind_a_pooler_that_passes_no_notifications_processes_poll(core, monkeypatch):
+    monkeypatch.setattr(wakeups, "PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(wakeups, "FIRST_PAUSE", 0.01)
+    failed = threading.Semaphore(0)
+    monkeypatch.setattr(wakeups.log, "info", lambda *_line: failed.release())
+    nothing = SimpleNamespace(pg_notify=lambda *_texts: literal(1))
+    monkeypatch.setattr(wakeups, "func", nothing)
+    with listening(core) as (works, woken):
+        for _try in range(3):
+            assert failed.acquire(timeout=60)
+        assert not works()
+        assert not woken.acquire(blocking=False)
