@@ -46,7 +46,7 @@ THINGS = {
     ),
     "source": Thing(r"(?i)\bbetter ?stack\b", ("How to add a source of imports",)),
     "resource": Thing(r"(?i)\bpost_?templates?(Row|Form|Editing|s)?\b", ("How to add a resource",)),
-    "channel": Thing(r"(?i)(?<!fcntl\.)\bflock\b", ("How to add an alert channel",)),
+    "channel": Thing(r"(?i)\bopsgenie\b", ("How to add an alert channel",)),
     "page": Thing(
         r"\baudit\.(index|export)\b|\"/?audit/|\"/audit\b|'audit\.", ("How to add a page",)
     ),

@@ -76,7 +76,7 @@ _PENDING = (
     select(
         DeliveryRow.id, DeliveryRow.event, DeliveryRow.monitor_id, DeliveryRow.incident_id,
         DeliveryRow.created_at, DeliveryRow.next_attempt_at, DeliveryRow.attempts,
-        DeliveryRow.lease_until, DeliveryRow.reason, IncidentRow.ended_at,
+        DeliveryRow.lease_until, DeliveryRow.reason, DeliveryRow.channel, IncidentRow.ended_at,
         IncidentRow.acknowledged_at,
     )
     .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)

@@ -27,7 +27,7 @@ from app.db import AnySession
 from app.db.statements import updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
-from app.records import DeliveryStatus, Event
+from app.records import BY_INCIDENT, DeliveryStatus, Event
 from app.rules.time import iso
 
 MonitorSources = tuple[int, str | None]  # a monitor's id, and the sources of some of its rows
@@ -37,7 +37,7 @@ _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
 _HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
 _ON_HOLD = (
     DeliveryRow.id, DeliveryRow.lane, DeliveryRow.event, DeliveryRow.incident_id,
-    DeliveryRow.created_at, DeliveryRow.monitor_id, DeliveryRow.sources,
+    DeliveryRow.created_at, DeliveryRow.monitor_id, DeliveryRow.sources, DeliveryRow.channel,
 )  # fmt: skip
 _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
 
@@ -100,7 +100,8 @@ def _with_ends(
 
 def release(session: AnySession, now: datetime) -> int:
     """Write one digest for each channel value with rows on hold, and set ``covered_by`` in them.
-    Returns the number of digests.
+    Returns the number of digests. A service with an alert for each incident gets the rows
+    themselves.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     ended = due(session, now)
@@ -112,6 +113,8 @@ def release(session: AnySession, now: datetime) -> int:
         return 0
     incidents = _incidents(session, [row for rows in lanes.values() for row in rows])
     _settle(session, lanes, incidents)
+    by_incident = [lane for lane, rows in lanes.items() if rows[0].channel in BY_INCIDENT]
+    _send_each(session, [row for lane in by_incident for row in lanes.pop(lane)], incidents, now)
     for lane, rows in lanes.items():
         rows.extend(_recoveries(session, lane, rows, now))
     # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
@@ -145,6 +148,22 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
         lanes[lane] = [row for row in rows if row.incident_id not in ended]
         if not lanes[lane]:
             del lanes[lane]
+
+
+def _send_each(
+    session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
+) -> None:
+    """Send these rows, but for those of incidents whose opening was on hold and that have ended:
+    nobody is called for an outage that is over.
+    """
+    opened = {row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED}
+    over = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
+    for is_over, values in (
+        (True, {"reason": Reason.SETTLED, "next_attempt_at": None}),
+        (False, {"status": DeliveryStatus.PENDING, "reason": None, "next_attempt_at": now}),
+    ):
+        ids = [row.id for row in rows if (row.incident_id in over) == is_over]
+        session.execute(updating(DeliveryRow).where(DeliveryRow.id.in_(ids)).values(**values))
 
 
 def _recoveries(

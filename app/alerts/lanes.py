@@ -8,7 +8,8 @@ message of twenty.
  pending    none                   then             is due then; leased while a worker sends it
  pending    retried by hand        at once          is due before the others of its lane
  pending    flapping               10 min later     is deferred: its monitor has opened too often
- held       quiet hours            their end        is on hold: a digest will cover it
+ held       quiet hours            their end        is on hold: a digest will cover it, or it is
+                                                     sent then, to a service of BY_INCIDENT
  held       quiet hours, burst     none             is covered by a message for several (covered_by)
  held       restored               none             waits for a person: it is from a restored backup
  held       flapping, settled,     none             is not sent: its incident has ended or is
@@ -20,6 +21,7 @@ message of twenty.
             pending    an event is written; an opening and a recovery wait 0.5 s     outbox
             held       the same in quiet hours                                       outbox
  pending    held       quiet hours have begun; they end: a digest is pending         digests
+ held       pending    quiet hours end, at a service of BY_INCIDENT                  digests
  pending    pending    it is deferred, for flapping or for the rest of a burst       decide
  pending    held       it is superseded, or has become part of a burst               decide
  pending    delivered  the service took it                                           outcome_of
@@ -43,6 +45,7 @@ from typing import Any, Literal
 from app.alerts.answers import Acceptance, Answer
 from app.i18n import N_, _
 from app.records import (
+    BY_INCIDENT,
     QUIET_HOURS,
     RESTORED,
     Channel,
@@ -112,6 +115,7 @@ class Waiting:
     attempts: int = 0
     leased: bool = False
     reason: str | None = None
+    channel: str = ""
     incident_ended: bool = False
     settled: bool = False
 
@@ -302,6 +306,8 @@ def _single_or_group(
     now: datetime,
     flapping: int | None = None,
 ) -> Decision:
+    if row.channel in BY_INCIDENT:
+        return Send(row, flapping)
     event = Event(row.event)
     changes = history.changes[event]
     span = burst(changes, row.created_at)

@@ -51,12 +51,12 @@ from app.records import (
     MAX_REQUEST_BODY_BYTES,
     MAX_TEXT_LOOKUP,
     MAX_URL,
+    OWN_CHANNELS,
     REMIND_AFTER_MINUTES,
     SENT_SECRETS,
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
-    Channel,
     LocationRule,
     Pair,
     RequestMethod,
@@ -110,9 +110,9 @@ def interval_label(seconds: int) -> str:
         return _n("Every second", "Every %(num)s seconds", seconds)
     if seconds % 3600:
         return _n("Every minute", "Every %(num)s minutes", seconds // 60)
-    if seconds % 86_400:
-        return _n("Every hour", "Every %(num)s hours", seconds // 3600)
-    return _n("Every day", "Every %(num)s days", seconds // 86_400)
+    if seconds == 86_400:
+        return _("Every day")
+    return _n("Every hour", "Every %(num)s hours", seconds // 3600)
 
 
 def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
@@ -207,7 +207,7 @@ def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
     return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
 
 
-OF_INTERFACE = [channel for channel in CHANNELS if channel != Channel.APPRISE]
+OF_INTERFACE = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from app.i18n import N_, _
 from app.imports.candidates import MOST_ROWS, Draft, Notification
@@ -26,6 +26,14 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "smtp": (Channel.EMAIL, ("smtpTo", "smtpCC", "smtpBCC")),
         "twilio": (Channel.SMS, ("twilioToNumber",)),
         "apprise": (Channel.APPRISE, ("appriseURL",)),
+        "ntfy": (
+            Channel.NTFY,
+            ("ntfytopic", "ntfyserverurl", "ntfyaccesstoken", "ntfyAuthenticationMethod"),
+        ),
+        "gotify": (Channel.GOTIFY, ("gotifyapplicationToken", "gotifyserverurl")),
+        "pushover": (Channel.PUSHOVER, ("pushoveruserkey", "pushoverapptoken")),
+        "PagerDuty": (Channel.PAGERDUTY, ("pagerdutyIntegrationKey", "pagerdutyIntegrationUrl")),
+        "Opsgenie": (Channel.OPSGENIE, ("opsgenieApiKey", "opsgenieRegion")),
     },
     "gatus": {
         "slack": (Channel.SLACK, ("webhook-url",)),
@@ -36,6 +44,11 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "telegram": (Channel.TELEGRAM, ("token", "id", "topic-id")),
         "email": (Channel.EMAIL, ("to",)),
         "twilio": (Channel.SMS, ("to",)),
+        "ntfy": (Channel.NTFY, ("topic", "url", "token")),
+        "gotify": (Channel.GOTIFY, ("token", "server-url")),
+        "pushover": (Channel.PUSHOVER, ("user-key", "application-token")),
+        "pagerduty": (Channel.PAGERDUTY, ("integration-key",)),
+        "opsgenie": (Channel.OPSGENIE, ("api-key",)),
     },
     "kuvasz": {
         "slack": (Channel.SLACK, ("webhook-url",)),
@@ -43,12 +56,15 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "telegram": (Channel.TELEGRAM, ("api-token", "chat-id")),
         "email": (Channel.EMAIL, ("to-address",)),
         "webhook": (Channel.WEBHOOK, ("url",)),
+        "pagerduty": (Channel.PAGERDUTY, ("integration-key",)),
     },
     "uptimerobot": {
         "email": (Channel.EMAIL, ("value",)),
         "webhook": (Channel.WEBHOOK, ("value",)),
         "Slack": (Channel.SLACK, ("value",)),
         "SMS": (Channel.SMS, ("value",)),
+        "PagerDuty": (Channel.PAGERDUTY, ("value",)),
+        "Opsgenie": (Channel.OPSGENIE, ("value",)),
     },
 }
 # Settings by which a message goes elsewhere than its webhook's own channel.
@@ -64,6 +80,7 @@ NO_CHANNEL = N_("%(notification)s dropped: Wakeful has no matching channel.")
 NO_ADDRESS = N_("%(notification)s dropped: its address is empty.")
 NOT_IN_FILE = N_("%(notification)s dropped: the file does not contain its address.")
 BAD_ADDRESS = N_("%(notification)s dropped: its address is not valid for %(channel)s.")
+TOKENS_ALONE = N_("%(notification)s dropped: Wakeful sends to ntfy with an access token alone.")
 OTHER_BODY = N_(
     "The webhook receives Wakeful's JSON, which differs, without the headers of the other tool."
 )
@@ -85,6 +102,8 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     channel = _TOOLS[tool][kind][0]
     if not any(values) or not (values[0] or channel is Channel.EMAIL):
         return Notification(name, (), (_(NO_ADDRESS, notification=label),))
+    if settings.get("ntfyAuthenticationMethod") == "usernamePassword":
+        return Notification(name, (), (_(TOKENS_ALONE, notification=label),))
     # Whether the instance has a bot is the form's to ask: other tools always name one.
     fits = {
         value: not check_value(channel, value, telegram_token_set=True)
@@ -155,9 +174,41 @@ def _contact_name(notification: Notification, taken: set[str]) -> str:
 
 def _split(channel: Channel, values: Sequence[str]) -> list[str]:
     if channel is not Channel.EMAIL:
-        return ["/".join(filter(None, values))[: MOST_SETTING + 1]]
+        write = _VALUES.get(channel, _joined)
+        return [write(*values)[: MOST_SETTING + 1]]
     parts = ",".join(filter(None, values))[: 3 * MOST_SETTING].replace(";", ",").split(",")
     return [_address(part.strip()) for part in parts if part.strip()][:MOST_ROWS]
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(filter(None, parts))
+
+
+def _ntfy(topic: str, server: str, token: str, login: str = "accessToken") -> str:
+    scheme, slashes, host = (server or "https://ntfy.sh").rstrip("/").partition("://")
+    at = f"{token}@" if token and login == "accessToken" else ""
+    return f"{scheme}{slashes}{at}{host}/{topic}"
+
+
+def _gotify(token: str, server: str) -> str:
+    return f"{server.rstrip('/')}/?token={token}"
+
+
+def _pagerduty(key: str, url: str = "") -> str:
+    return f"eu:{key}" if ".eu." in url else key
+
+
+def _opsgenie(key: str, region: str = "") -> str:
+    return f"eu:{key}" if region == "eu" else key
+
+
+# How a channel's value is made of the settings that hold it, unless slashes join them.
+_VALUES: Mapping[Channel, Callable[..., str]] = {
+    Channel.NTFY: _ntfy,
+    Channel.GOTIFY: _gotify,
+    Channel.PAGERDUTY: _pagerduty,
+    Channel.OPSGENIE: _opsgenie,
+}
 
 
 def _address(text: str) -> str:

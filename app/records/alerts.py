@@ -13,7 +13,7 @@ from app.records.paging import DEFAULT_PAGE_SIZE
 
 
 class Channel(StrEnum):
-    """How an alert reaches people. ``apprise`` is our addition (decision 5)."""
+    """How an alert reaches people. ``OWN_CHANNELS`` are our addition (decision 5)."""
 
     EMAIL = "email"
     WEBHOOK = "webhook"
@@ -24,6 +24,16 @@ class Channel(StrEnum):
     TELEGRAM = "telegram"
     SMS = "sms"
     APPRISE = "apprise"
+    NTFY = "ntfy"
+    GOTIFY = "gotify"
+    PUSHOVER = "pushover"
+    PAGERDUTY = "pagerduty"
+    OPSGENIE = "opsgenie"
+
+
+# Their services have an alert for each incident, so nothing is grouped for them.
+BY_INCIDENT = frozenset({Channel.PAGERDUTY, Channel.OPSGENIE})
+OWN_CHANNELS = BY_INCIDENT | {Channel.APPRISE, Channel.NTFY, Channel.GOTIFY, Channel.PUSHOVER}
 
 
 class Event(StrEnum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
 from app.i18n import N_, _
 from app.records import MAX_ALERT_VALUE, Channel
@@ -20,6 +21,11 @@ TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]{3,31}")
 _THREAD = re.compile(r"[1-9][0-9]{0,18}")
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
+_PUSHOVER = re.compile(r"([A-Za-z0-9]{30})/([A-Za-z0-9]{30})")
+_ROUTING_KEY = re.compile(r"(eu:)?([A-Za-z0-9]{32})")
+_GENIE_KEY = re.compile(r"(eu:)?([A-Za-z0-9-]{20,64})")
 _APPRISE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 
 
@@ -38,15 +44,25 @@ class TelegramTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class NtfyTarget:
+    """The root of the server, the topic, and the access token, which may be empty."""
+
+    server: str
+    topic: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelText:
     """How a form presents a channel. ``check`` returns the fault of a value as a sentence, or
-    None.
+    None. ``noun``: what a value is called; empty: the webhook of ``label``.
     """
 
     label: str
     help: str
     placeholder: str
     check: Callable[[str, bool], str | None] = field(repr=False)
+    noun: str = ""
 
 
 def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | None:
@@ -84,6 +100,68 @@ def parse_telegram(value: str) -> TelegramTarget:
     return TelegramTarget(parts[0], token, int(parts[1]) if len(parts) == 2 else None)
 
 
+def parse_ntfy(value: str) -> NtfyTarget:
+    """``https://[TOKEN@]HOST/TOPIC``. Raises ValueError with a sentence that does not repeat the
+    token.
+    """
+    scheme, slashes, rest = value.partition("://")
+    authority, slash, path = rest.partition("/")
+    token, at, host = authority.rpartition("@")
+    target = parse_url(f"{scheme}{slashes}{host}{slash}{path}")
+    topic = target.request_target.strip("/")
+    if not _TOPIC.fullmatch(topic) or (at and not _TOKEN.fullmatch(token)):
+        raise ValueError(
+            _(
+                "Write https://HOST/TOPIC, with an access token https://TOKEN@HOST/TOPIC. "
+                "A topic has up to 64 letters, digits, - and _."
+            )
+        )
+    return NtfyTarget(f"{target.scheme}://{target.netloc}/", topic, token)
+
+
+def parse_gotify(value: str) -> tuple[str, str]:
+    """The URL that takes messages, and the token, of ``https://HOST/?token=TOKEN``. The server may
+    be below a path. Raises ValueError.
+    """
+    target = parse_url(value)
+    path, _mark, query = target.request_target.partition("?")
+    fields = parse_qsl(query, keep_blank_values=True)
+    if len(fields) != 1 or fields[0][0] != "token" or not _TOKEN.fullmatch(fields[0][1]):
+        raise ValueError(_("Write https://HOST/?token=TOKEN, with the token of an application."))
+    base = path.removesuffix("/message").rstrip("/")
+    return f"{target.scheme}://{target.netloc}{base}/message", fields[0][1]
+
+
+def parse_pushover(value: str) -> tuple[str, str]:
+    """The keys of the user or group and of the application. Raises ValueError."""
+    if (keys := _PUSHOVER.fullmatch(value)) is None:
+        raise ValueError(
+            _("Write USER_KEY/APP_TOKEN. Each has 30 letters and digits and comes from Pushover.")
+        )
+    return keys[1], keys[2]
+
+
+def parse_pagerduty(value: str) -> tuple[str, str]:
+    """The region as hosts have it, and the key, of ``KEY`` and ``eu:KEY``. Raises ValueError."""
+    if (key := _ROUTING_KEY.fullmatch(value)) is None:
+        raise ValueError(
+            _(
+                "Write the integration key of the Events API v2, which has 32 letters and digits, "
+                "or eu:KEY for an account in Europe."
+            )
+        )
+    return (key[1] or "").replace(":", "."), key[2]
+
+
+def parse_opsgenie(value: str) -> tuple[str, str]:
+    """The region and the key, as ``parse_pagerduty`` returns them. Raises ValueError."""
+    if (key := _GENIE_KEY.fullmatch(value)) is None:
+        raise ValueError(
+            _("Write the API key of an API integration, or eu:KEY for an account in Europe.")
+        )
+    return (key[1] or "").replace(":", "."), key[2]
+
+
 def _email(value: str, _token: bool) -> str | None:
     return fault_of(lambda: addresses.check(value))
 
@@ -114,6 +192,11 @@ def _sms(value: str, _token: bool) -> str | None:
     )
 
 
+def _by(parse: Callable[[str], object]) -> Callable[[str, bool], str | None]:
+    """The rule of a value that a parser accepts."""
+    return lambda value, _token: fault_of(lambda: parse(value))
+
+
 def _apprise(value: str, _token: bool) -> str | None:
     if _APPRISE.fullmatch(value):
         return None
@@ -125,13 +208,18 @@ def _apprise(value: str, _token: bool) -> str | None:
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        N_("Email"), N_("The email address that gets the alerts."), "you@example.com", _email
+        N_("Email"),
+        N_("The email address that gets the alerts."),
+        "you@example.com",
+        _email,
+        N_("email address"),
     ),
     Channel.WEBHOOK: ChannelText(
         N_("Webhook"),
         N_("Your URL that accepts a signed JSON POST."),
         "https://example.com/hooks/wakeful",
         _url,
+        N_("webhook"),
     ),
     Channel.SLACK: ChannelText(
         "Slack",
@@ -168,14 +256,55 @@ CHANNELS: dict[Channel, ChannelText] = {
         ),
         "123456:ABC-DEF/-1001234567890",
         _telegram,
+        N_("Telegram chat"),
     ),
     Channel.SMS: ChannelText(
-        "SMS", N_("A phone number with + and the country code."), "+447700900123", _sms
+        "SMS",
+        N_("A phone number with + and the country code."),
+        "+447700900123",
+        _sms,
+        N_("phone number"),
     ),
     Channel.APPRISE: ChannelText(
         "Apprise",
         N_("Any Apprise URL. It reaches more than a hundred other services."),
         "ntfy://topic",
         _apprise,
+        N_("Apprise URL"),
+    ),
+    Channel.NTFY: ChannelText(
+        "ntfy",
+        N_("The URL of a topic; with an access token https://TOKEN@HOST/TOPIC."),
+        "https://ntfy.sh/your-secret-topic",
+        _by(parse_ntfy),
+        N_("ntfy topic"),
+    ),
+    Channel.GOTIFY: ChannelText(
+        "Gotify",
+        N_("The server's URL with the token of an application."),
+        "https://gotify.example.com/?token=...",
+        _by(parse_gotify),
+        N_("Gotify application"),
+    ),
+    Channel.PUSHOVER: ChannelText(
+        "Pushover",
+        N_("USER_KEY/APP_TOKEN: the key of a user or group, and the token of an application."),
+        "u.../a...",
+        _by(parse_pushover),
+        N_("Pushover user or group"),
+    ),
+    Channel.PAGERDUTY: ChannelText(
+        "PagerDuty",
+        N_("The integration key (routing key) of the Events API v2; eu:KEY in Europe."),
+        "0123456789abcdef0123456789abcdef",
+        _by(parse_pagerduty),
+        N_("PagerDuty integration"),
+    ),
+    Channel.OPSGENIE: ChannelText(
+        "Opsgenie",
+        N_("The API key of an API integration; eu:KEY in Europe."),
+        "01234567-89ab-cdef-0123-456789abcdef",
+        _by(parse_opsgenie),
+        N_("Opsgenie integration"),
     ),
 }

@@ -17,6 +17,7 @@ import pytest
 import trustme
 
 from app.access import Access, webhook_secret
+from app.alerts.channels import opsgenie, pagerduty, pushover
 from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post
 from app.alerts.messages import Message, Tone
@@ -26,7 +27,7 @@ from app.net import client
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.net.resolver import Resolved
-from app.records import DeliveryStatus
+from app.records import DeliveryStatus, Event
 from app.rules import masking
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import (
@@ -159,6 +160,81 @@ def check_apprise(request: Request) -> None:
     assert sent["type"] == "failure"
 
 
+def check_ntfy(request: Request) -> None:
+    # https://docs.ntfy.sh/publish/#publish-as-json
+    sent = request.json
+    assert request.headers["authorization"] == "Bearer tk_secrettoken"
+    assert (sent["topic"], sent["priority"], sent["tags"]) == ("my_topic", 4, ["red_circle"])
+    assert sent["title"].startswith("Down: Shop")
+    assert sent["click"] == "http://wakeful.test/incidents/1"
+    assert [action["label"] for action in sent["actions"]] == ["Incident", "Acknowledge"]
+    assert all({"action", "label", "url"} == set(action) for action in sent["actions"])
+    assert len(sent["message"].encode()) <= 4096
+    assert sent["message"].startswith("The server answered 503.")
+
+
+def check_gotify(request: Request) -> None:
+    # https://gotify.net/docs/pushmsg
+    sent = request.json
+    assert request.headers["x-gotify-key"] == "AsecretToken1"
+    assert set(sent) == {"title", "message", "priority", "extras"}
+    assert sent["title"].endswith(HOSTILE)
+    assert sent["priority"] == 8
+    click = sent["extras"]["client::notification"]["click"]
+    assert click == {"url": "http://wakeful.test/incidents/1"}
+    assert "Acknowledge: http://wakeful.test/acknowledge/" in sent["message"]
+
+
+def check_pushover(request: Request) -> None:
+    # https://pushover.net/api
+    sent = request.json
+    assert (sent["user"], sent["token"], sent["priority"]) == ("u" * 30, "a" * 30, 1)
+    assert len(sent["title"]) <= 250
+    assert len(sent["message"]) <= 1024
+    assert "Acknowledge: http://wakeful.test/acknowledge/" in sent["message"]
+    assert (sent["url"], sent["url_title"]) == ("http://wakeful.test/incidents/1", "Incident")
+    assert sent["timestamp"] == 1795248000
+
+
+def check_pagerduty(request: Request) -> None:
+    # https://developer.pagerduty.com/docs/send-alert-event
+    sent = request.json
+    assert (sent["routing_key"], sent["event_action"]) == ("R0" * 16, "trigger")
+    assert sent["dedup_key"] == "wakeful-incident-1"
+    event = sent["payload"]
+    assert event["summary"].startswith("Down: Shop")
+    assert "The server answered 503." in event["summary"]
+    assert len(event["summary"]) <= 1024
+    assert (event["source"], event["severity"]) == ("http://127.0.0.1:9/", "critical")
+    assert event["timestamp"] == "2026-11-21T08:00:00Z"
+    assert event["custom_details"]["Down since"] == "2026-11-21 08:00 UTC"
+    assert [link["text"] for link in sent["links"]] == ["Incident", "Acknowledge"]
+    assert sent["client_url"] == "http://wakeful.test/incidents/1"
+
+
+def check_opsgenie(request: Request) -> None:
+    # https://docs.opsgenie.com/docs/alert-api#create-alert
+    sent = request.json
+    assert request.headers["authorization"] == f"GenieKey {GENIE}"
+    assert (sent["alias"], sent["priority"]) == ("wakeful-incident-1", "P1")
+    assert sent["message"].startswith("Down: Shop")
+    assert len(sent["message"]) <= 130
+    assert "http://wakeful.test/acknowledge/" in sent["description"]
+    assert sent["entity"] == HOSTILE
+    assert all(isinstance(value, str) for value in sent["details"].values())
+
+
+GENIE = "01234567-89ab-cdef-0123-456789abcdef"
+ENQUEUE, GENIES = "/events.eu.pagerduty.com/v2/enqueue", "/api.opsgenie.com/v2/alerts"
+
+
+@pytest.fixture
+def at_the_sink(sink: HttpSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services at addresses of their own are the sink, each below its host name."""
+    for module in (pushover, pagerduty, opsgenie):
+        monkeypatch.setattr(module, "API", module.API.replace("https:/", sink.url))
+
+
 CASES: list[tuple[str, str, str, Callable[[Request], None], Reply]] = [
     ("slack", "{url}" + SECRET_PATH, SECRET_PATH, check_slack, Reply(200, "ok")),
     ("teams", "{url}/flow?sig=SECRETSECRET", "/flow?sig=SECRETSECRET", check_teams, Reply(202, "")),
@@ -168,9 +244,126 @@ CASES: list[tuple[str, str, str, Callable[[Request], None], Reply]] = [
     ("webhook", "{url}" + SECRET_PATH, SECRET_PATH, check_webhook, Reply(200)),
     ("sms", "+447700900123", TWILIO_PATH, check_twilio, TWILIO_OK),
     ("apprise", "json://127.0.0.1:{port}/SECRETSECRET", "/SECRETSECRET", check_apprise, Reply(200)),
-]
+    ("ntfy", "http://tk_secrettoken@127.0.0.1:{port}/my_topic", "/", check_ntfy, Reply(200)),
+    ("gotify", "{url}/?token=AsecretToken1", "/message", check_gotify, Reply(200)),
+    ("pushover", f"{'u' * 30}/{'a' * 30}", "/api.pushover.net/1/messages.json", check_pushover,
+     Reply(200, '{"status":1,"request":"x"}')),
+    ("pagerduty", f"eu:{'R0' * 16}", ENQUEUE, check_pagerduty, Reply(202)),
+    ("opsgenie", GENIE, GENIES, check_opsgenie, Reply(202)),
+]  # fmt: skip
 
 
+CALLED = {
+    "pagerduty": (f"eu:{'R0' * 16}", [ENQUEUE] * 4),
+    "opsgenie": (
+        GENIE,
+        [GENIES, GENIES, *(f"{GENIES}/wakeful-incident-1/{step}?identifierType=alias"
+                           for step in ("acknowledge", "close"))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("at_the_sink")
+@pytest.mark.parametrize("channel", CALLED)
+def test_an_incident_is_one_alert_that_is_acknowledged_and_resolved_with_it(
+    box: Outbox, sink: HttpSink, channel: str
+) -> None:
+    value, paths = CALLED[channel]
+    monitor = box.monitor((channel, value))
+    incident = box.open(monitor)
+    box.turn(1)
+    box.tell(Event.INCIDENT_REMINDER, monitor, incident)
+    box.turn(1)
+    box.tell(Event.INCIDENT_ACKNOWLEDGED, monitor, incident)
+    box.turn(1)
+    box.close(monitor, incident)
+    box.turn(1)
+    assert {row.status for row in box.rows()} == {DELIVERED}
+    assert [request.path for request in sink.requests] == paths
+    if channel == "pagerduty":
+        sent = [request.json for request in sink.requests]
+        steps = ["trigger", "trigger", "acknowledge", "resolve"]
+        assert [event["event_action"] for event in sent] == steps
+        assert {event["dedup_key"] for event in sent} == {"wakeful-incident-1"}
+    sink.requests.clear()
+    box.notice(monitor)
+    box.tell(Event.TEST, monitor)
+    box.turn(1)
+    keys = {sent.get("dedup_key", sent.get("alias")) for sent in (r.json for r in sink.requests)}
+    assert keys == {f"wakeful-{row.message_id}" for row in box.rows()[-2:]}
+
+
+@pytest.mark.usefixtures("at_the_sink")
+def test_for_an_alert_of_each_incident_a_burst_is_not_grouped(box: Outbox, sink: HttpSink) -> None:
+    monitors = [box.monitor(("pagerduty", f"eu:{'R0' * 16}"), name=f"M{n}") for n in range(25)]
+    incidents = [box.open(monitor) for monitor in monitors]
+    box.turn(1)
+    for monitor, incident in zip(monitors, incidents, strict=True):
+        box.close(monitor, incident)
+    box.turn(1)
+    keys = {f"wakeful-incident-{incident.id}" for incident in incidents}
+    for step in ("trigger", "resolve"):
+        sent = [r.json["dedup_key"] for r in sink.requests if r.json["event_action"] == step]
+        assert (set(sent), len(sent)) == (keys, 25)
+
+
+@pytest.mark.both_databases
+@pytest.mark.usefixtures("at_the_sink")
+def test_after_quiet_hours_nobody_is_called_for_an_outage_that_is_over(
+    box: Outbox, sink: HttpSink
+) -> None:
+    box.clock.now = box.clock.now.replace(hour=21)
+    night = {"quiet_start": "22:00", "quiet_end": "06:00"}
+    called, lasting, over = (
+        box.monitor(("pagerduty", f"eu:{'R0' * 16}"), name=name, **night)
+        for name in ("Called", "Lasting", "Over")
+    )
+    before = box.open(called)
+    box.turn(1)
+    box.turn(2 * 3600)
+    still, short = box.open(lasting), box.open(over)
+    box.turn(60)
+    box.close(called, before)
+    box.close(over, short)
+    box.turn(60)
+    assert len(sink.requests) == 1
+    box.turn(8 * 3600)
+    sent = [(r.json["event_action"], r.json["dedup_key"]) for r in sink.requests[1:]]
+    assert sorted(sent) == [
+        ("resolve", f"wakeful-incident-{before.id}"),
+        ("trigger", f"wakeful-incident-{still.id}"),
+    ]
+    quiet = [row.reason for row in box.rows() if row.incident_id == short.id]
+    assert quiet == ["settled", "settled"]
+
+
+@pytest.mark.usefixtures("at_the_sink")
+@pytest.mark.parametrize(
+    ("channel", "value", "path", "secret"),
+    [
+        ("ntfy", "http://tk_secrettoken@127.0.0.1:{port}/my_topic", "/", "tk_secrettoken"),
+        ("gotify", "{url}/?token=AsecretToken1", "/message", "AsecretToken1"),
+        ("pushover", f"{'u' * 30}/{'a' * 30}", "/api.pushover.net/1/messages.json", "a" * 30),
+        ("pagerduty", f"eu:{'R0' * 16}", ENQUEUE, "R0" * 16),
+        ("opsgenie", GENIE, GENIES, GENIE),
+    ],
+)
+def test_what_a_service_quotes_is_masked_and_its_reason_is_shown(
+    box: Outbox, sink: HttpSink, channel: str, value: str, path: str, secret: str
+) -> None:
+    reason = f"No such key {secret}"
+    errors = {"message": "Invalid", "errors": [reason]}
+    body = {"error": reason, "errorDescription": reason, **errors}
+    sink.replies[path] = [Reply(400, json.dumps(body))]
+    box.notice(box.monitor((channel, value.format(url=sink.url, port=sink.port))))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == FAILED
+    assert "No such key ••••" in row.attempts[-1]["answer"]
+    assert secret not in str(row.attempts)
+
+
+@pytest.mark.usefixtures("at_the_sink")
 @pytest.mark.parametrize(
     ("channel", "value", "path", "check", "reply"), CASES, ids=[case[0] for case in CASES]
 )

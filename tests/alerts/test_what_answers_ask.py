@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.alerts.channels import pushover
 from app.alerts.channels.base import MOST_POSTS
 from app.db import db, writing
 from app.db.tables import AuditRow, ContactRow, MonitorRow
@@ -26,6 +27,7 @@ TOKEN = "123456:AAF-secretpartofthetoken"
 PATHS = {
     "telegram": f"/bot{TOKEN}/sendMessage",
     "sms": "/2010-04-01/Accounts/AC0/Messages.json",
+    "pushover": "/1/messages.json",
 }
 OK = Reply(200, '{"ok": true}')
 
@@ -45,7 +47,11 @@ def send(box: Outbox, sink: HttpSink, channel: str, replies: list[Reply], value:
     box.configure(telegram_api=sink.url, sms_url=f"twilio://AC0:secret@+1555?api={sink.url}")
     path = PATHS.get(channel, "/hook")
     sink.replies[path] = replies
-    values = {"telegram": f"{TOKEN}/-100/7", "sms": "+447700900123"}
+    values = {
+        "telegram": f"{TOKEN}/-100/7",
+        "sms": "+447700900123",
+        "pushover": f"{'u' * 30}/{'a' * 30}",
+    }
     box.notice(box.monitor((channel, value or values.get(channel, f"{sink.url}/hook"))))
     box.turn()
     (row,) = box.rows()
@@ -145,6 +151,8 @@ REFUSED = [
     ("sms", {"sid": "SM1", "status": "undelivered"}, FAILED),
     ("sms", {"sid": "SM1", "status": "failed", "error_code": 30001}, PENDING),
     ("sms", {"error_code": [], "status": {}}, DELIVERED),
+    ("pushover", {"status": 1, "request": "x"}, DELIVERED),
+    ("pushover", {"status": 0, "errors": ["user key is invalid"]}, FAILED),
     ("webhook", {"ok": False, "error": "ours has no such rule"}, DELIVERED),
 ]
 
@@ -157,8 +165,14 @@ def test_no_group_moves_to_what_is_no_id_of_a_group(box: Outbox, sink: HttpSink,
 
 @pytest.mark.parametrize(("channel", "document", "status"), REFUSED)
 def test_a_refusal_in_the_body_counts_where_the_service_puts_it_there(
-    box: Outbox, sink: HttpSink, channel: str, document: Any, status: DeliveryStatus
+    box: Outbox,
+    sink: HttpSink,
+    monkeypatch: pytest.MonkeyPatch,
+    channel: str,
+    document: Any,
+    status: DeliveryStatus,
 ) -> None:
+    monkeypatch.setattr(pushover, "API", f"{sink.url}/1/messages.json")
     row, _requests = send(box, sink, channel, [refused(200, document)])
     assert row.status == status, row.attempts
 

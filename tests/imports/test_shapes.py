@@ -19,6 +19,7 @@ REFUSED = object()
 PAUSED = {"paused": True}
 RUNS = {"paused": False}
 HOOK = "https://hooks.slack.com/services/T0/B0/"
+GENIE = "01234567-89ab-cdef-0123-456789abcdef"
 
 
 def reading(data, **more):
@@ -141,6 +142,30 @@ KUMA = [
         notification(7, type="discord", discordWebhookUrl="https://discord.com/api/webhooks/1/a",
                      threadId="5"), notificationIDList={"7": True}),
      {}, ['"threadId" is dropped']),
+    *[(f"the channel {value}", kuma(notification(7, **config), notificationIDList={"7": True}),
+       {"alerts": (Pair(channel, value),)}, []) for channel, value, config in [
+        ("ntfy", "https://tk_1@push.example/ops",
+         {"type": "ntfy", "ntfyserverurl": "https://push.example/", "ntfytopic": "ops",
+          "ntfyAuthenticationMethod": "accessToken", "ntfyaccesstoken": "tk_1"}),
+        ("ntfy", "https://ntfy.sh/ops",
+         {"type": "ntfy", "ntfyserverurl": "https://ntfy.sh", "ntfytopic": "ops",
+          "ntfyAuthenticationMethod": "none", "ntfyaccesstoken": "left-over"}),
+        ("gotify", "https://push.example/?token=A.x",
+         {"type": "gotify", "gotifyserverurl": "https://push.example/",
+          "gotifyapplicationToken": "A.x", "gotifyPriority": 8}),
+        ("pushover", f"{'u' * 30}/{'a' * 30}",
+         {"type": "pushover", "pushoveruserkey": "u" * 30, "pushoverapptoken": "a" * 30}),
+        ("pagerduty", f"eu:{'R' * 32}",
+         {"type": "PagerDuty", "pagerdutyIntegrationKey": "R" * 32,
+          "pagerdutyIntegrationUrl": "https://events.eu.pagerduty.com/v2/enqueue"}),
+        ("opsgenie", f"eu:{GENIE}",
+         {"type": "Opsgenie", "opsgenieApiKey": GENIE, "opsgenieRegion": "eu"}),
+        ("opsgenie", GENIE, {"type": "Opsgenie", "opsgenieApiKey": GENIE, "opsgenieRegion": "us"}),
+    ]],
+    ("an ntfy login", kuma(notification(7, type="ntfy", ntfytopic="ops", ntfyserverurl="x",
+                                        ntfyAuthenticationMethod="usernamePassword"),
+                           notificationIDList={"7": True}),
+     {"alerts": ()}, ["with an access token alone"]),
     ("codes as a column has them", kuma(accepted_statuscodes=None,
                                         accepted_statuscodes_json='["200-299","418"]'),
      {"accepted_statuses": "200-299,418"}, []),
@@ -353,6 +378,11 @@ ALERTING = f"""alerting:
   discord: {{webhook-url: "https://discord.com/api/webhooks/1/a"}}
   teams: {{webhook-url: "${{TEAMS}}"}}
   email: {{default-alert: {{enabled: false}}, to: "a@b.example"}}
+  ntfy: {{topic: ops, token: tk_1}}
+  gotify: {{server-url: "https://push.example", token: A.x}}
+  pushover: {{application-token: {"a" * 30}, user-key: {"u" * 30}}}
+  pagerduty: {{integration-key: {"R" * 32}}}
+  opsgenie: {{api-key: {GENIE}, priority: P2}}
 """
 HEADER = "    headers: {Authorization: 'Bearer ${API_KEY}'}\n"
 SLACK = Pair("slack", f"{HOOK}default")
@@ -364,6 +394,12 @@ GATUS = [
      {"alerts": (SLACK,)}, []),
     ("its own channel", f"    group: core\n    alerts: [{{type: slack, provider-override: "
      f"{{webhook-url: '{HOOK}own'}}}}]\n", {"alerts": (Pair("slack", f"{HOOK}own"),)}, []),
+    ("phones and people on call", "    alerts: [{type: ntfy}, {type: gotify}, {type: pushover},"
+     " {type: pagerduty}, {type: opsgenie}]\n",
+     {"alerts": (Pair("ntfy", "https://tk_1@ntfy.sh/ops"),
+                 Pair("gotify", "https://push.example/?token=A.x"),
+                 Pair("pushover", f"{'u' * 30}/{'a' * 30}"), Pair("pagerduty", "R" * 32),
+                 Pair("opsgenie", GENIE))}, []),
     ("thresholds and reminders", "    interval: 5m\n    alerts: [{type: slack}]\n",
      {"confirmations": 3, "remind_after": 60},
      ["pause of 5 min", "Success threshold 5 dropped", "send-on-resolved"]),
@@ -395,8 +431,8 @@ GATUS = [
     ("a proxy in a variable", "    client: {proxy-url: '${P}'}\n", RUNS, ["Proxy dropped"]),
     ("a time limit in a variable", "    client: {timeout: '${T}'}\n", REFUSED,
      ["environment variable T"]),
-    ("thresholds without a channel", "    alerts: [{type: ntfy, failure-threshold: 5}]\n",
-     {"confirmations": 4, "alerts": ()}, ['"ntfy"']),
+    ("thresholds without a channel", "    alerts: [{type: matrix, failure-threshold: 5}]\n",
+     {"confirmations": 4, "alerts": ()}, ['"matrix"']),
     ("placeholders of a body",
      "    group: g\n    body: '[ENDPOINT_NAME] [ENDPOINT_GROUP] [ENDPOINT_URL]'\n",
      {"request_body": "m g https://a.example"}, []),

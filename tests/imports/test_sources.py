@@ -94,7 +94,7 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
         RECHECKS.format("20 s"),
         'Notification "Ops Slack" (slack): "slackchannel" is dropped. It posts to the channel that'
         " its webhook was made for.",
-        'Notification "Pager" (PagerDuty) dropped: Wakeful has no matching channel.',
+        'Notification "Pager" (PagerTree) dropped: Wakeful has no matching channel.',
     ]
 
 

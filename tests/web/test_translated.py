@@ -120,6 +120,7 @@ UNITS = "ms min px"
 NAMES = (
     "Wakeful UTC IPv TLS HTTP HTTPS DNS URL TCP JSON RSS Atom HTML Markdown CSV PDF API SMTP"
     " GET HEAD POST PUT PATCH DELETE OPTIONS Ctrl Slack Discord Telegram SMS Apprise Flock"
+    " Gotify Pushover PagerDuty Opsgenie"
     " Microsoft Teams"
 )
 # A part of a value, or the name of a field.

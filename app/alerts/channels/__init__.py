@@ -7,7 +7,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.access.settings import can_mail
-from app.alerts.channels import apprise, discord, email, flock, slack, sms, teams, telegram, webhook
+from app.alerts.channels import (
+    apprise,
+    discord,
+    email,
+    flock,
+    gotify,
+    ntfy,
+    opsgenie,
+    pagerduty,
+    pushover,
+    slack,
+    sms,
+    teams,
+    telegram,
+    webhook,
+)
 from app.alerts.channels.base import Sender
 from app.config import Settings
 from app.i18n import N_, _
@@ -24,6 +39,11 @@ SENDERS: dict[str, Sender] = {
     Channel.TELEGRAM: telegram.send,
     Channel.SMS: sms.send,
     Channel.APPRISE: apprise.send,
+    Channel.NTFY: ntfy.send,
+    Channel.GOTIFY: gotify.send,
+    Channel.PUSHOVER: pushover.send,
+    Channel.PAGERDUTY: pagerduty.send,
+    Channel.OPSGENIE: opsgenie.send,
 }
 NO_MAIL = N_("No mail server is set up. An admin can set one up under Settings, Email.")
 NO_SMS = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL.")

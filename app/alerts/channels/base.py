@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
 from operator import attrgetter
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from app.alerts.answers import Acceptance, Answer, judge_status, permanent, retry, retry_after
-from app.alerts.messages import Message
+from app.alerts.messages import Message, Tone
 from app.config import Settings
 from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
+from app.records import Event
 from app.rules import masking
 from app.rules.masking import frames_of
 from app.rules.url import join, parse_url
@@ -147,6 +148,20 @@ _SAME_METHOD = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_RE
 _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
 
+def step_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
+    """What becomes of the alert at a service that has one for each incident (BY_INCIDENT)."""
+    if message.event == Event.INCIDENT_ACKNOWLEDGED:
+        return "acknowledge"
+    return "resolve" if message.tone is Tone.GOOD else "trigger"
+
+
+def key_of(outgoing: Outgoing) -> str:
+    """The key of that alert. A message without an incident or a place is an alert of its own, and
+    one that is sent again is the same.
+    """
+    return f"wakeful-{outgoing.message.thread or outgoing.id}"
+
+
 def is_refused(response: Response, judge: Judge) -> bool:
     """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
     body of a good status. Any other 400 is permanent at once.
@@ -184,6 +199,15 @@ def is_good(response: Response) -> bool:
 def dict_of(response: Response) -> Mapping[str, Any]:
     """The JSON object of an answer; empty if it has none."""
     return response.body if isinstance(response.body, dict) else {}
+
+
+def reasons(response: Response) -> str:
+    """The message and the errors of a JSON answer."""
+    body = dict_of(response)
+    errors = body.get("errors")
+    listed = errors.values() if isinstance(errors, dict) else errors
+    parts = [body.get("message"), *(listed if isinstance(listed, list | ValuesView) else ())]
+    return " ".join(part for part in parts if isinstance(part, str)) or response.words
 
 
 def field_of(*path: str) -> Read:

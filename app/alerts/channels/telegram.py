@@ -96,7 +96,7 @@ def payload(message: Message, target: TelegramTarget) -> dict[str, Any]:
     thread = {} if target.thread is None else {"message_thread_id": target.thread}
     return {
         "chat_id": target.chat,
-        "text": _fit(title, message),
+        "text": message.fitted(MAX_TEXT, title, size=units),
         "entities": [{"type": "bold", "offset": 0, "length": units(title)}],
         # A preview would request the acknowledge link.
         "link_preview_options": {"is_disabled": True},
@@ -106,17 +106,3 @@ def payload(message: Message, target: TelegramTarget) -> dict[str, Any]:
 
 def units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
-
-
-def _fit(title: str, message: Message) -> str:
-    """The whole text, or as much of it as fits; the message's own links come last and are kept."""
-    for fuller in (message, message.without_item_links()):
-        whole = "\n".join(fuller.lines(title))
-        if units(whole) <= MAX_TEXT:
-            return whole
-    links = "\n".join(f"{link.label}: {link.url}" for link in message.links)
-    room = MAX_TEXT - units(links) - 2
-    head = whole
-    while units(head) > room:
-        head = head[: len(head) - max(1, (units(head) - room) // 2)]
-    return f"{head.rstrip()}…\n{links}"

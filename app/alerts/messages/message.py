@@ -84,6 +84,21 @@ class Message:
         lines += [f"{link.label}: {link.url}" for link in self.links]
         return [line for line in lines if line]
 
+    def fitted(self, most: int, *first: str, size: Callable[[str], int] = len) -> str:
+        """The lines below ``first``, or as much of them as fits. The message's own links come last
+        and are kept.
+        """
+        for fuller in (self, self.without_item_links()):
+            whole = "\n".join(fuller.lines(*first))
+            if size(whole) <= most:
+                return whole
+        links = "\n".join(f"{link.label}: {link.url}" for link in self.links)
+        room = most - size(f"…\n{links}")
+        head = whole
+        while size(head) > room:
+            head = head[: len(head) - max(1, (size(head) - room) // 4)]
+        return f"{head.rstrip()}…\n{links}".rstrip()
+
     def without_item_links(self) -> Message:
         """The message for channels with little room: the items without their links."""
         return replace(self, items=tuple(Item(item.text) for item in self.items))

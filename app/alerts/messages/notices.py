@@ -120,6 +120,7 @@ def _about_place(
         summary,
         details=((_("Monitors"), str(facts["extra"]["monitors"])), *details),
         links=(MessageLink(_("Places"), f"{context.base_url}/settings/locations"),),
+        thread=f"place-{facts['extra']['location']['id']}",
         footer=_(FOOTER),
         data=dict(facts["extra"]),
     )

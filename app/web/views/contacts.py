@@ -13,7 +13,7 @@ from app.errors import Conflict, Invalid, NotFound, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.contact import ContactDeletionForm, ContactForm, SharedChannelForm
-from app.i18n import N_, _, _n
+from app.i18n import _, _n
 from app.records import (
     Channel,
     Contact,
@@ -149,15 +149,6 @@ def delete(id: int) -> Answer:
 shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
-CHANNEL_NOUNS = {
-    Channel.EMAIL: N_("email address"),
-    Channel.WEBHOOK: N_("webhook"),
-    Channel.TELEGRAM: N_("Telegram chat"),
-    Channel.SMS: N_("phone number"),
-    Channel.APPRISE: N_("Apprise URL"),
-}
-
-
 def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     """After saving: say which of the channels that are new to the monitor others have too. It says
     nothing where the store does not answer: the monitor is saved.
@@ -191,9 +182,8 @@ def channel_noun(key: str) -> str:
     """``Slack webhook``."""
     if key not in CHANNELS:
         return key
-    if key in CHANNEL_NOUNS:
-        return _(CHANNEL_NOUNS[Channel(key)])
-    return _("%(service)s webhook", service=_(CHANNELS[Channel(key)].label))
+    text = CHANNELS[Channel(key)]
+    return _(text.noun) if text.noun else _("%(service)s webhook", service=_(text.label))
 
 
 class ContactFromChannel(Editing[Contact, BrowserForm]):
