@@ -59,4 +59,8 @@ def ready(settings: Settings) -> Flask:
         schema.require()
         schema.read_secrets()
         db.engine.dispose()
+        if db.engine.dialect.name == "postgresql":
+            from app.db import postgres  # psycopg takes 9 MB
+
+            postgres.read_singly(db.engine)
     return app

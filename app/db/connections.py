@@ -29,6 +29,8 @@ ANSWER_SECONDS = 15.0  # for a statement on PostgreSQL, unless it sets its own l
 # How much of an SQLite file a connection caches: small for processes that write a row here and
 # there, large for all others. A checker has three connections, and its memory grew with the file.
 SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
+IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds locks of others' work
+LIMITED = "limited"  # in the info of a connection: it has this limit for all of its transactions
 POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
 
 _OPTIONS = {

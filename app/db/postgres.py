@@ -5,6 +5,7 @@ A module of its own, because psycopg takes 9 MB, which an installation on SQLite
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -12,12 +13,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
-from app.db.connections import patience, statement_seconds
+from app.db.connections import IDLE_MS, LIMITED, patience, statement_seconds
 
 CONNECT_SECONDS = 5.0
 CANCEL_SECONDS = 2.0
+# A connection of the pool that was used within this time is asked nothing before it is used again,
+# unless there is something to read, as when the server has closed it.
+FRESH_SECONDS = 10.0
 # The longest that a transaction may wait for us: a check that a person asks for lasts a minute.
 # What a lost process had locked is free again after this.
 IDLE_SECONDS = 180
@@ -31,10 +35,24 @@ _LIBPQ = {
 
 
 class _Bounded(psycopg.Connection[Any]):
-    """A connection that is closed when the server does not answer a statement in time."""
+    """A connection that is closed when the server does not answer a statement in time.
+    ``used_at``: when it answered last (monotonic).
+    """
+
+    used_at = float("-inf")
 
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        return super().wait(self._in_time(gen, statement_seconds()), *arguments, **options)
+        answer = super().wait(self._in_time(gen, statement_seconds()), *arguments, **options)
+        self.used_at = time.monotonic()
+        return answer
+
+    @property
+    def is_fresh(self) -> bool:
+        if self.closed or time.monotonic() - self.used_at > FRESH_SECONDS:
+            return False
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return not poll.poll(0)
 
     def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
         """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
@@ -98,6 +116,8 @@ def prepare(engine: Engine) -> None:
     ping = engine.dialect.do_ping
 
     def _ping(connection: Any) -> bool:
+        if connection.is_fresh:
+            return True
         with patience(_connect_seconds()):  # a server that lives says so at once
             return ping(connection)
 
@@ -109,6 +129,28 @@ def prepare(engine: Engine) -> None:
     ) -> psycopg.Connection[Any]:
         with breaker.guarded():
             return _connected(arguments, options)
+
+
+def read_singly(engine: Engine) -> None:
+    """Let statements outside of ``writing()`` begin no transaction, on connections from now on, and
+    limit transactions that wait for us to IDLE_MS, all at once.
+
+    Each of them sees what is committed when it begins, inside a transaction or not (READ
+    COMMITTED), but BEGIN and ROLLBACK are round trips of their own, and psycopg prepares its
+    statements anew after a ROLLBACK. A checker reads a row here and there several times a second.
+    """
+
+    @event.listens_for(engine, "connect")
+    def _autocommit(connection: Any, record: Any) -> None:
+        connection.autocommit = True
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
+        record.info[LIMITED] = True
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("immediate", False):
+            driver: Any = connection.connection.driver_connection
+            driver.execute("BEGIN")
 
 
 def _connect_seconds() -> float:

@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, text
 
 from app.db import DbSession, db
+from app.db.connections import IDLE_MS, LIMITED
 from app.db.statements import insert_new, updating
 from app.db.tables import ShardRow
 from app.rules.clocks import believable
 
 LEASE = timedelta(seconds=20)  # how long a shard is owned without renewal
 SHARDS_ON_POSTGRESQL = 64
-IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ def locked(session: DbSession, place: int, numbers: Collection[int]) -> dict[int
     """The present tokens, by shard number. Nobody can take these shards before the transaction
     ends, so PostgreSQL ends it after IDLE_MS if this process is stopped meanwhile.
     """
-    if session.connection().dialect.name == "postgresql":
+    connection = session.connection()
+    if connection.dialect.name == "postgresql" and not connection.info.get(LIMITED):
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}"))
     rows = session.execute(
         select(ShardRow.number, ShardRow.token)

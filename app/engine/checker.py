@@ -95,9 +95,10 @@ def join(location: str, own: Carrier, now: datetime) -> None:
     """Add the place of a checker with its carrier ``own``, unless it is there; raises OtherCarrier
     if it is there with another one.
     """
-    if places.carrier_of(location) is None:
-        places.add(location, own, now)
     stored = places.carrier_of(location)
+    if stored is None:
+        places.add(location, own, now)
+        stored = places.carrier_of(location)
     if stored != own:
         raise OtherCarrier(_refusal(location, own, str(stored)))
 
@@ -367,7 +368,8 @@ class Checker:
             return
         may_start = self._shards.may_start(now) and not self._returns.full
         if may_start:
-            room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
+            late = -(self.checks.until_due() or 0.0)
+            room = min(AT_ONCE, self._bucket.available(now, late)) if self._paced else AT_ONCE
             # If two results had the same turn, the second would be dropped.
             self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
         left = self.checks.until_due()

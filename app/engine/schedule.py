@@ -24,6 +24,7 @@ from app.rules.clocks import believable
 # within one interval, but at least MINIMUM_PACE.
 MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
+LEAST_BURST_SECONDS, LONGEST_BURST_SECONDS = 0.25, 2.0
 
 
 @lru_cache(maxsize=100_000)
@@ -186,23 +187,23 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once.
+    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once. Where
+    the first is late, it allows those of that time: with a far database, a turn takes a second.
 
     Times are of the monotonic clock, given by the caller.
     """
 
     def __init__(self, pace: float, now: float) -> None:
         self.pace = pace
-        self._tokens = self._room
+        self._tokens = self._room(0.0)
         self._filled = now
 
-    @property
-    def _room(self) -> float:
-        return max(5.0, self.pace / 4)
+    def _room(self, late: float) -> float:
+        return max(5.0, self.pace * min(max(LEAST_BURST_SECONDS, late), LONGEST_BURST_SECONDS))
 
-    def available(self, now: float) -> int:
-        """How many may start now."""
-        self._tokens = min(self._room, self._tokens + (now - self._filled) * self.pace)
+    def available(self, now: float, late: float = 0.0) -> int:
+        """How many may start now. ``late``: by how many seconds the first of them is overdue."""
+        self._tokens = min(self._room(late), self._tokens + (now - self._filled) * self.pace)
         self._filled = now
         return int(self._tokens)
 

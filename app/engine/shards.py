@@ -114,7 +114,8 @@ class Shards:
             beyond = set(sorted(numbers)[part:])
             numbers -= beyond
             own = {shard.number for shard in stored if shard.owner == self.name}
-            shards.release(session, place, own - numbers, self.name, now)
+            if beyond_share := own - numbers:
+                shards.release(session, place, beyond_share, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.
             numbers = {number for number in numbers if renewed.get(number) == before[number]}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from psycopg.pq import TransactionStatus
 from sqlalchemy import event, select, text
 
 from app.commands.opened import ready
@@ -215,3 +216,28 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
             checker._reload_changed(time.monotonic())
         assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.MOST_AT_ONCE
         assert checker._outdated == set()
+
+
+def _write_half():
+    with writing() as session:
+        session.execute(text("CREATE TABLE half (x int)"))
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+def test_on_postgresql_a_checker_reads_without_a_transaction_and_writes_in_one(settings):
+    app = ready(settings)
+    with app.app_context():
+        driver = db.session.connection().connection.driver_connection
+        assert db.session.scalar(text("SHOW idle_in_transaction_session_timeout")) == "10s"
+        assert driver.info.transaction_status == TransactionStatus.IDLE
+        with pytest.raises(ZeroDivisionError):
+            _write_half()
+        assert db.session.scalar(text("SELECT to_regclass('half')")) is None
+        with writing() as session:
+            session.execute(text("CREATE TABLE whole (x int)"))
+        assert db.session.scalar(text("SELECT to_regclass('whole')")) == "whole"
+        db.session.remove()
+        db.engine.dispose()
