@@ -85,6 +85,7 @@ UNUSUAL: dict[str, Any] = {
     "locations": ("default", "oslo"),
     "location_rule": "any",
     "starttls": "imap",
+    "ping_count": 5,
 }
 # Kept as rows of another table.
 NO_COLUMN = {"locations"}

@@ -59,6 +59,13 @@ def _tls(tools: CheckTools) -> KindChecks:
     return RunningChecks(tools, TlsCheck)
 
 
+def _ping(tools: CheckTools) -> KindChecks:
+    from app.checks.ping.checks import PingCheck
+    from app.checks.running import RunningChecks
+
+    return RunningChecks(tools, PingCheck)
+
+
 HTTP = Kind(
     name="http",
     label="HTTP",
@@ -112,7 +119,27 @@ TLS = Kind(
     checks=_tls,
 )
 
-KINDS = (HTTP, TCP, TLS)
+
+def _host(text: str) -> Target:
+    """Take ``ping://host`` apart. Raises ValueError with a sentence."""
+    target = take_apart(text, {"ping": 0})
+    if target.port or target.request_target != "/" or "#" in text:
+        raise ValueError(_("A ping:// URL is a host alone, as ping://example.com."))
+    return target
+
+
+PING = Kind(
+    name="ping",
+    label="Ping",
+    address="ping://example.com",
+    schemes=("ping",),
+    read=_host,
+    fields=frozenset({"ping_count"}),
+    phases=("dns", "ttfb"),
+    checks=_ping,
+)
+
+KINDS = (HTTP, TCP, TLS, PING)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind has and another may lack, in alphabetical order.

@@ -20,6 +20,7 @@ from app.records import PHASES, Certificate
 MOST_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
 LARGEST = 32 * 1024
+_LONGEST_PING = 60_000.0  # ms
 
 phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
 _read_certificate = reader(Certificate, "certificate")
@@ -46,6 +47,7 @@ def _fields(data: Json) -> dict[str, Any]:
         "resolved": list(texts(data.get("resolved"))),
         "redirects": _each(data.get("redirects"), _hop),
         "refused": _each(data.get("refused"), _refusal),
+        "echoes": _each(data.get("echoes"), _echo),
         "headers": _headers(data.get("headers")),
         "tls": _each(data.get("tls"), _certificate),
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
@@ -90,6 +92,19 @@ def _hop(entry: Any) -> dict[str, Any] | str | None:
 
 def _refusal(entry: Any) -> dict[str, Any]:
     return {name: text(mapping(entry).get(name)) for name in ("address", "network")}
+
+
+def _echo(entry: Any) -> dict[str, Any]:
+    """One ping."""
+    echo = mapping(entry)
+    ms = echo.get("ms")
+    is_time = isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms <= _LONGEST_PING
+    return {
+        "address": text(echo.get("address")),
+        "ms": ms if is_time else None,
+        "ttl": whole(echo.get("ttl")),
+        "error": text(echo.get("error")),
+    }
 
 
 def _certificate(entry: Any) -> Certificate:

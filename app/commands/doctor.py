@@ -32,7 +32,7 @@ from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import readable
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
-from app.net import canary
+from app.net import canary, icmp
 from app.net.canary import MEMORY
 from app.net.client import Unreachable
 from app.records import Channel
@@ -336,6 +336,14 @@ def _canaries(subject: Subject) -> Statements:
             yield _(REFUSES_ALWAYS, name=name)
 
 
+def _ping(subject: Subject) -> Statements:
+    if not (fault := icmp.why_not()):
+        yield _("This machine may send pings.")
+        return
+    pings = MonitorRow.url_folded.startswith("ping:")
+    yield Fault(fault) if subject.tables and count_of(db.session, MonitorRow, pings) else fault
+
+
 def _mail(subject: Subject) -> Statements:
     # Without its tables, only the environment can be read.
     url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
@@ -430,6 +438,7 @@ WITHOUT_TABLES = ((N_("not examined"), _not_examined),)
 OF_OTHERS = (
     (N_("names"), _names),
     (N_("canary"), _canaries),
+    (N_("ping"), _ping),
     (N_("mail"), _mail),
     (N_("heartbeat"), _heartbeat),
     *services.EXAMINATIONS,

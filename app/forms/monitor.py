@@ -38,6 +38,7 @@ from app.records import (
     CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_PING_COUNT,
     DEFAULT_QUIET_ZONE,
     DEFAULT_TIMEOUT,
     INTERVALS,
@@ -52,6 +53,7 @@ from app.records import (
     MAX_TEXT_LOOKUP,
     MAX_URL,
     OWN_CHANNELS,
+    PING_COUNT,
     REMIND_AFTER_MINUTES,
     SENT_SECRETS,
     SLOW_AFTER_MS,
@@ -99,6 +101,7 @@ OWN_FIELDS = (
     "locations",
     "location_rule",
     "starttls",
+    "ping_count",
 )
 
 
@@ -361,6 +364,13 @@ class MonitorForm(SchemaForm):
         words=StartTls,
         none=N_("None: TLS at once"),
         description=N_("How TLS begins on a port that speaks its own protocol first."),
+    )
+    ping_count = Number(
+        N_("Pings"),
+        low=PING_COUNT[0],
+        high=PING_COUNT[1],
+        default=DEFAULT_PING_COUNT,
+        description=N_("How many are sent in each check. One answer is enough."),
     )
     slow_after = Number(
         N_("Slow after, in milliseconds"),

@@ -40,7 +40,7 @@ class RaceResult:
     @property
     def ours(self) -> int | None:
         """The error number of a fault of this machine, such as no file descriptor being left."""
-        return next((number for number in self.errors if number in _OURS), None)
+        return next((number for number in self.errors if number in OURS), None)
 
     @property
     def error(self) -> int:
@@ -55,7 +55,7 @@ class RaceResult:
 # If several addresses failed, the first of these is reported.
 _MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 # Faults of this machine, not of the target.
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Race:

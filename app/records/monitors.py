@@ -9,7 +9,17 @@ from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
 from app.records.locations import DEFAULT_LOCATIONS, LocationRule
-from app.records.marks import AlertDays, Bit, ClockTime, FixedKeys, Id, Mark, Percent, TextOrNone
+from app.records.marks import (
+    AlertDays,
+    Bit,
+    ClockTime,
+    FixedKeys,
+    Id,
+    Mark,
+    Percent,
+    Range,
+    TextOrNone,
+)
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 from app.records.secrets import Pair
 
@@ -83,7 +93,9 @@ TIMEOUT_SECONDS = (1, 60)
 SLOW_AFTER_MS = (1, 60_000)
 CONFIRMATIONS = (0, 5)
 REMIND_AFTER_MINUTES = (5, 1_440)
+PING_COUNT = (1, 10)
 DEFAULT_TIMEOUT = 30
+DEFAULT_PING_COUNT = 3
 DEFAULT_CONFIRMATIONS = 2
 DEFAULT_ACCEPTED_STATUSES = "200-399"
 DEFAULT_QUIET_ZONE = "UTC"
@@ -168,6 +180,7 @@ class Monitor:
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
     # of one kind each
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
+    ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 from app.records.marks import AlertDays, TextOrNone
 from app.records.monitors import (
     DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_PING_COUNT,
     DEFAULT_TIMEOUT,
     KIND_OPTIONS,
     AlertCondition,
@@ -86,6 +87,7 @@ class Cause(StrEnum):
     TEXT_MISSING = "text_missing"
     TEXT_FOUND = "text_found"
     STARTTLS_REFUSED = "starttls_refused"
+    PING_TIMEOUT = "ping_timeout"
     SLOW_RESPONSE = "slow_response"
     BLOCKED_BY_POLICY = "blocked_by_policy"
     NETWORK_DOWN = "network_down"
@@ -150,6 +152,7 @@ class CheckSpec:
     ssl_alert_days: AlertDays | None = None
     fault: str | None = None  # why this check cannot be made: a stored field cannot be read
     starttls: str | None = None
+    ping_count: int = DEFAULT_PING_COUNT
 
 
 # The fields of one kind that a check needs.

@@ -51,8 +51,9 @@ class Target:
     """The parts of a URL.
 
     ``host`` is as typed. ``ascii_host`` is what is sent: IDNA, or a plain IP address without
-    brackets. ``address`` is the IP address if the host is one. ``request_target`` is path and
-    query, never empty. ``absolute``: the host was written with a final dot, which is not sent.
+    brackets. ``address`` is the IP address if the host is one. ``port`` is 0 where there is none.
+    ``request_target`` is path and query, never empty. ``absolute``: the host was written with a
+    final dot, which is not sent.
     """
 
     scheme: str
@@ -72,7 +73,7 @@ class Target:
     def netloc(self) -> str:
         """Host and port as a Host header writes them."""
         host = f"[{self.ascii_host}]" if ":" in self.ascii_host else self.ascii_host
-        return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
+        return host if self.port in (0, DEFAULT_PORTS.get(self.scheme)) else f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:

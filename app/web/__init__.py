@@ -16,6 +16,7 @@ from app.checks.kinds import KINDS, kind_of, kinds_with
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.forms.schema import why_unclear
+from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import Extent, current_store
@@ -71,6 +72,8 @@ def init_app(app: Flask) -> None:
         KINDS=KINDS,
         kind_of=kind_of,
         kinds_with=kinds_with,
+        # Only its own server can say it of another machine.
+        why_no_ping=str if settings.store == "remote" else icmp.why_not,
         tell_places_apart=places.tell_apart,
         RETENTION_DAYS=settings.retention_days,
     )

@@ -39,6 +39,7 @@ WRONG = {
     "ssl_alert_days": [*NO_NUMBERS, "never", 61, 1.5],
     "fault": [*NO_TEXTS, "x" * (LONGEST_FAULT + 1)],
     "starttls": [*NO_TEXTS, "gopher", "SMTP"],
+    "ping_count": ["x", True, [], {}, 0, -1, 11, 10**30, float("nan"), float("inf")],
 }  # fmt: skip
 
 
@@ -82,6 +83,7 @@ def test_the_largest_values_of_a_monitor_are_taken(method):
         "slow_after": 60_000,
         "ssl_alert_days": 60,
         "starttls": "postgres",
+        "ping_count": 10,
         "made_up": SMUGGLED,
     }
     assert spec_of(largest).request_method is method

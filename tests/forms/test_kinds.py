@@ -28,6 +28,7 @@ NOT_OF_KIND = {
     "verify_tls": {"verify_tls": "false"},
     "ssl_alert_days": {"ssl_alert_days": "0"},
     "starttls": {"starttls": "smtp"},
+    "ping_count": {"ping_count": "4"},
 }
 
 
@@ -102,9 +103,10 @@ def test_a_tcp_monitor_accepts_a_text_condition():
 @pytest.mark.parametrize(
     "url",
     ["tcp://mail.test:25", "TCP://Mail.Test:65535", "tcp://[2001:db8::1]:25", "tcp://127.1:25/",
-     "tcp://bücher.test:25"],
+     "tcp://bücher.test:25", "tls://mail.test:993", "ping://mail.test", "PING://[2001:db8::1]",
+     "ping://127.1/"],
 )  # fmt: skip
-def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
+def test_section_9_and_17_addresses_of_each_kind_are_accepted(url):
     assert bind(MonitorForm, list((LEAST | {"url": url}).items()))["url"] == url
 
 
@@ -118,6 +120,14 @@ def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
         ("tcp://mail.test:25/path", "ends with its port"),
         ("tcp://mail.test:25?x", "ends with its port"),
         ("tcp://mail.test:25#x", "ends with its port"),
+        ("tls://mail.test", "needs a port"),
+        ("tls://mail.test:993/path", "A tls:// URL ends with its port"),
+        ("ping://mail.test:7", "a host alone"),
+        ("ping://mail.test/path", "a host alone"),
+        ("ping://mail.test?count=3", "a host alone"),
+        ("ping://mail.test#x", "a host alone"),
+        ("ping://", "needs a host"),
+        ("ping:mail.test", "two slashes"),
         ("tcp://me:pw@mail.test:25", "user name"),
         ("tcp://:25", "needs a host"),
         ("tcp:mail.test:25", "two slashes"),
@@ -126,7 +136,7 @@ def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
         ("mail.test", "http://, https://, tcp://"),
     ],
 )
-def test_section_9_another_tcp_url_is_refused_with_a_sentence(url, sentence):
+def test_section_9_and_17_other_addresses_are_refused_with_a_sentence(url, sentence):
     errors = faults(MonitorForm, LEAST | {"url": url})
     assert list(errors) == ["url"]
     assert sentence in errors["url"][0]

@@ -63,6 +63,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "locations": ("default",),
         "location_rule": "majority",
         "starttls": None,
+        "ping_count": 3,
     }
 
 

@@ -134,11 +134,14 @@ class Lab:
         """The port of another method's URL, as ``tls://``."""
         return f"tls://{urlsplit(getattr(self, place)(*args, **words)).netloc}"
 
+    def ping(self, host: str = "good.lab.test") -> str:
+        return f"ping://{host}"
+
     def starttls(self, protocol: str, kind: str = "valid", *, refuses: bool = False) -> str:
         """A server of this protocol that starts TLS, with a certificate of a kind of ca.py."""
         handler = starttls.serving(protocol, self.certificates.context(kind), refuses=refuses)
         name = f"starttls {protocol} {kind} {refuses}"
-        return f"tls://good.lab.test:{self._one(name, lambda: Listener(handler))}"
+        return f"tls://good.lab.test:{self._server(name, lambda: Listener(handler))}"
 
     def dual(self, v4: str, v6: str, path: str = "/good") -> str:
         """A name with both families, each ``open``, ``closed`` or ``dropped`` on the same port."""

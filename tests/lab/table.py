@@ -762,6 +762,19 @@ def _blocked(name: str, at: At, *says: str) -> Row:
     return Row(name, at, UNKNOWN, Cause.BLOCKED_BY_POLICY, says=says)
 
 
+def ping(label: str = "good") -> At:
+    return At("ping", (f"{label}.lab.test",))
+
+
+PINGS = [
+    _up("ping answered", ping()),
+    Row("ping answered over IPv6", At("ping", ("[::1]",)), v6=True),
+    _down("ping dns_nxdomain", ping("nxdomain"), Cause.DNS_NXDOMAIN),
+    _down("ping no route", ping("unreachable"), Cause.HOST_UNREACHABLE),
+    _blocked("policy ping", ping("closed-address"), "10.11.12.13"),
+]
+
+
 POLICY = [
     _blocked("policy name with a private address", named("closed-address"), "10.11.12.13"),
     _blocked("policy name of the metadata service", named("metadata"), "169.254.169.254"),
@@ -791,5 +804,6 @@ ROWS = [
     *DUAL_STACK,
     *PORTS,
     *HANDSHAKES,
+    *PINGS,
     *POLICY,
 ]

@@ -1,0 +1,99 @@
+"""Turn the echoes of a check by ping into its outcome; ``judge`` says why it is down.
+
+The evidence is ``{"url", "resolved", "refused", "ip", "timings", "echoes"}``; an echo is
+``{"address", "ms", "ttl", "error"}``: its round trip, or what came in its place, or neither.
+
+One answer is ``up``. ``response_time`` is the median of the round trips to the address that
+answered first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from app.checks.lookup import Resolution
+from app.checks.outcome import Failure, addresses, connect_failure, milliseconds, outcome_of
+from app.checks.running import RunningCheck
+from app.i18n import N_, _, _n
+from app.net.icmp import Echo, Series
+from app.net.race import OURS, is_ipv6
+from app.records import Cause, Outcome, Timings, Warn
+
+MOST_ECHOES = 20  # in the evidence
+
+
+def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Series]) -> Outcome:
+    answered = sorted((series for series in tried if series.answers), key=_first_answer)
+    best = answered[0] if answered else None
+    trips = [echo.seconds for echo in best.answers if echo.seconds] if best else []
+    response_ms = milliseconds(median(trips)) if trips else None
+    timings = Timings(dns=milliseconds(resolution.dns), ttfb=response_ms)
+    ip = best.address if best else None
+    return outcome_of(
+        check.spec,
+        check.checked_at,
+        check.tools.location,
+        check.good,
+        resolution.failure or (None if best else judge(check, tried)),
+        response_ms=response_ms,
+        timings=timings,
+        ip=ip,
+        warnings=_dead_families(answered, tried) if best else (),
+        answer=(ip, best and len(best.answers)),
+        evidence=lambda: {
+            "url": check.spec.url,
+            **addresses(resolution.resolved, resolution.refusals),
+            "ip": ip,
+            "timings": timings.by_phase(),
+            "echoes": [_facts(series.address, echo) for series in tried for echo in series.echoes][
+                :MOST_ECHOES
+            ],
+        },
+        answered=best is not None,
+    )
+
+
+def _first_answer(series: Series) -> float:
+    return min(echo.sent_at + (echo.seconds or 0.0) for echo in series.answers)
+
+
+def _dead_families(answered: Sequence[Series], tried: Sequence[Series]) -> list[Warn]:
+    alive = {is_ipv6(series.address) for series in answered}
+    dead = {is_ipv6(series.address) for series in tried} - alive
+    return [Warn.IPV6_UNREACHABLE if six else Warn.IPV4_UNREACHABLE for six in dead]
+
+
+def _facts(address: str, echo: Echo) -> dict[str, Any]:
+    error = None if echo.error is None else os.strerror(echo.error)
+    if error and echo.router:
+        error = f"{error} ({echo.router})"
+    ms = None if echo.seconds is None else round(echo.seconds * 1000, 3)
+    return {"address": address, "ms": ms, "ttl": echo.ttl, "error": error}
+
+
+def judge(check: RunningCheck, tried: Sequence[Series]) -> Failure:
+    """Why no echo was answered."""
+    failed = [(series, echo) for series in tried for echo in series.echoes if echo.error]
+    for series, echo in failed:
+        number, error = echo.error or 0, os.strerror(echo.error or 0)
+        if number in OURS:
+            return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
+        if echo.router:
+            sentence = N_(
+                "%(address)s cannot be reached: the router %(router)s reports “%(error)s”."
+            )
+            values = {"address": series.address, "router": echo.router, "error": error}
+            return Failure(Cause.HOST_UNREACHABLE, _(sentence, **values))
+        return connect_failure(number, series.address, 0.0, error)
+    sent = len(tried[0].echoes) if tried else 0
+    sentence = _n(
+        "No answer from %(tried)s to %(num)s ping within the limit of %(limit)s s.",
+        "No answer from %(tried)s to %(num)s pings within the limit of %(limit)s s.",
+        sent,
+        tried=", ".join(series.address for series in tried[:3]),
+        limit=f"{check.spec.timeout:g}",
+    )
+    return Failure(Cause.PING_TIMEOUT, sentence)

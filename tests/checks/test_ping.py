@@ -1,0 +1,200 @@
+"""Checks by ping. Sockets for ICMP are played here: not every user may open one, and a router is
+needed that reports errors. tests/lab/table.py has rows with real ones.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.checks.prober import Prober
+from app.net import icmp
+from app.net.policy import Policy
+from app.records import CheckSpec, Outcome
+from tests.checks.servers import NameServer, host
+from tests.support.loopback import IPV6
+
+LOOPBACK = Policy.parse("loopback")
+ROUTER = "192.0.2.1"
+# What comes back for an echo: bytes, the number of an error that a router reports, or nothing.
+Script = Callable[[bytes], bytes | int | None]
+
+
+class PlayedSocket:
+    """A socket for ICMP whose other side follows a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ours.setblocking(False)
+        self._script = script
+        self._errors: list[int] = []
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def send(self, packet: bytes) -> None:
+        reply = self._script(packet)
+        if isinstance(reply, int):
+            self._errors.append(reply)
+        if reply is not None:
+            self._theirs.send(b"" if isinstance(reply, int) else reply)
+
+    def recvmsg(self, size: int, notes: int, flags: int = 0) -> object:
+        if not flags:
+            return self._ours.recvmsg(size, notes)
+        if not self._errors:
+            raise BlockingIOError
+        offender = struct.pack("=HH", socket.AF_INET, 0) + socket.inet_aton(ROUTER) + bytes(8)
+        # 2: the error came by ICMP; type 3, code 1: no route to the host
+        error = struct.pack("=IBBBBII", self._errors.pop(0), 2, 3, 1, 0, 0, 0) + offender
+        return b"", [(socket.IPPROTO_IP, 11, error)], 0, None
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+def answer(packet: bytes) -> bytes:
+    kind = {8: 0, 128: 129}[packet[0]]
+    return bytes([kind]) + packet[1:]
+
+
+def silence(_packet: bytes) -> None:
+    return None
+
+
+def unreachable(_packet: bytes) -> int:
+    return errno.EHOSTUNREACH
+
+
+def answer_of_another(packet: bytes) -> bytes:
+    """An answer to a ping of another process, as raw sockets see it."""
+    return answer(packet)[:8] + bytes(56)
+
+
+def own_request(packet: bytes) -> bytes:
+    """What a raw socket sees on the loopback."""
+    return packet
+
+
+def cut(packet: bytes) -> bytes:
+    return answer(packet)[:9]
+
+
+def only(sequence: int) -> Script:
+    return lambda packet: answer(packet) if packet[7] == sequence else None
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[NameServer]:
+    zone = {
+        "dual.test": host("dual.test", "::1", "127.0.0.1"),
+        "two.test": host("two.test", "127.0.0.2", "127.0.0.1"),
+    }
+    server = NameServer(zone)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def ping(names: NameServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Outcome]]:
+    """Ping a host whose addresses follow these scripts."""
+    monkeypatch.setattr("app.checks.ping.checks.LAST_WAIT", 0.05)
+    monkeypatch.setattr("app.checks.ping.checks.DEAD_WAIT", 0.05)
+    monkeypatch.setattr("app.checks.ping.checks.PAUSE_SECONDS", 0.01)
+    prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
+
+    def check(
+        name: str, scripts: dict[str, Script], timeout: float = 60, count: int = 3
+    ) -> Outcome:
+        opened = lambda address: (PlayedSocket(scripts[address]), False)  # noqa: E731
+        monkeypatch.setattr(icmp, "open_socket", opened)
+        return prober.check(CheckSpec(url=f"ping://{name}", timeout=timeout, ping_count=count))
+
+    yield check
+    prober.close()
+
+
+def test_section_17_a_ping_that_is_answered_is_up_with_evidence_of_each(ping):
+    outcome = ping("127.0.0.1", {"127.0.0.1": answer}, count=10)
+    result, evidence = outcome.result, outcome.evidence
+    assert (result.verdict, result.ip, outcome.answered) == ("up", "127.0.0.1", True)
+    assert result.response_time == result.timings.ttfb is not None
+    assert len(evidence["echoes"]) == 10
+    assert {echo["address"] for echo in evidence["echoes"]} == {"127.0.0.1"}
+    assert all(echo["ms"] >= 0 and echo["error"] is None for echo in evidence["echoes"])
+    json.dumps(evidence)
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 2])
+def test_section_17_one_answer_is_enough(ping, sequence):
+    outcome = ping("127.0.0.1", {"127.0.0.1": only(sequence)})
+    assert outcome.result.verdict == "up"
+    answered = [echo["ms"] is not None for echo in outcome.evidence["echoes"]]
+    assert answered == [place == sequence for place in range(3)]
+
+
+@pytest.mark.parametrize("script", [silence, answer_of_another, own_request, cut])
+def test_a_ping_that_nobody_answers_is_ping_timeout(ping, script):
+    outcome = ping("127.0.0.1", {"127.0.0.1": script}, timeout=0.3)
+    assert (outcome.result.verdict, outcome.result.cause_code) == ("down", "ping_timeout")
+    assert outcome.result.cause == "No answer from 127.0.0.1 to 3 pings within the limit of 0.3 s."
+    assert not outcome.answered
+
+
+def test_section_17_a_routers_unreachable_is_host_unreachable_and_needs_no_time_limit(ping):
+    outcome = ping("127.0.0.1", {"127.0.0.1": unreachable})
+    assert outcome.result.cause_code == "host_unreachable"
+    assert f"the router {ROUTER} reports “No route to host”" in outcome.result.cause
+    assert [echo["error"] for echo in outcome.evidence["echoes"]] == [
+        f"No route to host ({ROUTER})"
+    ] * 3
+
+
+def test_the_next_address_is_tried_where_the_first_is_silent(ping):
+    outcome = ping("two.test", {"127.0.0.2": silence, "127.0.0.1": answer})
+    assert (outcome.result.verdict, outcome.result.ip) == ("up", "127.0.0.1")
+    assert outcome.result.warnings == ()
+
+
+@IPV6
+@pytest.mark.parametrize(
+    ("six", "four", "ip", "warnings"),
+    [
+        (answer, answer, None, ()),
+        (silence, answer, "127.0.0.1", ("ipv6_unreachable",)),
+        (unreachable, answer, "127.0.0.1", ("ipv6_unreachable",)),
+        (answer, silence, "::1", ("ipv4_unreachable",)),
+    ],
+)
+def test_a_dead_family_is_a_warning(ping, six, four, ip, warnings):
+    result = ping("dual.test", {"::1": six, "127.0.0.1": four}).result
+    assert (result.verdict, result.warnings) == ("up", warnings)
+    assert ip in (None, result.ip)
+
+
+class NoIcmp:
+    """The module ``socket`` of a machine that lets nobody ping."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(socket, name)
+
+    def socket(self, *_arguments: object) -> None:
+        raise PermissionError
+
+
+def test_section_17_a_machine_that_may_not_ping_says_what_to_allow(monkeypatch):
+    monkeypatch.setattr(icmp, "socket", NoIcmp())
+    prober = Prober(policy=lambda: LOOPBACK)
+    result = prober.check(CheckSpec(url="ping://127.0.0.1")).result
+    prober.close()
+    assert (result.verdict, result.cause_code) == ("unknown", "check_error")
+    assert result.cause == icmp.why_not()
+    assert "net.ipv4.ping_group_range" in icmp.why_not()
+    assert "CAP_NET_RAW" in icmp.why_not()
