@@ -243,7 +243,7 @@ def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypa
         heartbeats.write(name, now, now, location="default")
     monkeypatch.setattr(silence_watch, "EVERY_SECONDS", 0.02)
     monkeypatch.setattr(SilenceWatch, "look", counted)
-    monkeypatch.setattr(silence, "update_places", tend)
+    monkeypatch.setattr(silence, "act_on_silence", tend)
     monkeypatch.setattr(Worker, "run", run)
     monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
     assert type_("worker")[0] == 0

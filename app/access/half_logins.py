@@ -84,7 +84,9 @@ class HalfLogins:
             session.execute(delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token)))
 
     def by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
-        """Raises Invalid (``second_code``), Denied if the half login is over, and Throttled."""
+        """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the half login
+        is over, and Throttled.
+        """
         person = self._waiting(token)
         return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
 
@@ -162,7 +164,7 @@ class HalfLogins:
                 raise Invalid({CODE: [_(UNREADABLE)]})
             now = self.clock()
             step = None if app is None else step_of(app.secret, code, now)
-            if step is None or not _is_first_use(session, person.id, step, step_at(now)):
+            if step is None or not _use_step(session, person.id, step, step_at(now)):
                 raise Invalid({CODE: [_(WRONG_CODE)]})
 
         return use
@@ -189,9 +191,9 @@ def _recovery_use(code: str) -> Use:
     return use
 
 
-def _is_first_use(session: DbSession, id: int, step: int, current: int) -> bool:
-    """Note that the code of ``step`` is used. A used step in the future is of a clock that was set
-    back: nobody could log in until that time came again.
+def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
+    """Note that the code of ``step`` is used; return whether it was unused. A used step in the
+    future is of a clock that was set back: nobody could log in until that time came again.
     """
     used = AuthenticatorAppRow.used_step
     unused = or_(used < step, used > current + DRIFT)

@@ -57,8 +57,8 @@ def _fields(data: Json) -> dict[str, Any]:
 
 def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
     """Evidence of at most ``LARGEST``: of what is larger, the largest part is cut in half until the
-    whole fits. A server that sends 64 KiB of headers would fill the database, and a token of an
-    agent too.
+    whole fits. A server that sends 64 KiB of headers would fill the database, and so would
+    somebody who has the token of an agent.
     """
     sizes = {name: _size(name, value) for name, value in evidence.items()}
     if sum(sizes.values()) <= LARGEST:

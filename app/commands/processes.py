@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 def until_stopped(run: Callable[[threading.Event], None], wake: Callable[[], object]) -> None:
     """Call ``run`` with an event that SIGTERM and SIGINT set; it returns when it has stopped.
-    ``wake`` ends its wait, so that it sees that.
+    ``wake`` ends the wait of ``run``, so that it sees the event.
 
     A signal handler may interrupt itself, or a wait for the event. Setting the event in it could
     deadlock on a lock that this thread holds. systemd sends two signals to each process.
@@ -150,7 +150,7 @@ def _queue_carrier(
         from app.engine.carriers import RemoteNetwork
         from app.engine.carriers.queue.broker import broker_and_key
         from app.engine.carriers.queue.sender import QueueCarrier
-    broker_and_key(settings)
+    broker_and_key(settings)  # raises if one of them is missing
     network = RemoteNetwork()
     return lambda settings, _policies: QueueCarrier(settings, network), network
 

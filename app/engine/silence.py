@@ -4,7 +4,7 @@ A monitor is unknown as soon as no result of it counts, as is its time in the fi
 (``app/stats/cover.py``), and sooner if all its places are silent. People are notified once of a
 silent place, and of its return.
 
-``silence_watch`` calls ``update_places``. Several processes may do so at once; the guarded update
+``silence_watch`` calls ``act_on_silence``. Several processes may do so at once; the guarded update
 of ``silent_at`` lets one of them notify. Needs an application context.
 """
 
@@ -50,11 +50,11 @@ _NOW: Any = bindparam("now", type_=BigInteger)
 _INTERVAL: Any = cast(_MONITORS.c.interval, BigInteger)
 _TIMEOUT: Any = cast(_MONITORS.c.timeout, BigInteger)
 _LIMIT = cover_limit_ms(_INTERVAL, _TIMEOUT)
-_UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
+_COUNTS_UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
 
 
 def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
-    """Whether a monitor has a result that counts between two times."""
+    """Whether a monitor has a result that was made between two times."""
     of_monitor = _RESULTS.c.monitor_id == _STATES.c.monitor_id
     query = select(_RESULTS.c.monitor_id).where(
         of_monitor, _RESULTS.c.at.between(since, until), *conditions
@@ -67,7 +67,7 @@ def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
 # or whose interval may have changed since: first the newest, which nearly always decide.
 _IS_OLD = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
 _CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
-_STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _UNTIL >= _NOW)
+_STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _COUNTS_UNTIL >= _NOW)
 _WITHOUT_RESULT = (
     select(_STATES.c.monitor_id)
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
@@ -75,7 +75,7 @@ _WITHOUT_RESULT = (
         *_SHOWN,
         or_(_IS_OLD, _CHANGED),
         ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
-        ~_has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _UNTIL >= _NOW),
+        ~_has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
     )
 )
 # A checker that starts makes overdue checks at once, and an agent brings its buffered results.
@@ -83,7 +83,7 @@ GRACE = LEAST_SILENCE
 RECENT_MS = 120_000  # a place that has made a check within this time is not silent
 
 
-def update_places(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
+def act_on_silence(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
     """Notify people of places that are silent or back, and show the monitors as unknown that no
     place checks. ``watching_since``: when this process began to look. ``notifying_since``: since
     when messages could leave; people are notified of a place once it is silent for long enough
@@ -105,25 +105,25 @@ def update_places(now: datetime, watching_since: datetime, notifying_since: date
         if state is PlaceState.SILENT
     }
     titles = {place.id: place.label or place.name for place in all_places}
-    without_checks = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
+    dead_places = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
     grace_is_over = now - watching_since >= GRACE
-    without_result = _without_result(db.session, now) if grace_is_over else []
-    unchecked = _places_of(without_result)
+    unchecked_monitors = _without_result(db.session, now) if grace_is_over else []
+    unchecked = _places_of(unchecked_monitors)
     if silent:
-        unchecked |= _only_from(without_checks)
+        unchecked |= _only_from(dead_places)
     db.session.rollback()
     for place in all_places:
         if place.id in to_report and place.signs.silent_at is None:
-            _notify(place, Event.LOCATION_SILENT, without_checks, now)
+            _notify(place, Event.LOCATION_SILENT, dead_places, now)
         elif place.id in online and place.signs.silent_at is not None:
-            _notify(place, Event.LOCATION_ONLINE, without_checks, now)
+            _notify(place, Event.LOCATION_ONLINE, dead_places, now)
     _notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unchecked.items()}
     checked_meanwhile = partial(
         _checked_meanwhile,
         now=now,
-        without_result=set(without_result),
-        without_checks=without_checks,
+        unchecked_monitors=set(unchecked_monitors),
+        dead_places=dead_places,
     )
     recorder.show_unknown(causes, now, checked_meanwhile)
 
@@ -151,15 +151,15 @@ def _checked_meanwhile(
     ids: Collection[int],
     *,
     now: datetime,
-    without_result: Collection[int],
-    without_checks: Collection[int],
+    unchecked_monitors: Collection[int],
+    dead_places: Collection[int],
 ) -> set[int]:
-    """The monitors among these that must not be shown as unknown: ``without_result`` and with a new
-    one now, or with a recent result from a place that counted as silent, or paused, or given a
-    place that is not among those ``without_checks``. Their states are locked, so no result or
-    change after this is overwritten.
+    """The monitors among these that must not be shown as unknown. One of the
+    ``unchecked_monitors`` has a result again. Another has a recent result, or is paused, or was
+    given a place besides the ``dead_places``. Their states are locked, so no result or change
+    after this is overwritten.
     """
-    without = set(ids) & set(without_result)
+    without = set(ids) & set(unchecked_monitors)
     back = without - set(_without_result(session, now, without))
     rest = set(ids) - without
     recent = (
@@ -170,7 +170,7 @@ def _checked_meanwhile(
             _RESULTS.c.at.between(to_ms(now) - RECENT_MS, last_moment(now)),
         )
     )
-    changed = rest - _only_from(without_checks, among=rest).keys()
+    changed = rest - _only_from(dead_places, among=rest).keys()
     return back | set(session.scalars(recent)) | changed
 
 
@@ -183,20 +183,20 @@ def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _only_from(
-    without_checks: Collection[int], among: Collection[int] | None = None
+    dead_places: Collection[int], among: Collection[int] | None = None
 ) -> dict[int, list[int]]:
     """The places of each monitor that only these check, if it is not shown as unknown yet."""
     shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     if among is not None:
         shown = shown.where(_STATES.c.monitor_id.in_(among))
     return _places_of_each(
-        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_checked_elsewhere(without_checks)))
+        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_checked_elsewhere(dead_places)))
     )
 
 
-def _checked_elsewhere(without_checks: Collection[int]) -> Any:
+def _checked_elsewhere(dead_places: Collection[int]) -> Any:
     query = select(AssignmentRow.monitor_id)
-    return query.where(AssignmentRow.location_id.not_in(without_checks))
+    return query.where(AssignmentRow.location_id.not_in(dead_places))
 
 
 def _places_of_each(monitors: Any) -> dict[int, list[int]]:
@@ -221,9 +221,9 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     )
 
 
-def _notify(place: _Place, event: Event, without_checks: Collection[int], now: datetime) -> None:
+def _notify(place: _Place, event: Event, dead_places: Collection[int], now: datetime) -> None:
     """Write the messages about a place that is silent or back, once. Monitors that only places
-    ``without_checks`` check are unknown because of them.
+    ``dead_places`` check are unknown because of them.
     """
     silent = event is Event.LOCATION_SILENT
     # Both messages give the last result before the silence.
@@ -244,7 +244,7 @@ def _notify(place: _Place, event: Event, without_checks: Collection[int], now: d
         )
         alone = counted.join(
             MonitorRow, (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False)
-        ).where(AssignmentRow.monitor_id.not_in(_checked_elsewhere(without_checks)))
+        ).where(AssignmentRow.monitor_id.not_in(_checked_elsewhere(dead_places)))
         facts = {
             "location": {"id": place.id, "name": place.name, "label": place.label},
             "monitors": session.scalar(counted) or 0,

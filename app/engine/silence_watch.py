@@ -43,7 +43,7 @@ class SilenceWatch:
         if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:
             from app.engine import silence  # the worker seldom needs it, and it takes 10 MB
 
-            silence.update_places(now, self._since, max(self._since, self._notifying_since))
+            silence.act_on_silence(now, self._since, max(self._since, self._notifying_since))
         db.session.rollback()
         self._looked_at = now
 

@@ -80,7 +80,7 @@ SHORTEST_COVER_S = 1  # of a result that counts for its own moment only
 
 def vote_lasts(monitor: Any) -> timedelta:
     """How long a result counts as the vote of its place: two intervals and the time limit. The
-    ``monitor`` has ``interval`` and ``timeout``, in seconds.
+    ``monitor`` is a row: its ``interval``, in seconds, is the true one.
     """
     return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 

@@ -20,8 +20,8 @@ from cachetools import LRUCache
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
 
-# From a change in another process to a reader: TOLERATED_SECONDS, and max-age of what browsers
-# keep.
+# A reader sees a change of another process at most TOLERATED_SECONDS later, and a browser's copy is
+# older by its max-age.
 FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
 # For a reading. SQLite waits ten seconds for locks of its WAL, whatever its timeout says.
@@ -37,7 +37,8 @@ V = TypeVar("V")
 
 class MemoryEntry(Generic[V]):
     """``value`` is what was read last. ``away``: since then, reading has failed, or takes long.
-    ``version``: what was written before the reading began.
+    ``version``: what was written before the reading began. ``read_at``: when the last reading that
+    succeeded began; ``tried_at``: when the last reading ended.
     """
 
     __slots__ = ("away", "read_at", "reading", "tried_at", "value", "version")
@@ -83,7 +84,7 @@ class Memory(Generic[K, V]):
         return entry.value if entry else None
 
     def expire(self) -> None:
-        """Something was written: from now on, give nothing that was read before."""
+        """Something was written: what was read before is given only if reading takes too long."""
         self._version = next(self._versions)
 
     def get(self, key: K) -> tuple[V, bool]:
@@ -103,7 +104,7 @@ class Memory(Generic[K, V]):
             # A person sees a change that was made here at once, even where reading takes long.
             outdated = entry.value is not None and not current
             patience = WAIT_SECONDS if outdated else self._prompt
-            if not self._has_ended(key, entry, reading, patience):
+            if not self._await(key, entry, reading, patience):
                 break
         if entry.value is None:
             raise Unavailable(_(NOT_YET))
@@ -120,10 +121,10 @@ class Memory(Generic[K, V]):
         threading.Thread(target=self._refresh, args=arguments, name=READING, daemon=True).start()
         return reading
 
-    def _has_ended(
-        self, key: K, entry: MemoryEntry[V], reading: Future[None], patience: float
-    ) -> bool:
-        """Wait for a reading, ``patience`` in seconds. Raises what it raises."""
+    def _await(self, key: K, entry: MemoryEntry[V], reading: Future[None], patience: float) -> bool:
+        """Wait for a reading, ``patience`` in seconds; longer, if there is no value and no copy.
+        Returns whether it has ended. Raises what it raises.
+        """
         with suppress(TimeoutError):
             reading.result(patience)
             return True

@@ -105,11 +105,12 @@ def _what_others_see(places: Sequence[Mapping[str, Any]], still: bool) -> Iterat
     by_answer: dict[object, list[str]] = {}
     for place in places:
         by_answer.setdefault(_answer_of(place), []).append(title_of(place))
-    for status, titles in by_answer.items():
-        yield _others_see(status, titles, still)
+    for answer, titles in by_answer.items():
+        yield _others_see(answer, titles, still)
 
 
-_EARLIER, _NOTHING = "earlier", "nothing"  # beside a status code, and None: it was reached
+# An answer is a status code, None (it was reached, without a status), or one of these.
+_EARLIER, _NOTHING = "earlier", "nothing"
 
 
 def _answer_of(place: Mapping[str, Any]) -> object:
@@ -118,13 +119,13 @@ def _answer_of(place: Mapping[str, Any]) -> object:
     return _NOTHING if place.get("verdict") == "unknown" else place.get("status_code")
 
 
-def _others_see(status: object, titles: Sequence[str], still: bool) -> str:
+def _others_see(answer: object, titles: Sequence[str], still: bool) -> str:
     names, count = listed(titles), len(titles)
-    if status == _EARLIER:
+    if answer == _EARLIER:
         return _("%(names)s had not checked it since", names=names)
-    if status == _NOTHING:
+    if answer == _NOTHING:
         return _("%(names)s cannot tell", names=names)
-    if status is None:
+    if answer is None:
         return (
             _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
             if still
@@ -136,8 +137,8 @@ def _others_see(status: object, titles: Sequence[str], still: bool) -> str:
             "%(names)s still get %(status)s",
             count,
             names=names,
-            status=status,
+            status=answer,
         )
         if still
-        else _("%(names)s got %(status)s", names=names, status=status)
+        else _("%(names)s got %(status)s", names=names, status=answer)
     )

@@ -10,7 +10,7 @@ from operator import itemgetter
 from app.judge.verdict import Check, failures_after
 from app.records import Verdict
 
-LATE_MS = 60_000  # how late a check may be before the time until it is a gap
+OVERDUE_MS = 60_000  # how late a check may be before the time until it is a gap
 Span = tuple[int, int]  # begin and end, ms
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
@@ -26,7 +26,7 @@ def cover_limit_ms(interval: int, timeout: int) -> int:
     """How long one result of a monitor counts at most, in ms; ``interval`` and ``timeout`` are
     seconds.
     """
-    return (interval + timeout) * 1000 + LATE_MS
+    return (interval + timeout) * 1000 + OVERDUE_MS
 
 
 def covered(
@@ -42,12 +42,12 @@ def covered(
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
     if not of_several_places(checks):
-        return _cover_of_each(checks, _kinds(checks, planned), limit)
+        return _cover_of_place(checks, _kinds(checks, planned), limit)
     by_place: dict[int, list[Check]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
     covers = [
-        _cover_of_each(own_checks, _kinds_of_place(own_checks, limit, confirmations), limit)
+        _cover_of_place(own_checks, _kinds_of_place(own_checks, limit, confirmations), limit)
         for own_checks in by_place.values()
     ]
     windows = _maintenance(checks, planned)
@@ -89,10 +89,13 @@ def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> 
         stop = at_ms + (limit if covers_ms is None else covers_ms)
 
 
-def _cover_of_each(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
-    """``covered`` where each check ends the time of the one before it. ``kinds``: of each check."""
+def _cover_of_place(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
+    """``covered`` where each check ends the time of the one before it. ``kinds``: of each check.
+
+    The first span is of no length; readers skip such spans.
+    """
     spans: list[Cover] = []
-    kind, begin, stop = WATCHED, 0, 0  # nothing yet
+    kind, begin, stop = WATCHED, 0, 0
     for (at_ms, _, _, _, _, covers_ms, _), next_kind in zip(checks, kinds, strict=True):
         if next_kind != kind or at_ms > stop:
             spans.append((kind, begin, min(stop, at_ms)))

@@ -234,7 +234,7 @@ def test_the_last_hour_of_a_day_counts_until_it_is_part_of_the_day(
         midnights = [to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)) for day in ends]
         db.session.rollback()
         read = rollups.CachedDays().read([monitor.id], days, midnights, here)[monitor.id]
-        since = [read.since.get(index, (0, 0, 0, 0)) for index in range(len(days))]
+        since = [read.unsummed.get(index, (0, 0, 0, 0)) for index in range(len(days))]
         return [rollups.plus(*pair) for pair in zip(read.seconds, since, strict=True)]
 
     before = figures(store, monitor.id), public_days()

@@ -162,7 +162,7 @@ class Figures(Places):
         midnight = to_ms(now) // DAY_MS * DAY_MS
         day = [midnight, midnight + DAY_MS]
         (days,) = rollups.CachedDays().read([self.id], [now.date()], day, now).values()
-        since = days.since.get(0, (0, 0, 0, 0))
+        since = days.unsummed.get(0, (0, 0, 0, 0))
         figures.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
         whole = figures[0]
         for other in figures[1:]:  # hours are rounded

@@ -28,7 +28,8 @@ def cause_of(incident: Facts) -> str:
     return words.shorten(incident.get("cause") or _(UNKNOWN_CAUSE), 300)
 
 
-def notified_at(facts: Facts) -> datetime:
+def written_at(facts: Facts) -> datetime:
+    """When the message was written: nobody is notified yet."""
     return datetime.fromisoformat(facts["at"])
 
 
@@ -39,7 +40,7 @@ def message_of(facts: Facts, tone: Tone, title: str, summary: str, **parts: Any)
         tone=tone,
         title=title,
         summary=summary,
-        at=notified_at(facts),
+        at=written_at(facts),
         **parts,
     )
 
@@ -91,7 +92,7 @@ def ending_of(facts: Facts) -> str:
     return f"{how}. {words.shorten(cause_of(facts['incident']), 120)}"
 
 
-def unwatched(facts: Facts) -> str:
+def sentence_of_gaps(facts: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
     times = listed(
         _(

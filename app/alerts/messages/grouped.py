@@ -16,9 +16,9 @@ from app.alerts.messages.facts import (
     incident_links,
     lasted,
     name_of,
-    notified_at,
     recovered,
     started_at,
+    written_at,
 )
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.alerts.messages.notices import EXPIRIES
@@ -49,7 +49,7 @@ def burst(facts: Facts, context: MessageContext) -> Message:
         tone=Tone.GOOD if good else Tone.BAD,
         title=title,
         summary=_("They changed within a minute, so this is one message for all of them."),
-        at=notified_at(facts),
+        at=written_at(facts),
         items=(*items, *_more(count - len(members))),
         links=(_all_incidents(context),),
         data={
@@ -88,7 +88,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
         tone=Tone.BAD if still_open else Tone.GOOD if ended else Tone.WARNING,
         title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
         summary=_("Held back since %(time)s.", time=since),
-        at=notified_at(facts),
+        at=written_at(facts),
         items=(*items, *_more(still_open + ended + noticed - len(items))),
         links=incident_links(members[0], context) if alone else (_all_incidents(context),),
         data={

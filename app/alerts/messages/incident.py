@@ -17,12 +17,12 @@ from app.alerts.messages.facts import (
     lasted,
     message_of,
     name_of,
-    notified_at,
     recovered,
+    sentence_of_gaps,
     silent_places,
     started_at,
-    unwatched,
     what_ended,
+    written_at,
 )
 from app.alerts.messages.message import Message, MessageContext, Tone
 from app.i18n import N_, _, _n
@@ -50,16 +50,18 @@ def opened(facts: Facts, context: MessageContext) -> Message:
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
     late = (facts.get("extra") or {}).get("late")
     title = _(STILL_DOWN if late else N_("Down: %(name)s"), name=name_of(facts))
-    summary = f"{cause_of(facts['incident'])}{unwatched(facts)}"
+    summary = f"{cause_of(facts['incident'])}{sentence_of_gaps(facts)}"
     return _about_incident(facts, context, Tone.BAD, title, summary, details)
 
 
 def reminder(facts: Facts, context: MessageContext) -> Message:
-    so_far = lasted(facts, notified_at(facts))
+    so_far = lasted(facts, written_at(facts))
     details = [(_("Cause"), cause_of(facts["incident"])), *_while_open(facts, context)]
     summary = _("Down for %(length)s, and nobody has acknowledged it yet.", length=so_far)
     title = _(STILL_DOWN, name=name_of(facts))
-    return _about_incident(facts, context, Tone.BAD, title, summary + unwatched(facts), details)
+    return _about_incident(
+        facts, context, Tone.BAD, title, summary + sentence_of_gaps(facts), details
+    )
 
 
 def acknowledged(facts: Facts, context: MessageContext) -> Message:
@@ -86,7 +88,9 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
         *_others_down(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended_at(facts)))
-    return _about_incident(facts, context, Tone.GOOD, title, summary + unwatched(facts), details)
+    return _about_incident(
+        facts, context, Tone.GOOD, title, summary + sentence_of_gaps(facts), details
+    )
 
 
 def _ending(facts: Facts, length: str) -> tuple[str, str]:

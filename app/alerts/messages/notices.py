@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, address_of, message_of, name_of, notified_at
+from app.alerts.messages.facts import Facts, address_of, message_of, name_of, written_at
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import N_, _, _n
 from app.records import Event
@@ -46,7 +46,7 @@ def _monitor_link(facts: Facts, context: MessageContext) -> MessageLink:
 
 def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
     extra = facts.get("extra") or {}
-    at = notified_at(facts)
+    at = written_at(facts)
     title = _("%(what)s expires soon", what=what)
     details = [(_("Monitor"), name_of(facts)), address_of(facts)]
     advice = _("Renew it in time.")
@@ -98,7 +98,7 @@ def silent(facts: Facts, context: MessageContext) -> Message:
 def online(facts: Facts, context: MessageContext) -> Message:
     extra, details = facts["extra"], []
     if extra["since"]:
-        lasted = notified_at(facts) - datetime.fromisoformat(extra["since"])
+        lasted = written_at(facts) - datetime.fromisoformat(extra["since"])
         details = [(_("Silent for"), words.duration(lasted.total_seconds()))]
     title = _("The place %(name)s is back", name=_place_of(extra))
     summary = _("Results come from it again.")

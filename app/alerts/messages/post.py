@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, notified_at
+from app.alerts.messages.facts import Facts, written_at
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import _
 from app.records import PostState
@@ -68,7 +68,7 @@ def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: s
         tone=Tone.PLAIN,
         title=title,
         summary=summary,
-        at=notified_at(facts),
+        at=written_at(facts),
         links=(MessageLink(_("Status page"), page), MessageLink(_("Unsubscribe"), end)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,
@@ -88,7 +88,7 @@ def confirm(facts: Facts, context: MessageContext) -> Message:
             "Open the link within 48 hours and confirm the subscription. "
             "If it was not you, do nothing: you get no more messages."
         ),
-        at=notified_at(facts),
+        at=written_at(facts),
         links=(
             MessageLink(_("Confirm"), confirm_link(page, facts["token"])),
             MessageLink(_("Status page"), page),

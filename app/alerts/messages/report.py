@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.alerts import words
-from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, notified_at
+from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, written_at
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
@@ -33,7 +33,7 @@ def report(facts: Facts, context: MessageContext) -> Message:
             "Uptime %(uptime)s. The report has every monitor, its days and its incidents.",
             uptime=uptime,
         ),
-        at=notified_at(facts),
+        at=written_at(facts),
         details=(*_details(total), *map(_incident, report["incidents"]), *_unnamed(report)),
         items=tuple(items),
         links=(

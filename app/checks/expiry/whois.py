@@ -63,7 +63,7 @@ _NAMED = re.compile(
 )
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
-# Day first where the order is ambiguous: no registry writes the month first.
+# Day first where the order is ambiguous. The month first is tried last, for such as 08/13/2026.
 _FORMATS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y%m%d", "%Y-%b-%d", "%Y-%b-%d.",
     "%d-%b-%Y", "%d %b %Y", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%d %B %Y", "%d-%B-%Y",
@@ -106,7 +106,7 @@ def _referred(answer: str, tld: str) -> str:
 
 def ask(server: str, question: str, deadline: float, network: Network, *, own: bool) -> str:
     """Send one question over TCP and read at most 64 KiB of answer. ``own``: the server is a
-    setting, which policy does not judge. Raises NoAnswer.
+    setting or IANA, which policy does not judge. Raises NoAnswer.
     """
     host, colon, port = server.rpartition(":")
     host, number = (
@@ -131,7 +131,7 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
         raise NoAnswer(_("%(host)s could not be reached.", host=host)) from None
 
 
-def _wait_until(sock: socket.socket, deadline: float) -> None:
+def _set_time_left(sock: socket.socket, deadline: float) -> None:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -141,7 +141,7 @@ def _wait_until(sock: socket.socket, deadline: float) -> None:
 def _read(sock: socket.socket, deadline: float) -> str:
     data = bytearray()
     while len(data) < MAX_BYTES:
-        _wait_until(sock, deadline)
+        _set_time_left(sock, deadline)
         chunk = sock.recv(8192)
         if not chunk:
             break

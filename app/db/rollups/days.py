@@ -27,13 +27,13 @@ NOTHING: Seconds = (0, 0, 0, 0)
 
 @dataclass(slots=True, eq=False)
 class Days:
-    """The days of a monitor. ``shown`` and ``seconds`` are from the rollups; ``since``: the seconds
-    of results that are not summed yet, by the index of the day.
+    """The days of a monitor. ``shown`` and ``seconds`` are from the rollups; ``unsummed``:
+    the seconds of results that are not summed yet, by the index of the day.
     """
 
     shown: Sequence[PublicDay]
     seconds: Sequence[Seconds]
-    since: Mapping[int, Seconds]
+    unsummed: Mapping[int, Seconds]
 
 
 # The cached days of a monitor; equal days of monitors, as most are, share one object.
@@ -59,9 +59,9 @@ class CachedDays:
         # Two zones may have the same midnights between other days.
         what = days[0], between
         last = min(between[-1], to_ms(now))
-        today = whole_days_until(states, to_ms(now))
+        whole_until = whole_days_until(states, to_ms(now))
         summed = self._cache.read(
-            versions, what, lambda missing: _read(missing, days, between, today)
+            versions, what, lambda missing: _read(missing, days, between, whole_until)
         )
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
@@ -91,13 +91,13 @@ def _nothing(days: Sequence[date]) -> Summed:
 
 
 def _read(
-    ids: Sequence[int], days: Sequence[date], between: Sequence[int], today: int
+    ids: Sequence[int], days: Sequence[date], between: Sequence[int], whole_until: int
 ) -> dict[int, Summed]:
-    """``today``: see ``whole_days_until``."""
+    """``whole_until``: see ``whole_days_until``."""
     nothing = _nothing(days)
     summed = {id: (list(nothing[0]), list(nothing[1])) for id in ids}
     equal: dict[str, tuple[int, PublicDay, Seconds]] = {}  # most monitors' days are
-    for id, packed in db.session.execute(_packed_days(between, today), {"ids": ids}):
+    for id, packed in db.session.execute(_packed_days(between, whole_until), {"ids": ids}):
         for text in packed.split(","):
             if text not in equal:
                 index, up, down, unknown, maintenance = map(int, text.split(":"))
@@ -108,11 +108,13 @@ def _read(
     return summed
 
 
-def _packed_days(midnights: Sequence[int], today: int) -> Select[Any]:
-    """A row for each monitor: its days as ``place:up:down:unknown:maintenance`` by comma. As rows
+def _packed_days(midnights: Sequence[int], whole_until: int) -> Select[Any]:
+    """A row for each monitor: its days as ``index:up:down:unknown:maintenance`` by comma. As rows
     of their own, they would take three times as long.
     """
-    runs = union_all(*(_part_of_days(*run) for run in _even_days(midnights, today))).subquery()
+    runs = union_all(
+        *(_part_of_days(*run) for run in _even_days(midnights, whole_until))
+    ).subquery()
     id, *columns = runs.c
     text: Any = cast(columns[0], String)
     for column in columns[1:]:
@@ -120,14 +122,14 @@ def _packed_days(midnights: Sequence[int], today: int) -> Select[Any]:
     return select(id, func.aggregate_strings(text, ",")).group_by(id)
 
 
-def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
+def _even_days(midnights: Sequence[int], whole_until: int) -> list[tuple[int, int, int, int]]:
     """Runs of days that one statement sums: start and end (s), the index of the first day, and the
-    period of the rows to read: whole UTC days before ``today`` have rows of their own.
+    period of the rows to read: whole UTC days before ``whole_until`` have rows of their own.
     """
     runs: list[tuple[int, int, int, int]] = []
     for index, (begin, end) in enumerate(pairwise(midnights)):
         even = end - begin == DAY_MS
-        period = DAY_S if even and begin % DAY_MS == 0 and begin < today else HOUR_S
+        period = DAY_S if even and begin % DAY_MS == 0 and begin < whole_until else HOUR_S
         if runs and even and runs[-1][3] == period and (runs[-1][1] - runs[-1][0]) % DAY_S == 0:
             runs[-1] = (runs[-1][0], end // 1000, *runs[-1][2:])
         else:

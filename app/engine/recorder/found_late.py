@@ -46,8 +46,8 @@ class Outage(NamedTuple):
 @dataclass(slots=True)
 class Search:
     """A search for outages of a monitor around the time of some results of ``place``. ``monitor``
-    has ``id``, ``interval``, ``timeout``, ``confirmations``, ``location_rule``, and what
-    ``rows.last_pause`` needs; ``places`` check it.
+    is a row with ``id``, ``interval`` (the true one), ``timeout``, ``confirmations``,
+    ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
     """
 
     monitor: Any
@@ -110,22 +110,22 @@ def find(
     called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
     with the states locked.
     """
-    searches = needed(session, searches)
+    searches = with_stored(session, searches)
     incidents = _incidents(session, searches)
     changed: dict[int, TimeSpan] = {}
     for search, replaced, spans in _replayed(searches, incidents):
         outages = [outage for span in spans if (outage := _outage(span, search, title))]
-        before = [_as_stored(row) for row in replaced]
-        if outages != before:
-            if span := _changed_span(before, outages):
+        stored = [_as_stored(row) for row in replaced]
+        if outages != stored:
+            if span := _changed_span(stored, outages):
                 changed[search.monitor.id] = span
             _store(session, search.monitor.id, replaced, outages, now)
     session.flush()
     return changed
 
 
-def needed(session: AnySession, searches: Sequence[Search]) -> list[Search]:
-    """The searches that may find an outage, with the ``stored`` incidents of their time."""
+def with_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
+    """Set the ``stored`` incidents of each search; return the searches that may find an outage."""
     if not searches:
         return []
     by_id = {search.monitor.id: search for search in searches}
@@ -150,14 +150,14 @@ def needed(session: AnySession, searches: Sequence[Search]) -> list[Search]:
 def _store(
     session: AnySession,
     monitor_id: int,
-    before: Sequence[IncidentRow],
+    replaced: Sequence[IncidentRow],
     outages: Sequence[Outage],
     now: datetime,
 ) -> None:
-    """Store these outages in place of the incidents ``before``. One that overlaps an outage stays
+    """Store these outages in place of the incidents ``replaced``. One that overlaps an outage stays
     the same incident, with its comment and acknowledgement.
     """
-    left = list(before)
+    left = list(replaced)
     for outage in outages:
         row = next((row for row in left if _overlap(row, outage)), None)
         if row is None:
@@ -233,28 +233,28 @@ def _replayed(
             for span in incidents[search.monitor.id]
             if (span.ended_at or FAR_FUTURE) > search.begin
         ]
-        replay, without = _fold(search, spans), _fold(search, spans)
+        replay, earlier = _fold(search, spans), _fold(search, spans)
         replay.judge(checks)
-        without.judge(_without_own(search, checks))
+        earlier.judge(_without_own(search, checks))
         outages = _settled_outages(search, replay)
         if outages is None:
-            going_on.append((search, replay, without))
+            going_on.append((search, replay, earlier))
         else:
             replaced = [
                 incident for incident in search.stored if incident.started_at < search.settled
             ]
-            yield search, replaced, _not_judged_in_time(outages, without.all_outages(), replaced)
-    folds = {search.monitor.id: (replay, without) for search, replay, without in going_on}
+            yield search, replaced, _not_judged_in_time(outages, earlier.all_outages(), replaced)
+    folds = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
     for search, checks in _read(
-        (search, search.settled, None) for search, _replay, _without in going_on
+        (search, search.settled, None) for search, _replay, _earlier in going_on
     ):
-        replay, without = folds[search.monitor.id]
+        replay, earlier = folds[search.monitor.id]
         replay.judge(checks)
-        without.judge(checks)
+        earlier.judge(checks)
         yield (
             search,
             list(search.stored),
-            _not_judged_in_time(replay.all_outages(), without.all_outages(), search.stored),
+            _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored),
         )
 
 
@@ -273,13 +273,13 @@ def _without_own(search: Search, checks: Iterable[Check]) -> Iterator[Check]:
 
 
 def _not_judged_in_time(
-    spans: Iterable[TimeSpan], without: Iterable[TimeSpan], stored: Iterable[IncidentRow]
+    spans: Iterable[TimeSpan], earlier: Iterable[TimeSpan], stored: Iterable[IncidentRow]
 ) -> Sequence[TimeSpan]:
-    """The outages without the time that is down also ``without`` the new results, and not stored:
-    it was judged in time, and its incident was deleted, or the monitor had another rule.
+    """The outages, less the time that was down by the ``earlier`` results alone and is no stored
+    late incident: it was judged in time, and its incident was deleted, or the rule was another.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
-    return _minus(_whole(spans), _minus(_whole(without), stored_spans))
+    return _minus(_whole(spans), _minus(_whole(earlier), stored_spans))
 
 
 def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:

@@ -93,7 +93,9 @@ def _go_on(judged: Sequence[Result], place: int) -> bool:
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    outages_go_on = bool(found_late.needed(db.session, _searches(place, (), judged, monitors, {})))
+    outages_go_on = bool(
+        found_late.with_stored(db.session, _searches(place, (), judged, monitors, {}))
+    )
     db.session.rollback()
     return outages_go_on
 

@@ -157,13 +157,15 @@ def _taken(
         (claim.monitor_id, to_ms(outcome.result.checked_at))
         for claim, outcome in outcomes
         if claim.monitor_id in monitors
-        and not _is_newer(monitors[claim.monitor_id], outcome.result)
+        and not _is_surely_new(monitors[claim.monitor_id], outcome.result)
     }
     return journal.stored(times, place)
 
 
-def _is_newer(monitor: MonitorInBatch, result: Result) -> bool:
-    """Whether the result is newer than the last recorded check of its place."""
+def _is_surely_new(monitor: MonitorInBatch, result: Result) -> bool:
+    """Whether the result is newer than the last recorded check of its place. Without one, results
+    of before may be stored.
+    """
     here = monitor.assigned.here
     before = None if here is None else here["checked_at"]
     return before is not None and to_ms(result.checked_at) > to_ms(before)

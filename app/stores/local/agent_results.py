@@ -341,7 +341,7 @@ def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
 
 
 def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
-    """Whether a result is newer than the one of its place that was judged last."""
+    """Whether a result is newer than the one of its place that was judged last, if there is one."""
     before: datetime | None = row.checked_at
     return before is None or result.at > before or before > believable(now)
 

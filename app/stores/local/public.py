@@ -307,7 +307,9 @@ class LocalPublicPages(PublicPages):
         figures = {}
         for id in ids:
             cached = days_by_monitor[id]
-            up, down, *_others = map(sum, zip(*cached.seconds, *cached.since.values(), strict=True))
+            up, down, *_others = map(
+                sum, zip(*cached.seconds, *cached.unsummed.values(), strict=True)
+            )
             touched = _touched(midnights, incidents[id], to_ms(now))
             figures[id] = percent(up, down), _public_days(days, cached, touched)
         return figures
@@ -418,7 +420,7 @@ def _public_days(
 ) -> Sequence[PublicDay]:
     """The days as the public sees them. Mostly, only today is not cached."""
     public_days = list(own.shown)
-    for n, seconds in own.since.items():
+    for n, seconds in own.unsummed.items():
         public_days[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
     for n, incidents in touched.items():
         public_days[n] = replace(public_days[n], incidents=incidents)

@@ -11,7 +11,7 @@ from app.i18n import N_
 from app.stores.base import Extent
 from app.stores.remote import envelope
 from app.stores.remote.connection import REPEATED, RemoteConnection
-from app.stores.remote.meaning import refuse
+from app.stores.remote.meaning import raise_if_refused
 
 ASKED_AGAIN_SECONDS = 300.0
 
@@ -51,7 +51,7 @@ class Me:
         """What the server says, by a request made now."""
         answer = self.connection.read("/me")
         if answer.status == 429 or answer.status in REPEATED:
-            refuse(self.connection, answer)
+            raise_if_refused(self.connection, answer)
         data = envelope.record(answer.body, "key")
         if 200 <= answer.status < 300 and _is_wakeful(data):
             return Extent.TAG if data.get("tag") else Extent.WHOLE

@@ -64,7 +64,7 @@ class Explanation:
         (self.by_field.setdefault(name, []) if name else self.general).append(shown)
 
 
-def refuse(
+def raise_if_refused(
     connection: RemoteConnection,
     answer: ServerAnswer,
     *,
@@ -147,8 +147,8 @@ ANSWERS = N_("The server %(server)s answers: %(message)s")
 
 
 def says_failure(body: Any) -> bool:
-    """Whether a server says with a status of success that a write failed: a record has an id, and
-    what it says of itself, such as that it is down, is no fault of the request.
+    """Whether a server says with a status of success that a write failed: a body
+    with an id is a record, whose ``status: failed`` is the monitor's and not the request's.
     """
     if not isinstance(body, Mapping) or any("id" in inner for inner in (body, *_inside(body))):
         return False

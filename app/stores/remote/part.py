@@ -17,7 +17,7 @@ from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.listing import Listing, Paging, Window, is_all
 from app.stores.remote.me import Me
-from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, refuse, says_failure
+from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, raise_if_refused, says_failure
 from app.stores.remote.meaning import read as read_answer
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class RemotePart:
                     N_("The server %(server)s does not offer this just now.")
                 )
             raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
-        refuse(self.connection, answer, kind=kind, id=id)
+        raise_if_refused(self.connection, answer, kind=kind, id=id)
 
     def _refuse_bare(self, monitor_id: int | None = None) -> None:
         """Do not ask a server for what it lacks."""
@@ -154,7 +154,7 @@ class RemotePart:
             answer = self.connection.read(path, asked)
             if answer.status in NO_SUCH_PAGE:
                 return None
-            refuse(self.connection, answer)
+            raise_if_refused(self.connection, answer)
             return self._server_page(path, answer)
 
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())

@@ -30,7 +30,7 @@ from app.web.frame import fragments, links
 from app.web.frame.recent import SEALED_FORM
 from app.web.frame.session import SAFE_METHODS
 
-# What a form waits for the same one that came before it. It pins a thread meanwhile.
+# How long a form waits for the same one that came before it. It pins a thread meanwhile.
 WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 TOKEN_BYTES = 16
@@ -80,14 +80,14 @@ def answer_second() -> Answer | None:
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
-    answer = _begun(digest) or _answer_of_first(digest)
+    answer = _begin(digest) or _answer_of_first(digest)
     if not isinstance(answer, BegunForm):
         return answer
     setattr(g, _BEGUN, answer)
     return None
 
 
-def _begun(digest: str) -> BegunForm | None:
+def _begin(digest: str) -> BegunForm | None:
     makes = ONCE in request.form or SEALED_FORM in request.form
     return current_access().sent_forms.begin(digest, new=makes)
 
@@ -104,12 +104,14 @@ def _answer_of_first(digest: str) -> Answer | BegunForm:
 
 
 def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
-    """Wait by reading alone: SQLite has one writer, and the results of checks would wait."""
+    """Poll by reading, and write only once the first was refused: SQLite has one writer, and the
+    results of checks would wait.
+    """
     access = current_access()
     until = time.monotonic() + seconds
     while True:
         sent = access.sent_forms.get(digest)
-        if sent is None and (begun := _begun(digest)):
+        if sent is None and (begun := _begin(digest)):
             return begun
         if sent is not None and sent.location is not None:
             flash(_(DONE_ALREADY.get(request.endpoint or "", SENT_TWICE)), "info")
@@ -143,6 +145,6 @@ def store_location(response: Response) -> Response:
     current_access().sent_forms.end(begun, location)
     # A form that waited for the password was carried out too: Back leads to its own page.
     waited = location and ONCE in request.form and (digest := _digest()) != begun.digest
-    if waited and (own := _begun(digest)):
+    if waited and (own := _begin(digest)):
         current_access().sent_forms.end(own, location)
     return response

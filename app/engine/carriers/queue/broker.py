@@ -53,7 +53,7 @@ def listeners_of(location: str) -> str:
     return f"listeners.{location}"
 
 
-def listen(client: Any, location: str, name: str) -> None:
+def note_listener(client: Any, location: str, name: str) -> None:
     """Note that a checker listens, so that also the idle probers of the place send signs to it.
     Raises RedisError.
     """
@@ -244,7 +244,7 @@ class Receiver:
                 " checker and of the prober differ."
             )
         # The nonce cannot be changed, and no two messages have the same.
-        if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
+        if not self._once.take(sealed[:NONCE_BYTES], time.monotonic()):
             raise MessageRefused(f"{self._plural} came a second time, and were dropped.")
         return message, at - now
 
@@ -255,8 +255,8 @@ class NonceCache:
     def __init__(self) -> None:
         self._since: dict[bytes, float] = {}  # the oldest first
 
-    def is_new(self, nonce: bytes, now: float) -> bool:
-        """Whether this is the first call for this nonce; ``now`` is monotonic."""
+    def take(self, nonce: bytes, now: float) -> bool:
+        """Remember the nonce, and return whether it is new. ``now`` is monotonic."""
         while self._since and now - next(iter(self._since.values())) > REMEMBERED_SECONDS:
             del self._since[next(iter(self._since))]
         is_new = nonce not in self._since

@@ -31,9 +31,9 @@ from app.engine.carriers.queue.broker import (
     about_outcomes,
     broker_and_key,
     claim,
-    listen,
     make_celery,
     make_redis,
+    note_listener,
     outcomes_of,
     queue_of,
 )
@@ -201,7 +201,7 @@ class QueueCarrier:
     def _send_turn(self) -> bool:
         used = self._send(self._gather())
         if time.monotonic() - self._listened_at >= LISTEN_SECONDS:
-            listen(self._redis, self.location, self.name)
+            note_listener(self._redis, self.location, self.name)
             self._listened_at = time.monotonic()
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
             used |= self._resend_lost()
