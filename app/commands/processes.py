@@ -68,7 +68,8 @@ def use_one_heap() -> None:
 
 
 @click.command()
-def serve() -> None:
+@click.option("--again", hidden=True)
+def serve(again: str | None) -> None:
     settings = read()
     with loading():
         from app.commands import cli
@@ -83,7 +84,7 @@ def serve() -> None:
         sys.argv = [sys.argv[0], *words]
         cli.main()
 
-    sys.exit(Supervisor(settings, part).run())
+    sys.exit(Supervisor(settings, part).run(again))
 
 
 @click.command()

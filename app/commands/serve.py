@@ -2,12 +2,15 @@
 
 The listening socket belongs to the supervisor. So its port is known before anything is started, a
 port that is in use is reported at once, and a web process that is restarted keeps it.
+
+While all parts run, the supervisor rests (``resting``): its process runs a smaller program.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import logging
 import os
 import select
@@ -27,6 +30,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access import Access
+from app.commands import resting
+from app.commands.resting import STOP_SECONDS, WATCHED
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
 from app.i18n import _
@@ -45,14 +50,14 @@ POLL_SECONDS = 0.1
 PARENT_POLL_SECONDS = 1.0  # where the kernel does not say when a process has ended
 # Longest wait for a signal: the end of a child is one.
 IDLE_SECONDS = 30.0
-STOP_SECONDS = 15.0  # a process that has not ended by then is killed
-END_POLL_SECONDS = 0.02
+REST_SECONDS = 10.0  # after the start of a part, the supervisor is ready for its end
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
 WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
     "requests get 503. Wakeful retries automatically."
 )
-WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+# Python's, which the supervisor becomes again after a rest
+AGAIN = ("-P", "-c", "from app.commands.entry import main; main()", "serve", "--again")
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15  # the thread's name, as in ps -o comm and top; 15 bytes at most
@@ -95,18 +100,25 @@ class Supervisor:
         self._children: list[Child] = []
         self._base = ""  # where people reach it, once that was printed
         self._prepared = False  # whether the database was brought up to date
+        self._rests = True  # whether it can become the smaller program
         self._retry_at = 0.0  # when to try that again, if it failed (monotonic)
         self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)  # between these tries
         self._log = Lasting(log)
 
-    def run(self) -> int:
-        """Serve until a signal; returns the exit code. Raises SettingError, and WakefulError for a
-        database that this version cannot work with.
+    def run(self, again: str | None = None) -> int:
+        """Serve until a signal; returns the exit code. ``again``: the state before a rest. Raises
+        SettingError, and WakefulError for a database that this version cannot work with.
         """
-        with listen(self.settings.bind, WAIT_SECONDS) as listener:
-            self._listener = listener
+        if again is not None:
+            _libc.prctl(_PR_SET_NAME, b"wakeful")
+            state = json.loads(again)
+            with socket.socket(fileno=state["fd"]) as self._listener:
+                self._base, self._prepared = state["base"], True
+                self._serve(state["fd"], state["children"])
+            return 0
+        with listen(self.settings.bind, WAIT_SECONDS) as self._listener:
             self._prepare()
-            self._serve(listener.fileno())
+            self._serve(self._listener.fileno())
         return 0
 
     def _prepare(self) -> None:
@@ -133,12 +145,14 @@ class Supervisor:
         self._log.error("%s %s", cause, WAITING)  # once: it may be away for hours
         self._retry_at = time.monotonic() + self._pauses.take()
 
-    def _serve(self, fd: int) -> None:
+    def _serve(self, fd: int, running: Sequence[tuple[int, float, float]] = ()) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
         if self.settings.store == "local":
             # The checker first: until it runs, nothing is checked.
             self._children.insert(0, Child("checker", ["checker"], [fd]))
             self._children.append(Child("alert worker", ["worker"], [fd]))
+        for child, (pid, started, pause) in zip(self._children, running, strict=False):
+            child.process, child.started, child.pauses.pause = Forked(pid), started, pause
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
@@ -155,6 +169,8 @@ class Supervisor:
             for child in self._children:
                 if self._prepared or not child.needs_database:
                     self._look_after(child)
+            if self._prepared and time.monotonic() >= self._rest_at:
+                self._rest()
             got = signal.sigtimedwait(WATCHED, self._wait())
             if got is not None and got.si_signo != signal.SIGCHLD:
                 return
@@ -162,7 +178,35 @@ class Supervisor:
     def _wait(self) -> float:
         now = time.monotonic()
         dues = [child.due - now for child in self._children if child.process is None]
-        return max(0.0, min([IDLE_SECONDS, *dues])) if self._prepared else POLL_SECONDS
+        waits = [IDLE_SECONDS, self._rest_at - now, *dues]
+        return max(0.0, min(waits)) if self._prepared else POLL_SECONDS
+
+    @property
+    def _rest_at(self) -> float:
+        """When the supervisor can rest (monotonic)."""
+        if not self._rests or any(child.process is None for child in self._children):
+            return float("inf")
+        return max(child.started for child in self._children) + REST_SECONDS
+
+    def _rest(self) -> None:
+        """Become the program that waits for a signal (``resting``)."""
+        children = [
+            (child.process.pid, child.started, child.pauses.pause)
+            for child in self._children
+            if child.process is not None
+        ]
+        state = {"fd": self._listener.fileno(), "base": self._base, "children": children}
+        pids = ",".join(str(pid) for pid, *_times in children)
+        python = sys.executable
+        self._close_connections()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            command = [python, *AGAIN, json.dumps(state)]
+            os.execv(python, [python, "-I", "-S", resting.__file__, pids, *command])  # noqa: S606 - our own
+        except OSError as fault:
+            log.warning("The supervisor cannot make itself small: %s", fault)
+            self._rests = False
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
@@ -180,10 +224,16 @@ class Supervisor:
         """Close all database connections before the fork. A child with one of SQLite would believe
         that it holds locks which it does not; one of PostgreSQL would have two users.
         """
+        self._close_connections()
+        parent = os.getpid()
+        if (pid := os.fork()) == 0:
+            _become(child, self.start, parent)
+        return Forked(pid)
+
+    def _close_connections(self) -> None:
         with self.app.app_context():
             db.session.remove()
             db.engine.dispose()
-        return Forked(child, self.start)
 
     def _note_end(self, child: Child) -> None:
         """Store the end of a child, so that /readyz reports it before its heartbeat is old."""
@@ -198,15 +248,9 @@ class Supervisor:
             faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
 
     def _stop(self) -> None:
-        running = [child.process for child in self._children if child.process is not None]
-        for process in running:
-            process.send(signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        for process in running:
-            if not process.ended_by(deadline):
-                log.error("A part of the service did not stop in time and was killed.")
-                process.send(signal.SIGKILL)
-                process.ended_by(float("inf"))
+        running = [child.process.pid for child in self._children if child.process is not None]
+        if not resting.stop(running):
+            log.error(resting.KILLED)
 
 
 def listen(bind: str, patience: float = 0.0) -> socket.socket:
@@ -300,18 +344,15 @@ def _local_url(listener: socket.socket) -> str:
 
 
 class Forked:
-    """The process of a child, forked from this one: importing everything again would double the
-    time until the first check.
+    """The process of a child, forked from the supervisor: importing everything again would double
+    the time until the first check.
 
     It ends when the supervisor ends, even if that is killed.
     """
 
-    def __init__(self, child: Child, start: Start) -> None:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.returncode: int | None = None
-        parent = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _become(child, start, parent)
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
@@ -319,18 +360,6 @@ class Forked:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
-
-    def ended_by(self, deadline: float) -> bool:
-        """Wait until it has ended, or until ``deadline`` (monotonic); returns whether it has."""
-        while self.poll() is None:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(END_POLL_SECONDS)
-        return True
-
-    def send(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
 
 
 def _become(child: Child, start: Start, parent: int) -> NoReturn:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from app.commands import resting
 from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from app.paths import MIGRATIONS
@@ -35,6 +36,12 @@ def alive(pid):
         return False
 
 
+def rests(service):
+    """Whether the supervisor runs the smaller program."""
+    command = Path(f"/proc/{service.process.pid}/cmdline").read_bytes().split(b"\0")
+    return resting.__file__.encode() in command[:4]
+
+
 def ready(base):
     def look():
         answer = requests.get(f"{base}/readyz", timeout=30).json()
@@ -51,6 +58,8 @@ def test_serve_prints_its_address_restarts_children_and_stops_them(service):
     eventually(ready(base), "the checker shows life")
     before = parts(service)
     assert set(before) == {"web", "checker", "worker"}
+    eventually(lambda: rests(service), "the supervisor rests")
+    assert parts(service) == before
 
     os.kill(before["checker"], signal.SIGKILL)
     service.await_line("The checker ended")
@@ -81,6 +90,33 @@ def test_children_end_with_the_supervisor(service):
     service.process.kill()
     service.process.wait(60)
     eventually(lambda: not any(map(alive, before.values())), "no part outlives it", 30)
+
+
+RESTS = """
+import os, signal, sys, time
+path, python = sys.argv[1], sys.executable
+pid = os.fork()
+while pid == 0:
+    time.sleep(60)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+print(pid, flush=True)
+os.execv(python, [python, "-I", "-S", path, str(pid), python, "-c", "print('again')"])
+"""
+
+
+@pytest.mark.parametrize("ends", ["the child", "the service"])
+def test_a_supervisor_that_rests_stops_its_children_and_sees_their_end(ends):
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", RESTS, resting.__file__], stdout=subprocess.PIPE, text=True
+    )
+    child = int(supervisor.stdout.readline())
+    if ends == "the child":
+        os.kill(child, signal.SIGKILL)
+    else:
+        supervisor.terminate()
+    assert supervisor.communicate(timeout=60)[0] == ("again\n" if ends == "the child" else "")
+    assert supervisor.returncode == 0
+    assert not alive(child)
 
 
 # A part that does not stop when it is asked; its supervisor is killed.

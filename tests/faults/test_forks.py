@@ -33,11 +33,11 @@ def part(words):
 supervisor = serve.Supervisor(read(), part)
 child = serve.Child("checker", ["checker"])
 supervisor._look_after(child)
-child.process.ended_by(float("inf"))
+os.waitid(os.P_PID, child.process.pid, os.WEXITED | os.WNOWAIT)
 supervisor._look_after(child)
 child.due = float("-inf")
 supervisor._look_after(child)
-child.process.ended_by(float("inf"))
+os.waitid(os.P_PID, child.process.pid, os.WEXITED | os.WNOWAIT)
 """
 
 
