@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
 
+from app.checks.dns import address
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
 from app.records import CheckSpec, Monitor
@@ -64,6 +65,13 @@ def _ping(tools: CheckTools) -> KindChecks:
     from app.checks.running import RunningChecks
 
     return RunningChecks(tools, PingCheck)
+
+
+def _dns(tools: CheckTools) -> KindChecks:
+    from app.checks.dns.checks import DnsCheck
+    from app.checks.running import RunningChecks
+
+    return RunningChecks(tools, DnsCheck)
 
 
 HTTP = Kind(
@@ -139,7 +147,18 @@ PING = Kind(
     checks=_ping,
 )
 
-KINDS = (HTTP, TCP, TLS, PING)
+DNS = Kind(
+    name="dns",
+    label="DNS",
+    address="dns:example.com?type=MX",
+    schemes=("dns",),
+    read=address.read,
+    fields=frozenset({"alert_condition", "alert_text_lookup"}),
+    phases=("dns", "ttfb"),
+    checks=_dns,
+)
+
+KINDS = (HTTP, TCP, TLS, PING, DNS)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind has and another may lack, in alphabetical order.

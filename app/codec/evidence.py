@@ -36,7 +36,7 @@ def read_evidence(data: Json) -> dict[str, Any]:
 def _fields(data: Json) -> dict[str, Any]:
     request, curl = data.get("request"), data.get("curl")
     return {name: text(data.get(name)) for name in (
-        "url", "status_line", "body", "ip", "http_version", "banner",
+        "url", "status_line", "body", "ip", "http_version", "banner", "flags", "rcode", "server",
     )} | {
         "body_bytes": whole(data.get("body_bytes")),
         "banner_bytes": whole(data.get("banner_bytes")),
@@ -47,6 +47,7 @@ def _fields(data: Json) -> dict[str, Any]:
         "resolved": list(texts(data.get("resolved"))),
         "redirects": _each(data.get("redirects"), _hop),
         "refused": _each(data.get("refused"), _refusal),
+        "answers": _each(data.get("answers"), _record),
         "echoes": _each(data.get("echoes"), _echo),
         "headers": _headers(data.get("headers")),
         "tls": _each(data.get("tls"), _certificate),
@@ -92,6 +93,13 @@ def _hop(entry: Any) -> dict[str, Any] | str | None:
 
 def _refusal(entry: Any) -> dict[str, Any]:
     return {name: text(mapping(entry).get(name)) for name in ("address", "network")}
+
+
+def _record(entry: Any) -> dict[str, Any]:
+    """A record of DNS."""
+    record = mapping(entry)
+    texts_ = {name: text(record.get(name)) for name in ("name", "type", "data")}
+    return texts_ | {"ttl": whole(record.get("ttl"))}
 
 
 def _echo(entry: Any) -> dict[str, Any]:

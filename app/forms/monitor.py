@@ -139,7 +139,7 @@ class IntervalChoice(NumberChoice):
 
 def name_of(url: str) -> str:
     """The name of a monitor until somebody gives it one: host and path."""
-    address = before_any(url.partition("://")[2], "?#")  # a query may hold a token
+    address = before_any(url.partition(":")[2].lstrip("/"), "?#")  # a query may hold a token
     return address.strip("/")[:MAX_NAME] or url[:MAX_NAME]
 
 
@@ -291,8 +291,8 @@ class MonitorForm(SchemaForm):
         N_("Text to find"),
         most=MAX_TEXT_LOOKUP,
         description=N_(
-            "Case-sensitive. Searched for in the response (HTTP) or in the first 1 KiB that the "
-            "server sends (TCP)."
+            "Case-sensitive. Searched for in the response (HTTP), in the first 1 KiB that the "
+            "server sends (TCP) or in the records (DNS), one a line."
         ),
     )
     request_method = WordChoice(N_("Method"), words=RequestMethod, default=RequestMethod.GET)

@@ -259,6 +259,23 @@ class Question:
         self._next()
 
 
+class RecordQuestion(Question):
+    """Asks for records as a check does: the answer counts as it comes. ``message`` is the last one,
+    also one with an error.
+    """
+
+    message: dns.message.Message | None = None
+
+    def _read(self, answer: dns.message.Message | None, server: DnsServer) -> None:
+        self.message = answer or self.message
+        if answer is None or answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            super()._read(answer, server)
+        else:
+            is_missing = answer.rcode() == dns.rcode.NXDOMAIN
+            fault = Cause.DNS_NXDOMAIN if is_missing else None
+            self._finish(DnsAnswer(fault=fault, server=server))
+
+
 class _TcpExchange:
     """A query and its answer, each with two bytes of length before it (RFC 1035 4.2.2)."""
 

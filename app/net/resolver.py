@@ -130,7 +130,7 @@ class Resolver:
         """
         running = self._running.get(host)
         part = running.answer_so_far() if running else None
-        return _fault(host, part, seconds) if part else timed_out(host, seconds)
+        return fault_of(host, part, seconds) if part else timed_out(host, seconds)
 
     def close(self) -> None:
         for lookup in list(self._running.values()):
@@ -183,7 +183,7 @@ class _Lookup:
             name = dns.name.from_text(self._names.pop(0))
         except dns.exception.DNSException:
             self._resolver.finished(
-                self, _fault(self.host, DnsAnswer(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
+                self, fault_of(self.host, DnsAnswer(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
             )
             return
         self._parts = {}
@@ -253,7 +253,7 @@ class _Lookup:
         negative = worst.fault in (None, Cause.DNS_NXDOMAIN)
         self._resolver.finished(
             self,
-            _fault(self.host, self._worst, time.monotonic() - self._began),
+            fault_of(self.host, self._worst, time.monotonic() - self._began),
             NEGATIVE_TTL if negative else 0,
         )
 
@@ -295,7 +295,7 @@ _MDNS = N_(
 )
 
 
-def _fault(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
+def fault_of(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
     server = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
     sentence = _(_SENTENCES[cause], host=host, by_server=server, seconds=f"{seconds:.3g}")
@@ -332,4 +332,4 @@ def resolve(
 
 def timed_out(host: str, seconds: float) -> Resolved:
     """The result when the caller's own time runs out during the look-up."""
-    return _fault(host, DnsAnswer(fault=Cause.DNS_TIMEOUT), seconds)
+    return fault_of(host, DnsAnswer(fault=Cause.DNS_TIMEOUT), seconds)

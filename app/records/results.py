@@ -61,6 +61,7 @@ class Cause(StrEnum):
     DNS_REFUSED = "dns_refused"
     DNS_TIMEOUT = "dns_timeout"
     DNS_NO_ADDRESS = "dns_no_address"
+    DNS_NO_ANSWER = "dns_no_answer"
     CONNECTION_REFUSED = "connection_refused"
     CONNECTION_RESET = "connection_reset"
     HOST_UNREACHABLE = "host_unreachable"

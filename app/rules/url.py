@@ -107,7 +107,7 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     """Take a URL apart. ``ports`` maps each accepted scheme to its default port, or to None where
     the URL must name one. Raises ValueError with a sentence.
     """
-    _refuse_odd_characters(text)
+    refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
         raise ValueError(_("The URL must start with %(schemes)s.", schemes=either(ports)))
@@ -159,7 +159,7 @@ def host_name(text: str) -> str:
     with a port, for an address and for what no DNS name is.
     """
     try:
-        _refuse_odd_characters(text)
+        refuse_odd_characters(text)
         name, address = _ascii_host(text)
     except ValueError:
         raise ValueError(_(NO_HOST_NAME)) from None
@@ -209,7 +209,7 @@ def join(base: Target, location: str) -> Target:
     return target
 
 
-def _refuse_odd_characters(text: str) -> None:
+def refuse_odd_characters(text: str) -> None:
     if "\\" in text:
         raise ValueError(_("The URL must not contain a backslash."))
     for character in text:

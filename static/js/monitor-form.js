@@ -9,7 +9,7 @@ let follows = isNew && name.value === "";
 
 // As the server names a monitor without a name: host and path.
 function hostOf(text) {
-  const address = text.trim().replace(/^[a-z][a-z0-9+.-]*:(\/\/|\/?$)/i, "").split(/[?#]/)[0];
+  const address = text.trim().replace(/^(dns:\/*|[a-z][a-z0-9+.-]*:(\/\/|\/?$))/i, "").split(/[?#]/)[0];
   return address.replace(/^\/+|\/+$/g, "").slice(0, 255);
 }
 name.addEventListener("input", () => { follows = isNew && name.value === ""; });

@@ -104,7 +104,9 @@ def test_a_tcp_monitor_accepts_a_text_condition():
     "url",
     ["tcp://mail.test:25", "TCP://Mail.Test:65535", "tcp://[2001:db8::1]:25", "tcp://127.1:25/",
      "tcp://bücher.test:25", "tls://mail.test:993", "ping://mail.test", "PING://[2001:db8::1]",
-     "ping://127.1/"],
+     "ping://127.1/", "dns:shop.test", "DNS:shop.test.?Type=mx", "dns:///shop.test",
+     "dns://9.9.9.9/shop.test?type=CAA", "dns://[2001:db8::1]:5353/_dmarc.shop.test?class=IN;type=TXT",
+     "dns:bücher.test", "dns:.?type=NS", "dns:0%2F25.2.0.192.in-addr.arpa?type=ptr"],
 )  # fmt: skip
 def test_section_9_and_17_addresses_of_each_kind_are_accepted(url):
     assert bind(MonitorForm, list((LEAST | {"url": url}).items()))["url"] == url
@@ -127,6 +129,17 @@ def test_section_9_and_17_addresses_of_each_kind_are_accepted(url):
         ("ping://mail.test?count=3", "a host alone"),
         ("ping://mail.test#x", "a host alone"),
         ("ping://", "needs a host"),
+        ("dns:", "a name that DNS can have"),
+        ("dns://9.9.9.9", "a name that DNS can have"),
+        ("dns:shop..test", "a name that DNS can have"),
+        ("dns:shop.test/path", "a name and its type"),
+        ("dns:shop.test#x", "a name and its type"),
+        ("dns:shop.test?type=ANY", "A, AAAA, CNAME, MX"),
+        ("dns:shop.test?type=A;type=MX", "a type alone"),
+        ("dns:shop.test?timeout=3", "a type alone"),
+        ("dns:shop.test?class=CH", "class IN"),
+        ("dns://me@9.9.9.9/shop.test", "user name"),
+        ("dns://9.9.9.9:0/shop.test", "from 1 to 65535"),
         ("ping:mail.test", "two slashes"),
         ("tcp://me:pw@mail.test:25", "user name"),
         ("tcp://:25", "needs a host"),

@@ -134,6 +134,10 @@ class Lab:
         """The port of another method's URL, as ``tls://``."""
         return f"tls://{urlsplit(getattr(self, place)(*args, **words)).netloc}"
 
+    def record(self, label: str, server: str = "") -> str:
+        """The A records of a name, asked of the lab's servers or of a named one."""
+        return f"dns:{server}/{label}.lab.test" if server else f"dns:{label}.lab.test"
+
     def ping(self, host: str = "good.lab.test") -> str:
         return f"ping://{host}"
 

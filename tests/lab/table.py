@@ -775,6 +775,34 @@ PINGS = [
 ]
 
 
+def record(label: Any, *server: Any) -> At:
+    return At("record", (), {"label": label} | ({"server": server[0]} if server else {}))
+
+
+def _first_server(lab: Lab) -> str:
+    return f"//127.0.0.1:{lab.dns.addresses[0][1]}"
+
+
+RECORDS = [
+    _up("record of the installation's servers", record("good")),
+    _up("record of a named server", record("good", _first_server)),
+    _up("record too long for UDP", record("truncated")),
+    _up("record behind a CNAME", record("alias")),
+    _up("record of the second server", record("first-servfail")),
+    _up("record has the text", record("good"), **_expects("127.0.0.1")),
+    _down("record without the text", record("good"), Cause.TEXT_MISSING, "1 record",
+          **_expects("127.0.0.2")),
+    _down("record has an unwanted text", record("good"), Cause.TEXT_FOUND, **_refuses("127.0")),
+    _down("record nxdomain", record("nxdomain"), Cause.DNS_NXDOMAIN, "nxdomain.lab.test"),
+    _down("record servfail", record("servfail"), Cause.DNS_SERVFAIL),
+    _down("record refused", record("refused"), Cause.DNS_REFUSED),
+    _down("record of another type", record("no-address"), Cause.DNS_NO_ANSWER, "no A record"),
+    _down("record behind a loop of CNAMEs", record("alias-loop"), Cause.DNS_NO_ANSWER),
+    _timeout("record of silent servers", record(lambda lab: lab.fresh("silent").split(".")[0]),
+             Cause.DNS_TIMEOUT),
+    _blocked("policy dns server", record("good", "//10.11.12.13"), "10.11.12.13"),
+]  # fmt: skip
+
 POLICY = [
     _blocked("policy name with a private address", named("closed-address"), "10.11.12.13"),
     _blocked("policy name of the metadata service", named("metadata"), "169.254.169.254"),
@@ -805,5 +833,6 @@ ROWS = [
     *PORTS,
     *HANDSHAKES,
     *PINGS,
+    *RECORDS,
     *POLICY,
 ]

@@ -1,0 +1,145 @@
+"""Turn the answer of a DNS server into the outcome of a check; ``judge`` says why it is down.
+
+The evidence is ``{"url", "resolved", "refused", "ip", "timings", "answers", "flags", "rcode",
+"server"}``; an answer is ``{"name", "ttl", "type", "data"}``.
+
+NOERROR with a record of the type that was asked for is ``up``. A text is looked for in the records,
+one a line, as ``dig +short`` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+
+from app.checks.dns.address import DnsTarget
+from app.checks.lookup import Resolution
+from app.checks.outcome import (
+    Failure,
+    addresses,
+    clean,
+    excerpt,
+    judge_text,
+    milliseconds,
+    outcome_of,
+)
+from app.checks.redact import Redactor
+from app.checks.running import RunningCheck
+from app.codec.evidence import MOST_ENTRIES, fitted
+from app.i18n import N_, _, _n
+from app.net.dnsquery import DnsAnswer
+from app.net.resolver import fault_of
+from app.records import TEXT_CONDITIONS, Cause, CheckSpec, Outcome, Timings
+from app.rules.text import shortened
+
+
+@dataclass(slots=True)
+class DnsTrace:
+    """The course of a check. ``message`` is the last answer that came, also one with an error;
+    ``took`` is in seconds.
+    """
+
+    target: DnsTarget
+    resolution: Resolution = field(default_factory=Resolution)
+    answer: DnsAnswer = field(default_factory=DnsAnswer)
+    message: dns.message.Message | None = None
+    took: float | None = None
+
+    @property
+    def records(self) -> Iterator[tuple[dns.rrset.RRset, str]]:
+        """Each record of the answer as text, with the set that it is in."""
+        for rrset in self.message.answer if self.message else ():
+            for record in rrset:
+                yield rrset, clean(record.to_text())
+
+    @property
+    def text(self) -> str:
+        return "\n".join(record for _rrset, record in self.records)
+
+    @property
+    def has_records(self) -> bool:
+        rdtype = dns.rdatatype.from_text(self.target.rdtype)
+        return any(rrset.rdtype == rdtype for rrset, _record in self.records)
+
+
+def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
+    spec, resolution, server = check.spec, trace.resolution, trace.answer.server
+    failure = judge(trace, spec)
+    timings = Timings(dns=milliseconds(resolution.dns), ttfb=milliseconds(trace.took))
+    spent = (resolution.dns or 0.0) + (trace.took or 0.0)
+    lookup = spec.alert_text_lookup if spec.alert_condition in TEXT_CONDITIONS else None
+    ip = server.address if server else None
+    return outcome_of(
+        spec,
+        check.checked_at,
+        check.tools.location,
+        check.good,
+        failure,
+        response_ms=milliseconds(spent) if trace.message is not None else None,
+        timings=timings,
+        ip=ip,
+        warnings=(),
+        answer=(ip, *sorted(record for _rrset, record in trace.records)),
+        evidence=lambda: fitted(
+            {
+                "url": spec.url,
+                **addresses(resolution.resolved, resolution.refusals),
+                "ip": ip,
+                "timings": timings.by_phase(),
+                "server": None if server is None else str(server),
+                **_message(trace),
+            }
+        ),
+        answered=trace.message is not None,
+        matched=excerpt(trace.text, lookup, Redactor(spec)) if lookup else None,
+    )
+
+
+def _message(trace: DnsTrace) -> dict[str, Any]:
+    if trace.message is None:
+        return {}
+    answers = [
+        {
+            "name": rrset.name.to_text(),
+            "ttl": rrset.ttl,
+            "type": dns.rdatatype.to_text(rrset.rdtype),
+            "data": record,
+        }
+        for rrset, record in trace.records
+    ]
+    return {
+        "answers": answers[:MOST_ENTRIES],
+        "flags": dns.flags.to_text(trace.message.flags).lower(),
+        "rcode": dns.rcode.to_text(trace.message.rcode()),
+    }
+
+
+def judge(trace: DnsTrace, spec: CheckSpec) -> Failure | None:
+    if trace.resolution.failure is not None:
+        return trace.resolution.failure
+    name = trace.target.ascii_host
+    if trace.answer.fault is not None:
+        resolved = fault_of(name, trace.answer, trace.took or 0.0)
+        return Failure(trace.answer.fault, resolved.sentence)
+    if not trace.has_records:
+        sentence = N_("The name %(name)s has no %(type)s record, by DNS server %(server)s.")
+        values = {"name": name, "type": trace.target.rdtype, "server": trace.answer.server}
+        return Failure(Cause.DNS_NO_ANSWER, _(sentence, **values))
+    lookup = spec.alert_text_lookup or ""
+    cause = judge_text(spec.alert_condition, lookup, trace.text, cut=False)
+    if cause is None:
+        return None
+    records = _n("%(num)s record", "%(num)s records", trace.text.count("\n") + 1)
+    sentence = (
+        N_("The answer (%(records)s) contains the text “%(text)s”.")
+        if cause == Cause.TEXT_FOUND
+        else N_("The answer (%(records)s) does not contain the text “%(text)s”.")
+    )
+    return Failure(cause, _(sentence, records=records, text=shortened(lookup, 80)))
