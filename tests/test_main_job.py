@@ -95,7 +95,7 @@ def test_an_outage_of_a_real_nginx_is_detected_notified_acknowledged_and_closed(
     page.goto(f"{base}/monitors/new")
     page.get_by_label("URL", exact=True).fill(shop.url())
     page.get_by_label("Name (optional)", exact=True).fill("Shop")
-    page.get_by_label("Check every").select_option("60")
+    page.get_by_label("Interval").select_option("60")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Shop")).to_be_visible()
     shop_id = int(re.search(r"/monitors/(\d+)", page.url)[1])

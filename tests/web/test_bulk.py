@@ -41,8 +41,14 @@ def test_the_ticked_ones_are_changed_and_no_other(app, editor):
     apply(editor, [2], "resume")
     assert "1 monitor resumed." in editor.text
     assert [row.paused for row in rows(app)] == [True, False, False]
-    apply(editor, [1, 3], "interval", interval="600")
-    assert [row.interval for row in rows(app)] == [600, 60, 600]
+    apply(editor, [1, 3], "interval", interval="20")
+    assert [(row.interval, row.check_every) for row in rows(app)] == [
+        (20, 20),
+        (60, None),
+        (20, 20),
+    ]
+    apply(editor, [3], "interval", interval="600")
+    assert [(row.interval, row.check_every) for row in rows(app)][2] == (600, None)
     apply(editor, [3], "tag", tag="prod")
     apply(editor, [1, 3], "untag", tag="old")
     assert [row.tags for row in rows(app)] == ["", "\nold\n", "\nprod\n"]

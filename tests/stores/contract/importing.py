@@ -27,11 +27,13 @@ class ImportingContract:
         assert not store.monitors.list(MonitorQuery()).items
         if not own:
             assert "Tags dropped: this server does not support it." in rows[0].judged.remarks
+            assert "Interval: 20 s becomes 1 min." in rows[0].judged.remarks
         made = [importer.create(row.judged) for row in rows if row.judged.fits]
         assert made == [Created(True)] * new
         by_name = {monitor.name: monitor for monitor in store.monitors.list(MonitorQuery()).items}
         assert [name for name, item in by_name.items() if item.paused] == ["Database"] * own
         assert by_name["Shop"].request_auth_username == "watcher"
+        assert (by_name["Shop"].interval, by_name["Shop"].true_interval) == (60, 20 if own else 60)
         slack = Pair("contact", "Ops Slack")
         if store.extent == Extent.BARE:
             slack = Pair("slack", "https://hooks.slack.com/services/T000/B000/kumasecrethook")
