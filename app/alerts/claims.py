@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import bindparam, exists, func, or_, select
 
 from app.alerts import lanes
 from app.alerts.lanes import (
@@ -61,6 +61,15 @@ _DUE = (
     .group_by(DeliveryRow.lane)
     .order_by(func.min(DeliveryRow.id))
 )
+# Rows that wait to be sent, or for the end of quiet hours.
+_WAIT = select(
+    or_(
+        exists().where(DeliveryRow.status == DeliveryStatus.PENDING),
+        exists().where(
+            DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None)
+        ),
+    )
+)
 _NEXT_DUE = select(func.min(DeliveryRow.next_attempt_at)).where(
     DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.next_attempt_at > bindparam("now")
 )
@@ -101,6 +110,11 @@ _SINCE = (
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
     """Lanes of alerts with a pending row whose time has come, the longest waiting first."""
     return [lane for lane in session.scalars(_DUE_ALERTS, {"now": now}) if lane not in skip]
+
+
+def any_waits(session: AnySession) -> bool:
+    """Whether a row waits to be sent, now or later; otherwise a turn has nothing to look for."""
+    return bool(session.scalar(_WAIT))
 
 
 def next_due(session: AnySession, now: datetime) -> datetime | None:

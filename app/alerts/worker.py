@@ -130,6 +130,7 @@ class Worker:
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
+        self._any_waits = True  # whether a row waits to be sent, now or later
         self._more = False  # whether due lanes were left for the next turn
         self._is_woken: Callable[[], bool] = lambda: False  # whether who writes a message wakes us
         self._pause = POLL_SECONDS  # until the next turn
@@ -209,7 +210,7 @@ class Worker:
         waits = any(lanes.stuck or lanes.skipped(now) for lanes, *_rest in self._lane_sets)
         if waits or not self._is_woken():
             return POLL_SECONDS
-        due = claims.next_due(db.session, now)
+        due = claims.next_due(db.session, now) if self._any_waits else None
         db.session.rollback()
         left = wakeups.POLL_SECONDS if due is None else (due - now).total_seconds()
         return min(wakeups.POLL_SECONDS, left)
@@ -245,9 +246,17 @@ class Worker:
         served = [lanes for lanes, *_rest in lane_sets]
         returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in served]
         returning = {sent.claim.lane for sent in returned}
-        self._do_chores(now)
+        self._any_waits = claims.any_waits(db.session)
+        if self._any_waits:
+            self._do_chores(now)
         due = [
-            (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)}))
+            (
+                lanes,
+                most,
+                find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)})
+                if self._any_waits
+                else [],
+            )
             for lanes, find, most in lane_sets
         ]
         for lanes, _most, names in due:

@@ -8,11 +8,13 @@ import os
 import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 
 from app.db import db, writing
-from app.db.statements import inserting, newer
+from app.db.statements import inserting, newest_of
 from app.db.tables import HeartbeatRow
 from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
@@ -25,12 +27,25 @@ PROBE = "probe"  # written to find out whether the database accepts writes
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 KEPT_FOR = timedelta(days=1)
 
+_FIELDS = (
+    "name", "location", "at", "last_check_at", "ended_at", "version", "clock_offset_ms",
+    "checks_per_minute", "keys",
+)  # fmt: skip
 LONGEST_HOST = 40  # of a host's name, in a heartbeat's
 
 
 def process_name(role: str, pid: int | None = None) -> str:
     """The name of a process of this machine, by default of this one: ``checker:hostname:pid``."""
     return f"{role}:{socket.gethostname()[:LONGEST_HOST]}:{os.getpid() if pid is None else pid}"
+
+
+_AT = HeartbeatRow.__table__.c.at.type
+_ALIVE = select(HeartbeatRow.__table__.c.name).where(
+    HeartbeatRow.location == bindparam("location"),
+    HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
+    HeartbeatRow.at.between(bindparam("since", type_=_AT), bindparam("until", type_=_AT)),
+    HeartbeatRow.ended_at.is_(None),
+)
 
 
 def write(
@@ -51,6 +66,7 @@ def write(
     recorded itself. So an older time, or none, does not replace a newer one.
     """
     fields = {
+        "name": name,
         "location": location,
         "at": now,
         "last_check_at": last_check_at,
@@ -60,26 +76,31 @@ def write(
         "checks_per_minute": checks_per_minute,
         "keys": ",".join(map(mark_of, keys_of())),
     }
-    times = {
-        "at": newer(HeartbeatRow.at, now, now),
-        "last_check_at": newer(HeartbeatRow.last_check_at, last_check_at, now),
-    }
-    insert = inserting(HeartbeatRow).values(name=name, **fields)
     with writing() as session:
-        session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=fields | times))
+        session.execute(_upsert(db.engine.dialect.name), {"latest": believable(now), **fields})
+
+
+@cache
+def _upsert(_dialect: str) -> Any:
+    """Built once: a checker writes one every few seconds."""
+    columns = HeartbeatRow.__table__.c
+    insert = inserting(HeartbeatRow).values(
+        {name: bindparam(name, type_=columns[name].type) for name in _FIELDS}
+    )
+    latest = bindparam("latest", type_=columns.at.type)
+    changed = {name: insert.excluded[name] for name in _FIELDS} | {
+        name: newest_of(columns[name], insert.excluded[name], latest)
+        for name in ("at", "last_check_at")
+    }
+    return insert.on_conflict_do_update(index_elements=["name"], set_=changed)
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
     """The names of a place's checkers whose heartbeat is at most ``within`` from now. One that is
     further in the future was written before the clock was set back.
     """
-    alive = select(HeartbeatRow.name).where(
-        HeartbeatRow.location == location,
-        HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
-        HeartbeatRow.at.between(now - within, now + within),
-        HeartbeatRow.ended_at.is_(None),
-    )
-    return set(db.session.scalars(alive))
+    times = {"since": now - within, "until": now + within}
+    return set(db.session.scalars(_ALIVE, {"location": location, **times}))
 
 
 def note_end(process: str, now: datetime) -> None:
@@ -138,26 +159,26 @@ class RoleSigns:
     checked_at: datetime | None
 
 
+@cache
+def _signs_query(role: str) -> Any:
+    """Built once: asked every few seconds."""
+    at, checked = HeartbeatRow.at, HeartbeatRow.last_check_at
+    of_role, soon = HeartbeatRow.name.startswith(f"{role}:"), bindparam("soon", type_=at.type)
+    newest = select(func.max(at)).where(of_role, at <= soon)
+    return select(
+        select(func.count()).where(of_role).scalar_subquery(),
+        newest.scalar_subquery(),
+        newest.where(HeartbeatRow.ended_at.is_(None)).scalar_subquery(),
+        select(func.max(checked)).where(checked <= soon).scalar_subquery(),
+    )
+
+
 def signs_of(role: str, now: datetime) -> RoleSigns:
     """The signs of the processes of a role. Heartbeats from the future do not count: they are from
     before the clock was set back. Live processes write a new one soon; a dead one would seem
     alive until the clock catches up.
     """
-    soon = believable(now)
-    at, living, checked = (
-        HeartbeatRow.at,
-        HeartbeatRow.ended_at.is_(None),
-        HeartbeatRow.last_check_at,
-    )
-    of_role = HeartbeatRow.name.startswith(f"{role}:")
-    newest = select(func.max(at)).where(of_role, at <= soon)
-    ever, last, last_living, checked_at = db.session.execute(
-        select(
-            select(func.count()).where(of_role).scalar_subquery(),
-            newest.scalar_subquery(),
-            newest.where(living).scalar_subquery(),
-            select(func.max(checked)).where(checked <= soon).scalar_subquery(),
-        )
-    ).one()
+    rows = db.session.execute(_signs_query(role), {"soon": believable(now)})
+    ever, last, last_living, checked_at = rows.one()
     silent = last_living is None or now - last_living > SILENT_AFTER[role]
     return RoleSigns(bool(ever), silent, last, checked_at)

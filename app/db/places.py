@@ -291,18 +291,28 @@ def commonest_cause(place: int) -> str | None:
     )
 
 
-def states_of(
-    signs: Mapping[int, PlaceSigns], now: datetime, watching_since: datetime | None = None
-) -> dict[int, PlaceState]:
-    """The state of each place. ``watching_since``: since when results could have been recorded at
-    all: a server that was off until just now has no signs of any place.
-    """
+def work_without_results(signs: Mapping[int, PlaceSigns], now: datetime) -> Mapping[int, Work]:
+    """What those of the places have to check that bring no results."""
     without_results = [
         id
         for id, of_place in signs.items()
         if not _is_fresh(of_place.result_at, now, LEAST_SILENCE)
     ]
-    work = work_of(without_results) if without_results else {}
+    return work_of(without_results) if without_results else {}
+
+
+def states_of(
+    signs: Mapping[int, PlaceSigns],
+    now: datetime,
+    watching_since: datetime | None = None,
+    work: Mapping[int, Work] | None = None,
+) -> dict[int, PlaceState]:
+    """The state of each place. ``watching_since``: since when results could have been recorded at
+    all: a server that was off until just now has no signs of any place. ``work``: their
+    ``work_without_results``, if it was read already.
+    """
+    if work is None:
+        work = work_without_results(signs, now)
     return {
         id: _state(of_place, work.get(id), now, watching_since) for id, of_place in signs.items()
     }

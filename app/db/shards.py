@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import bindparam, select, text, update
 
 from app.db import DbSession, db
 from app.db.connections import IDLE_MS, LIMITED
@@ -20,6 +21,28 @@ from app.rules.clocks import believable
 
 LEASE = timedelta(seconds=20)  # how long a shard is owned without renewal
 SHARDS_ON_POSTGRESQL = 64
+
+
+# Built once, and of the table: asked every few seconds, and for each batch of results.
+_SHARDS: Any = ShardRow.__table__
+_IN_PLACE = _SHARDS.c.location_id == bindparam("place")
+_OF_PLACE = (
+    select(_SHARDS.c.number, _SHARDS.c.owner, _SHARDS.c.until, _SHARDS.c.token)
+    .where(_IN_PLACE)
+    .order_by(_SHARDS.c.number)
+)
+_RENEW = (
+    update(_SHARDS)
+    .where(_IN_PLACE, _SHARDS.c.owner == bindparam("own"))
+    .values(until=bindparam("lease"))
+    .returning(_SHARDS.c.number, _SHARDS.c.token)
+)
+_LOCKED = (
+    select(_SHARDS.c.number, _SHARDS.c.token)
+    .where(_IN_PLACE, _SHARDS.c.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(_SHARDS.c.number)
+    .with_for_update(read=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +80,7 @@ def make(place: int) -> None:
 
 
 def read(place: int) -> list[Shard]:
-    rows = db.session.execute(
-        select(ShardRow.number, ShardRow.owner, ShardRow.until, ShardRow.token)
-        .where(ShardRow.location_id == place)
-        .order_by(ShardRow.number)
-    ).all()
-    return [Shard(*row) for row in rows]
+    return [Shard(*row) for row in db.session.execute(_OF_PLACE, {"place": place})]
 
 
 def take(
@@ -92,12 +110,7 @@ def take(
 
 def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[int, int]:
     """Renew the leases of an owner; returns the tokens of its shards, by shard number."""
-    rows = session.execute(
-        updating(ShardRow)
-        .where(ShardRow.location_id == place, ShardRow.owner == owner)
-        .values(until=until)
-        .returning(ShardRow.number, ShardRow.token)
-    )
+    rows = session.execute(_RENEW, {"place": place, "own": owner, "lease": until})
     return {row.number: row.token for row in rows}
 
 
@@ -121,10 +134,5 @@ def locked(session: DbSession, place: int, numbers: Collection[int]) -> dict[int
     connection = session.connection()
     if connection.dialect.name == "postgresql" and not connection.info.get(LIMITED):
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}"))
-    rows = session.execute(
-        select(ShardRow.number, ShardRow.token)
-        .where(ShardRow.location_id == place, ShardRow.number.in_(numbers))
-        .order_by(ShardRow.number)
-        .with_for_update(read=True)
-    ).all()
+    rows = session.execute(_LOCKED, {"place": place, "numbers": list(numbers)})
     return {row.number: row.token for row in rows}

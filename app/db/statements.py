@@ -81,10 +81,12 @@ def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]
     write, in any order: ``at``, or the stored time if that is newer or ``at`` is None. A stored
     time from the future was written before the clock was set back, and is replaced.
     """
-    written = literal(at, column.type)
-    return case(
-        (or_(column < written, column.is_(None), column > believable(now)), written), else_=column
-    )
+    return newest_of(column, literal(at, column.type), believable(now))
+
+
+def newest_of(column: Any, written: Any, latest: Any) -> ColumnElement[Any]:
+    """``newer`` in SQL. ``written``: the new time; ``latest``: the latest believable one."""
+    return case((or_(column < written, column.is_(None), column > latest), written), else_=column)
 
 
 def bulk_insert(session: AnySession, table: type[Any], columns: Sequence[str], rows: Rows) -> None:

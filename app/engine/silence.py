@@ -91,17 +91,16 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
     signs = places.signs_of(rows, now)
-    online = {
-        id for id, state in places.states_of(signs, now).items() if state is PlaceState.ONLINE
-    }
-    states = places.states_of(signs, now, watching_since)
+    work = places.work_without_results(signs, now)
+    states_now = places.states_of(signs, now, work=work)
+    online = {id for id, state in states_now.items() if state is PlaceState.ONLINE}
+    states = places.states_of(signs, now, watching_since, work)
     all_places = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
-    silent = {id for id, state in states.items() if state is PlaceState.SILENT}
-    if silent:  # a place that nothing is checked from loses nothing by its silence
-        silent &= places.work_of(silent).keys()
+    # A place that nothing is checked from loses nothing by its silence.
+    silent = {id for id, state in states.items() if state is PlaceState.SILENT} & work.keys()
     to_report = silent & {
         id
-        for id, state in places.states_of(signs, now, notifying_since).items()
+        for id, state in places.states_of(signs, now, notifying_since, work).items()
         if state is PlaceState.SILENT
     }
     titles = {place.id: place.label or place.name for place in all_places}
