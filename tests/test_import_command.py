@@ -47,9 +47,9 @@ def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
     assert code == 3, "some entries do not fit"
     assert "create  Monitor 1: Shop https://shop.example.com/health\n" in out
     assert "Interval: 20 s" in out
-    assert "skip    Monitor 4: Router 192.0.2.1\n" in out
+    assert "create  Monitor 4: Router ping://192.0.2.1\n" in out
     assert out.endswith(
-        "Dry run, nothing is created: 4 monitors would be created, 3 cannot be imported.\n"
+        "Dry run, nothing is created: 5 monitors would be created, 2 cannot be imported.\n"
     )
     assert "Creating" not in err
     assert monitors() == {}
@@ -60,19 +60,19 @@ def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     with store() as current:
         current.contacts.create({"name": "Ops", "channels": (Pair("email", "ops@example.org"),)})
     code, out, err = type_("import", KUMA, "--tag", "moved", "--contact", "Ops")
-    assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
+    assert (code, out.splitlines()[-1]) == (3, "5 monitors created, 2 cannot be imported.")
     assert "Creating monitors" in err, "progress is no part of the output"
     stored = monitors()
-    assert set(stored) == {"Shop", "Front page", "Database", "No errors"}
+    assert set(stored) == {"Shop", "Front page", "Database", "No errors", "Router"}
     assert stored["Shop"].tags == ("prod", "region: eu", "moved")
     assert stored["Front page"].alerts == (Pair("contact", "Ops"),)
     assert [name for name, monitor in stored.items() if monitor.paused] == ["Database"]
     code, out, _err = type_("import", KUMA)
     assert code == 1, "there is nothing new"
     assert "Duplicate: already monitored as Shop." in out
-    assert len(monitors()) == 4
+    assert len(monitors()) == 5
     code, out, _err = type_("import", KUMA, "--duplicates")
-    assert (code, out.splitlines()[-1].partition(",")[0]) == (3, "4 monitors created")
+    assert (code, out.splitlines()[-1].partition(",")[0]) == (3, "5 monitors created")
 
 
 def test_variables_come_from_the_environment_and_from_a_file(type_, tmp_path, monkeypatch):
@@ -124,11 +124,11 @@ def test_the_plan_says_what_is_stored_whom_it_alerts_and_who_alerts_nobody(type_
     assert "Contact to be created: Ops Slack (slack ••••hook).\n" in out
     assert "Accepted status codes: 200-299,401 · Time limit in seconds: 48" in out
     assert "        Alerts: contact Ops Slack, email ••••.org" in out
-    assert "2 of these monitors alert nobody. Choose a contact for them.\n" in out
+    assert "3 of these monitors alert nobody. Choose a contact for them.\n" in out
     _code, out, _err = type_("import", KUMA, "--duplicates")
-    assert out.splitlines()[-1] == "4 monitors created, 3 cannot be imported."
+    assert out.splitlines()[-1] == "5 monitors created, 2 cannot be imported."
     _code, out, _err = type_("import", KUMA, "--duplicates")
-    assert out.splitlines()[-1] == "4 monitors created, 3 cannot be imported."
+    assert out.splitlines()[-1] == "5 monitors created, 2 cannot be imported."
 
 
 def test_a_sentence_of_many_entries_is_printed_once(type_, tmp_path):
@@ -185,7 +185,8 @@ def test_over_another_server_the_monitors_are_created_there(app, type_, monkeypa
         monkeypatch.setenv("WAKEFUL_REMOTE_URL", url)
         monkeypatch.setenv("WAKEFUL_REMOTE_KEY", make_key(app))
         code, out, _err = type_("import", KUMA)
-        assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
+        assert (code, out.splitlines()[-1]) == (3, "5 monitors created, 2 cannot be imported.")
     with app.app_context():
         stored = current_store().monitors.list(MonitorQuery()).items
-    assert {monitor.name for monitor in stored} == {"Shop", "Front page", "Database", "No errors"}
+    names = {"Shop", "Front page", "Database", "No errors", "Router"}
+    assert {monitor.name for monitor in stored} == names

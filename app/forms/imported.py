@@ -44,7 +44,7 @@ _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_ale
 _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "remind_after", "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
-    "request_headers", "request_body", "request_auth_username",
+    "request_headers", "request_body", "request_auth_username", "starttls", "ping_count",
 )  # fmt: skip
 
 

@@ -12,7 +12,9 @@ from app.imports.candidates import (
     TEXT_FOUND,
     Draft,
     Reading,
+    dns_url,
     host_and_port,
+    ping_url,
 )
 from app.imports.tool import Tool
 from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
@@ -20,12 +22,17 @@ from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
 MORE_PAGES = N_("The file is one page of several. Export the other pages too.")
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
+# A mail server: the beginning of its greeting, its usual port, and its word in Wakeful.
+MAIL = {
+    "smtp": ("220", "25", "smtp"), "pop": ("+OK", "110", "pop3"), "imap": ("* OK", "143", "imap"),
+}  # fmt: skip
+TLS_PORTS = ("465", "993", "995")
 WINDOW = N_("Maintenance hours dropped. Add a maintenance window.")
 TOOL = Tool(
     N_("Better Stack"),
     names=["pronounceable_name"],
     kinds={
-        "ping": "Ping", "udp": "UDP", "dns": "DNS", "smtp": "SMTP", "pop": "POP3", "imap": "IMAP",
+        "udp": "UDP",
         "playwright": "Playwright", "heartbeat": N_("heartbeat"),
     },
     dropped={
@@ -76,6 +83,14 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
         _http(draft, entry, kind)
     elif kind == "tcp":
         draft.url = host_and_port(draft.url.removeprefix("tcp://"), entry.get("port"))
+    elif kind == "ping":
+        draft.url = ping_url(draft.url)
+    elif kind == "dns":  # the server is in its URL, the name in its body
+        draft.url = dns_url(
+            entry.text("request_body"), "A", draft.url.partition("://")[2] or draft.url
+        )
+    elif kind in MAIL:
+        _mail(draft, entry, kind)
     else:
         TOOL.refuse_kind(draft, kind)
     draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
@@ -97,6 +112,25 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
         )
     if entry.is_off("remember_cookies"):
         draft.remark(_("Wakeful keeps cookies within a chain of redirects."))
+
+
+def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
+    """A mail server: that it greets, and its certificate where its port has TLS or it is asked
+    for."""
+    greeting, port, starttls = MAIL[kind]
+    ports = [text.strip() for text in entry.text("port").split(",") if text.strip()] or [port]
+    chosen = draft.first_of(N_("Ports"), ports)
+    days = entry.number("ssl_expiration")
+    has_tls = chosen in TLS_PORTS or days is not None
+    host = draft.url.partition("://")[2] or draft.url
+    draft.url = host_and_port(host, chosen, "tls" if has_tls else "tcp")
+    if not has_tls:
+        draft.text(NO_TEXT_FOUND, greeting)
+        return
+    if chosen not in TLS_PORTS:
+        draft.fields["starttls"] = starttls
+    draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
+    draft.expiry("ssl_alert_days", N_("Certificate expiry"), days)
 
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:

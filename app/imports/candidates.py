@@ -16,6 +16,7 @@ from app.records import (
     CONFIRMATIONS,
     MAX_REDIRECTS,
     MAX_TAG,
+    PING_COUNT,
     REMIND_AFTER_MINUTES,
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
@@ -192,6 +193,21 @@ class Draft:
         self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
         if count and count > 0 and pause:
             self.remark(_(RECHECK_PAUSE, pause=span(pause)))
+
+    def pings(self, count: float | None) -> None:
+        self._bounded("ping_count", N_("Pings"), count, PING_COUNT, plain)
+
+    def first_of(self, what: str, values: Sequence[str]) -> str:
+        """The first of several, where Wakeful has room for one; empty for none."""
+        if len(values) > 1:
+            self.remark(
+                _(
+                    "%(what)s: %(first)s is kept, the others are dropped.",
+                    what=_(what),
+                    first=shown(values[0]),
+                )
+            )
+        return values[0] if values else ""
 
     def remind_after(self, minutes: float | None) -> None:
         if minutes:
@@ -375,9 +391,25 @@ def without_login(url: str) -> tuple[str, str, str]:
     return f"{scheme}://{host}{rest[end:]}", unquote(user), unquote(password)
 
 
-def host_and_port(host: str, port: object) -> str:
+def host_and_port(host: str, port: object, scheme: str = "tcp") -> str:
     host = host.strip()
     if not string(port) and host.count(":") == 1:
-        return f"tcp://{host}"
-    bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"tcp://{bare}:{string(port)}"
+        return f"{scheme}://{host}"
+    return f"{scheme}://{_bracketed(host)}:{string(port)}"
+
+
+def ping_url(host: str) -> str:
+    """``host``: an address, a name, or a URL whose host is pinged."""
+    bare = host.strip().partition("://")[2] or host.strip()
+    return f"ping://{_bracketed(bare.partition('/')[0])}"
+
+
+def dns_url(name: str, type_: str, server: str = "", port: object = "") -> str:
+    """``type_``: of the records; ``server``: empty for those of the installation."""
+    bare = _bracketed(server.strip())
+    asked = f"//{bare}:{string(port)}/" if string(port) and bare else f"//{bare}/" if bare else ""
+    return f"dns:{asked}{name.strip()}?type={type_.strip().upper() or 'A'}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host

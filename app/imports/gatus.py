@@ -8,7 +8,16 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels, gatus_conditions, variables
-from app.imports.candidates import Draft, Notification, NotReadable, Reading, limited, no_kind
+from app.imports.candidates import (
+    Draft,
+    Notification,
+    NotReadable,
+    Reading,
+    dns_url,
+    limited,
+    no_kind,
+    ping_url,
+)
 from app.imports.tool import Tool
 from app.imports.values import (
     ImportEntry,
@@ -38,8 +47,7 @@ TOOL = Tool(
     "Gatus",
     N_("Endpoint %(position)s"),
     kinds={
-        "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
-        "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
+        "udp": "UDP", "sctp": "SCTP", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
         "grpc": "gRPC", "grpcs": "gRPC",
     },
     dropped={
@@ -160,9 +168,19 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
             draft.refuse(sentence)
     scheme = draft.url.partition("://")[0].lower()
     http = scheme in ("http", "https")
-    if entry.get("dns"):
-        draft.refuse(no_kind("DNS"))
-    elif not http and scheme != "tcp":
+    if asked := entry.mapping("dns"):
+        host, colon, port = draft.url.partition(":")
+        is_ipv6 = ":" in port and not host.startswith("[")
+        server = (draft.url, "") if is_ipv6 or not colon else (host, port)
+        name, type_ = string(asked.get("query-name")), string(asked.get("query-type"))
+        draft.url = dns_url(name, type_, *server)
+        scheme, http = "dns", False
+    elif scheme == "icmp":
+        draft.url = ping_url(draft.url)
+    elif scheme == "starttls":  # of SMTP, in Gatus
+        draft.url = f"tls://{draft.url.partition('://')[2]}"
+        draft.fields["starttls"] = "smtp"
+    elif not http and scheme not in ("tcp", "tls"):
         TOOL.refuse_kind(draft, scheme)
     _enabled(draft, entry.get("enabled"))
     given = entry.get("interval")
@@ -171,7 +189,7 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.tags([entry.text("group")])
     if http:
         _request(draft, entry)
-    _client(draft, ImportEntry(entry.get("client")), http=http)
+    _client(draft, ImportEntry(entry.get("client")), http=http, tls=scheme in ("tls", "starttls"))
     gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
 
@@ -196,14 +214,15 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
         draft.body(body)
 
 
-def _client(draft: Draft, client: ImportEntry, *, http: bool) -> None:
+def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None:
     for name in ("timeout", "insecure", "ignore-redirect"):
         if sentence := missing_variable(_('Setting "%(name)s"', name=name), client.get(name)):
             draft.refuse(sentence)
     draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
     insecure, ignores = client.is_on("insecure"), client.is_on("ignore-redirect")
-    if http:
+    if http or tls:
         draft.switch("verify_tls", on=not insecure)
+    if http:
         draft.switch("follow_redirects", on=not ignores)
     for name in _LOGINS:
         if client.get(name):

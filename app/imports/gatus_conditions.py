@@ -87,6 +87,10 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
     """Whether a condition that is not on the status has become a field."""
     if left == "[CONNECTED]":
         return right in ("true", "false")  # what every check asks first
+    if left == "[DNS_RCODE]" and operator == "==":
+        if right != "NOERROR":
+            draft.refuse(_("Wakeful cannot check that a name is missing in DNS."))
+        return True  # what every check of DNS asks first
     if left == "[RESPONSE_TIME]" and operator in ("<", "<="):
         return _slow(draft, right)
     if left == "[CERTIFICATE_EXPIRATION]" and operator in (">", ">="):
@@ -125,7 +129,8 @@ def _expiry(draft: Draft, name: str, label: str, right: str) -> bool:
 def _text(draft: Draft, operator: str, right: str) -> bool:
     """``pat(*text*)`` alone: other patterns are no search for a text."""
     inner = right.removeprefix("pat(*").removesuffix("*)")
-    whole = f"pat(*{inner}*)" == right
+    # A record is short: its whole text is looked for, too.
+    whole = f"pat(*{inner}*)" == right or (inner == right and draft.url.startswith("dns:"))
     if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
         return False
     draft.text(NO_TEXT_FOUND if operator == "==" else TEXT_FOUND, inner)

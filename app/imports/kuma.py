@@ -18,8 +18,10 @@ from app.imports.candidates import (
     Draft,
     Notification,
     Reading,
+    dns_url,
     host_and_port,
     limited,
+    ping_url,
 )
 from app.imports.tool import Tool
 from app.imports.values import ImportEntry, listed, mapping, records, shown, string, truth
@@ -32,7 +34,7 @@ WITHOUT_SECRETS = N_(
 TOOL = Tool(
     N_("Uptime Kuma"),
     kinds={
-        "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker",
+        "push": "Push", "docker": "Docker",
         "steam": N_("game server"), "gamedig": N_("game server"), "mqtt": "MQTT",
         "json-query": N_("JSON query"), "grpc-keyword": "gRPC", "real-browser": N_("browser"),
         "tailscale-ping": N_("Tailscale Ping"), "radius": "RADIUS", "redis": "Redis",
@@ -172,10 +174,28 @@ def _monitor(
     if kind in ("http", "keyword"):
         _http(draft, entry, kind)
     elif kind == "port":
-        draft.url = host_and_port(entry.text("hostname"), entry.get("port"))
+        # With the warning, version 2 makes a handshake and wants a valid certificate. Version 1,
+        # which has no conditions, stores the switch without using it.
+        has_tls = entry.is_on("expiryNotification") and entry.has("conditions")
+        scheme = "tls" if has_tls else "tcp"
+        draft.url = host_and_port(entry.text("hostname"), entry.get("port"), scheme)
+        if has_tls:
+            draft.warn("ssl_alert_days", N_("Certificate warning"))
         draft.timeout(entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
             draft.refuse(_("Wakeful cannot check that a server answers with a TLS alert."))
+    elif kind == "ping":
+        draft.url = ping_url(entry.text("hostname"))
+        draft.pings(entry.number("ping_count"))
+        draft.timeout(entry.number("timeout") or None)
+    elif kind == "dns":
+        servers = [server.strip() for server in entry.text("dns_resolve_server").split(",")]
+        draft.url = dns_url(
+            entry.text("hostname"),
+            entry.text("dns_resolve_type"),
+            draft.first_of(N_("DNS servers"), servers),
+            entry.get("port"),
+        )
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         TOOL.refuse_kind(draft, kind)

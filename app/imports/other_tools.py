@@ -17,6 +17,7 @@ from app.imports.candidates import (
     Reading,
     host_and_port,
     no_kind,
+    ping_url,
 )
 from app.imports.tool import Tool
 from app.imports.values import (
@@ -41,7 +42,7 @@ UPPTIME_CODES = ("200-208", "226", "300-308")
 UPPTIME = Tool(
     "Upptime",
     N_("Site %(position)s"),
-    kinds={"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"},
+    kinds={"ws": "WebSocket"},
     dropped={
         "type": N_("Globalping dropped: Wakeful checks from its own places."),
         "location": N_("Globalping dropped: Wakeful checks from its own places."),
@@ -83,6 +84,11 @@ def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
     check = entry.text("check")
     if check == "tcp-ping":
         draft.url = host_and_port(draft.url, entry.get("port"))
+    elif check == "icmp-ping":
+        draft.url = ping_url(draft.url)
+    elif check == "ssl":
+        draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, 443, "tls")
+        draft.warn("ssl_alert_days", N_("Certificate warning"))
     elif check not in ("", "http"):
         UPPTIME.refuse_kind(draft, check)
     else:
@@ -113,7 +119,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
 KIND = ""  # the key of a kind, which no file has
 KUVASZ_LISTS = {
     "http-monitors": "http", "monitors": "http", "tcp-monitors": "tcp",
-    "icmp-monitors": "Ping", "push-monitors": "Push", "docker-monitors": "Docker",
+    "icmp-monitors": "ping", "push-monitors": "Push", "docker-monitors": "Docker",
 }  # fmt: skip
 KUVASZ = Tool(
     "Kuvasz",
@@ -181,6 +187,9 @@ def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
     if kind == "tcp":
         draft.url = host_and_port(draft.url, entry.get("port"))
         draft.timeout((entry.number("timeout-ms") or 0) / 1000 or None)
+    elif kind == "ping":
+        draft.url = ping_url(draft.url)
+        draft.timeout((entry.number("timeout-ms") or 0) / 1000 or None)
     elif kind != "http":
         draft.refuse(no_kind(kind))
     else:
@@ -211,7 +220,7 @@ def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
 CHECKMATE_LISTS = ("data", "monitors")
 CHECKMATE = Tool(
     "Checkmate",
-    kinds={"ping": "Ping", "docker": "Docker", "hardware": N_("hardware"),
+    kinds={"docker": "Docker", "hardware": N_("hardware"),
            "pagespeed": "PageSpeed", "game": N_("game server")},
     dropped={
         "notifications": N_("Notifications dropped: the file has only their numbers."),
@@ -245,6 +254,8 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     draft.tags([entry.text("group")])
     if kind == "port":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
+    elif kind == "ping":
+        draft.url = ping_url(draft.url)
     elif kind != "http":
         CHECKMATE.refuse_kind(draft, kind)
     else:
@@ -281,7 +292,7 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
 
 # Modules by the beginning of their usual names, such as icmp_ipv4, that check something else.
 TARGETS = Tool(N_("Prometheus targets"), N_("Target %(position)s"))
-PROBERS = {"icmp": "Ping", "dns": "DNS", "grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
+PROBERS = {"grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
 
@@ -322,13 +333,19 @@ def read_targets(data: object, _variables: Variables) -> Reading:
 
 def _target(draft: Draft, entry: ImportEntry) -> None:
     draft.url, job, labels = entry.text("target"), entry.mapping("job"), entry.mapping("labels")
-    if "://" not in draft.url:
+    prober = _prober(job, labels)
+    if prober == "icmp":
+        draft.url = ping_url(draft.url)
+    elif prober == "dns":
+        draft.refuse(_("The name that it asks DNS for is in a module, which is not in the file."))
+    elif prober in PROBERS:
+        draft.refuse(no_kind(PROBERS[prober]))
+    elif "://" not in draft.url:
         draft.refuse(
             _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
         )
     every = job.get("scrape_interval")
     draft.interval(seconds(every), every)
-    _module(draft, job, labels)
     draft.tags(
         f"{key}: {string(value)}"
         for key, value in labels.items()
@@ -336,9 +353,8 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
     )
 
 
-def _module(draft: Draft, job: Mapping[str, Any], labels: Mapping[str, Any]) -> None:
+def _prober(job: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
+    """The beginning of the module's name, which usually says how it probes."""
     of_job = next(iter(listed(mapping(job.get("params")).get("module"))), "")
     module = string(labels.get("__param_module") or labels.get("module") or of_job)
-    prober = module.lower().replace("-", "_").partition("_")[0]
-    if prober in PROBERS:
-        draft.refuse(no_kind(PROBERS[prober]))
+    return module.lower().replace("-", "_").partition("_")[0]

@@ -16,8 +16,10 @@ from app.imports.candidates import (
     Draft,
     NotReadable,
     Reading,
+    dns_url,
     host_and_port,
     no_kind,
+    ping_url,
 )
 from app.imports.values import MILLISECONDS, number, seconds, shown, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
@@ -73,9 +75,10 @@ _KINDS = {
     "": "http", "http": "http", "https": "http", "http(s)": "http", "status": "http",
     "expected_status_code": "http", "1": "http", "keyword": "keyword", "2": "keyword",
     "port": "port", "tcp": "port", "4": "port", "keyword_absence": "absence",
+    "ping": "ping", "icmp": "ping", "3": "ping", "dns": "dns", "tls": "tls",
 }  # fmt: skip
 # A name may come first; a comma within a URL alone separates nothing.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30}://|dns:)")
 _HOST = re.compile(
     r"(?:[^\s/,@]{1,253}\.[^\s/,]{1,253}|localhost(?::[0-9]{1,5})?|[^\s/,@]{1,253}:[0-9]{1,5})"
     r"(?:/\S*)?"
@@ -260,6 +263,12 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
         draft.refuse(no_kind(f'"{shown(raw)}"'))
     elif kind == "port" and not draft.url.startswith("tcp://"):
         draft.url = host_and_port(draft.url, values.get("port", ""))
+    elif kind == "tls" and not draft.url.startswith("tls://"):
+        draft.url = host_and_port(draft.url, values.get("port", ""), "tls")
+    elif kind == "ping":
+        draft.url = ping_url(draft.url)
+    elif kind == "dns" and not draft.url.startswith("dns:"):
+        draft.url = dns_url(draft.url.partition("://")[2] or draft.url, "A")
     elif kind in ("keyword", "absence") and "keyword" not in values:
         draft.refuse(_("The line has no text to find."))
     elif "keyword" in values:

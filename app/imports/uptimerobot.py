@@ -19,7 +19,9 @@ from app.imports.candidates import (
     Draft,
     Notification,
     Reading,
+    dns_url,
     host_and_port,
+    ping_url,
 )
 from app.imports.tool import Tool
 from app.imports.values import (
@@ -63,7 +65,7 @@ REGIONS = N_("Regions dropped: Wakeful checks from its own places.")
 TOOL = Tool(
     "UptimeRobot",
     names=["friendly_name", "friendlyName"],
-    kinds={"ping": "Ping", "heartbeat": N_("heartbeat"), "dns": "DNS"},
+    kinds={"heartbeat": N_("heartbeat")},
     dropped={
         "mwindows": WINDOWS, "maintenanceWindows": WINDOWS, "maintenanceWindowsIds": WINDOWS,
         "groupId": GROUP, "group_id": GROUP, "groupName": GROUP,
@@ -121,6 +123,10 @@ def _monitor(
     if kind == "port":
         port = entry.get("port") or PORTS.get(entry.text("sub_type", "subType"))
         draft.url = host_and_port(draft.url, port)
+    elif kind == "ping":
+        draft.url = ping_url(draft.url)
+    elif kind == "dns":
+        _records(draft, entry)
     elif kind not in ("http", "keyword"):
         TOOL.refuse_kind(draft, kind)
     if kind == "keyword":
@@ -142,6 +148,17 @@ def _monitor(
         string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags", "tagNames")
     )
     _contacts(draft, entry, notifications)
+
+
+def _records(draft: Draft, entry: ImportEntry) -> None:
+    """The record that a DNS monitor expects: ``{"dnsRecords": {"A": ["192.0.2.1"]}}``."""
+    expected = mapping(entry.mapping("config").get("dnsRecords"))
+    types = [string(type_) for type_, values in expected.items() if listed(values)]
+    type_ = draft.first_of(N_("Record types"), types)
+    draft.url = dns_url(draft.url.partition("://")[2] or draft.url, type_)
+    values = [string(value) for value in listed(expected.get(type_)) if string(value)]
+    if value := draft.first_of(N_("Expected records"), values):
+        draft.text(NO_TEXT_FOUND, value)
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:

@@ -170,7 +170,17 @@ KUMA = [
                                         accepted_statuscodes_json='["200-299","418"]'),
      {"accepted_statuses": "200-299,418"}, []),
     ("upside down", kuma(upsideDown=True), REFUSED, ["upside-down"]),
-    ("a ping", kuma(type="ping", hostname="192.0.2.1"), REFUSED, ["Ping"]),
+    ("a ping", kuma(type="ping", hostname="2001:db8::1", ping_count=20),
+     {"url": "ping://[2001:db8::1]", "ping_count": 10}, ["Pings: 20 becomes 10."]),
+    ("a name", kuma(type="dns", hostname="a.example", dns_resolve_type="MX", port=53,
+                    dns_resolve_server="1.1.1.1, 8.8.8.8"),
+     {"url": "dns://1.1.1.1:53/a.example?type=MX"}, ["DNS servers: 1.1.1.1 is kept"]),
+    ("a port with TLS", kuma(type="port", hostname="a.example", port=993, conditions=[],
+                             expiryNotification=True),
+     {"url": "tls://a.example:993", "ssl_alert_days": 14, "starttls": None}, ["Certificate"]),
+    ("a port of version 1", kuma(type="port", hostname="a.example", port=993,
+                                 expiryNotification=True),
+     {"url": "tcp://a.example:993"}, []),
 ]  # fmt: skip
 
 
@@ -235,7 +245,17 @@ BETTER_STACK = [
      {"request_headers": (Pair("X-A", "b"),)}, []),
     ("a port in the address", stack(monitor_type="tcp", url="a.example:22"),
      {"url": "tcp://a.example:22"}, []),
-    ("several ports", stack(monitor_type="smtp", port="25,465"), REFUSED, ["SMTP"]),
+    ("several ports", stack(monitor_type="smtp", url="a.example", port="25,465"),
+     {"url": "tcp://a.example:25", "alert_text_lookup": "220"}, ["Ports: 25 is kept"]),
+    ("a mail server with TLS", stack(monitor_type="imap", url="a.example", port="993"),
+     {"url": "tls://a.example:993", "starttls": None}, []),
+    ("a mail server's certificate", stack(monitor_type="pop", url="a.example", port="110",
+                                          ssl_expiration=7),
+     {"url": "tls://a.example:110", "starttls": "pop3", "ssl_alert_days": 7}, []),
+    ("a ping", stack(monitor_type="ping", url="https://a.example/x"),
+     {"url": "ping://a.example"}, []),
+    ("a name", stack(monitor_type="dns", url="9.9.9.9", request_body="a.example"),
+     {"url": "dns://9.9.9.9/a.example?type=A"}, []),
 ]  # fmt: skip
 
 
@@ -313,7 +333,12 @@ UPTIME_ROBOT = [
     ("an SMS", robot2(alert_contacts=[{"id": 1, "type": 1, "value": "+4915112345678"}]),
      {"alerts": (Pair("sms", "+4915112345678"),)}, []),
     ("tags by name", robot(tagNames=["prod"]), {"tags": ("prod",)}, []),
-    ("DNS", robot(type="DNS"), REFUSED, ["DNS"]),
+    ("DNS", robot(type="DNS", url="a.example"), {"url": "dns:a.example?type=A"}, []),
+    ("records", robot(type="DNS", url="a.example",
+                      config={"dnsRecords": {"A": [], "MX": ["10 mail.a.example", "x"]}}),
+     {"url": "dns:a.example?type=MX", "alert_text_lookup": "10 mail.a.example",
+      "alert_condition": "url_no_text"}, ["Expected records: 10 mail.a.example is kept"]),
+    ("a ping", robot(type="PING", url="192.0.2.1"), {"url": "ping://192.0.2.1"}, []),
 ]  # fmt: skip
 
 
@@ -384,6 +409,28 @@ ALERTING = f"""alerting:
   pagerduty: {{integration-key: {"R" * 32}}}
   opsgenie: {{api-key: {GENIE}, priority: P2}}
 """
+KINDS = [
+    ("icmp://192.0.2.1", "", "'[CONNECTED] == true'", {"url": "ping://192.0.2.1"}),
+    ("tls://a.example:993", "    client: {insecure: true}\n", "'[CERTIFICATE_EXPIRATION] > 168h'",
+     {"url": "tls://a.example:993", "verify_tls": False, "ssl_alert_days": 7}),
+    ("starttls://a.example:587", "", "'[CONNECTED] == true'",
+     {"url": "tls://a.example:587", "starttls": "smtp"}),
+    ("8.8.8.8", "    dns: {query-name: a.example., query-type: mx}\n",
+     "'[DNS_RCODE] == NOERROR', '[BODY] == pat(*mail.a.example.*)'",
+     {"url": "dns://8.8.8.8/a.example.?type=MX", "alert_text_lookup": "mail.a.example.",
+      "alert_condition": "url_no_text"}),
+    ("[2001:db8::1]:53", "    dns: {query-name: a.example}\n", "'[BODY] == 192.0.2.1'",
+     {"url": "dns://[2001:db8::1]:53/a.example?type=A", "alert_text_lookup": "192.0.2.1"}),
+    ("8.8.8.8", "    dns: {query-name: a.example}\n", "'[DNS_RCODE] == NXDOMAIN'", REFUSED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "more", "conditions", "wanted"), KINDS)
+def test_gatus_checks_more_than_http(url, more, conditions, wanted):
+    text = f"endpoints:\n  - name: m\n    url: '{url}'\n    conditions: [{conditions}]\n{more}"
+    check(text, wanted, ["missing in DNS"] if wanted == REFUSED else [])
+
+
 HEADER = "    headers: {Authorization: 'Bearer ${API_KEY}'}\n"
 SLACK = Pair("slack", f"{HOOK}default")
 DISCORD = Pair("discord", "https://discord.com/api/webhooks/1/a")
@@ -639,7 +686,7 @@ scrape_configs:
     whole = reading(data)
     web, ping, other = whole.candidates
     assert (web.fields["interval"], other.fields["interval"]) == ("300", "600")
-    assert "Ping" in ping.refusal
+    assert ping.url == "ping://b.example"
     assert "job elsewhere that are not in the file" in whole.remarks[1]
 
 

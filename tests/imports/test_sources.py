@@ -119,17 +119,17 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
 
 def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     kuma = sample("kuma-backup.json")
-    assert kuma["Router"].faults == ("Wakeful has no Ping checks yet.",)
+    assert kuma["Router"].url == "ping://192.0.2.1"
     assert kuma["Backup job"].faults == ("Wakeful has no Push checks yet.",)
     assert "upside-down" in kuma["Must be closed"].faults[0]
     assert "Public sites" not in kuma, "a group is a tag of its monitors"
     assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
     gatus = sample("gatus.yaml")
-    assert gatus["router"].faults == ("Wakeful has no Ping (ICMP) checks yet.",)
-    assert gatus["names"].faults == ("Wakeful has no DNS checks yet.",)
+    assert gatus["router"].url == "ping://192.0.2.1"
+    assert gatus["names"].url == "dns://1.1.1.1/example.org?type=A"
     assert "environment variable STAGE_HOST" in gatus["stage"].faults[0]
-    for name, entry in (("uptimerobot.json", "Nightly"), ("betterstack.json", "Router")):
-        assert not sample(name)[entry].fits
+    assert not sample("uptimerobot.json")["Nightly"].fits
+    assert sample("betterstack.json")["Router"].url == "ping://192.0.2.1"
 
 
 def test_the_conditions_of_gatus_become_fields():
@@ -182,7 +182,7 @@ def test_the_csv_of_uptimerobot_is_read():
         True,
     )
     assert rows["Mail"].fields["url"] == "tcp://mail.example.com:25"
-    assert rows["Router"].faults == ('Wakeful has no "ping" checks yet.',)
+    assert rows["Router"].fields["url"] == "ping://192.0.2.1"
 
 
 def test_the_json_of_better_stack_is_read():
@@ -231,7 +231,7 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
         fields = rows["Database"].fields
         assert (fields["interval"], fields["check_every"]) == (60, 120)
         assert rows["Database"].candidate.paused
-        assert not rows["Router"].fits
+        assert rows["Router"].url == "ping://192.0.2.1"
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [path.name], "nothing is made beside it"
 

@@ -118,7 +118,7 @@ def test_a_preview_of_a_file_says_what_is_stored_and_what_does_not_fit(app, edit
     upload(editor, sample("kuma-backup.json"))
     editor.shows(
         "Uptime Kuma: 7 entries. Nothing is saved yet.",
-        "Wakeful has no Ping checks yet.",
+        "Wakeful has no Push checks yet.",
         "Starts paused.",
         "Interval: 20 s · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
         " · Rechecks before an incident: 3 · Certificate expiry: 14 days before · Method: POST"
@@ -128,21 +128,21 @@ def test_a_preview_of_a_file_says_what_is_stored_and_what_does_not_fit(app, edit
         "1 starts paused",
     )
     assert "hooks" not in editor.text
-    editor.press("Create 4 monitors")
+    editor.press("Create 5 monitors")
     made = {row.name: row for row in rows(app)}
-    assert sorted(made) == ["Database", "Front page", "No errors", "Shop"]
+    assert sorted(made) == ["Database", "Front page", "No errors", "Router", "Shop"]
     assert made["Shop"].request_auth_password == "kumabasicpass"
     assert [name for name, row in made.items() if row.paused] == ["Database"]
 
 
 # How many monitors each file has, and its secrets.
 FILES = {
-    "kuma-backup.json": (4, "kumabasicpass kumaheadersecret kumabodysecret kuma-bot-token"
+    "kuma-backup.json": (5, "kumabasicpass kumaheadersecret kumabodysecret kuma-bot-token"
                             " kumasecrethook kumasmtppassword kumapagerkey"),
-    "uptimerobot.json": (4, "robotpassword robotheadersecret"),
-    "uptimerobot.csv": (3, "no-secret-in-it"),
-    "betterstack.json": (4, "stackpassword stackheadersecret"),
-    "gatus.yaml": (4, "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"
+    "uptimerobot.json": (5, "robotpassword robotheadersecret"),
+    "uptimerobot.csv": (4, "no-secret-in-it"),
+    "betterstack.json": (5, "stackpassword stackheadersecret"),
+    "gatus.yaml": (6, "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"
                       " gatuspagerkey gatuspushtoken"),
 }  # fmt: skip
 
@@ -231,8 +231,8 @@ def test_a_shared_notification_becomes_a_contact_once(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created: Ops Slack (Slack ••••hook)" in editor.text
-    assert "2 of these monitors alert nobody." in editor.text
-    editor.press("Create 4 monitors")
+    assert "3 of these monitors alert nobody." in editor.text
+    editor.press("Create 5 monitors")
     while "monitors created" not in editor.text:
         editor.press("Continue")
     store = store_of(app)
@@ -241,14 +241,14 @@ def test_a_shared_notification_becomes_a_contact_once(app, editor, monkeypatch):
     assert alerts["Shop"][0] == alerts["Database"][0] == Pair("contact", "Ops Slack")
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created" not in editor.text, "the same channels are there"
-    assert "4 duplicates, not selected" in editor.text
+    assert "5 duplicates, not selected" in editor.text
 
 
 def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, editor):
     make_contact(app, "Ops Slack")
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created: Ops Slack 2 (Slack ••••hook)" in editor.text
-    editor.press("Create 4 monitors")
+    editor.press("Create 5 monitors")
     assert list(store_of(app).contacts.names()) == ["Ops Slack", "Ops Slack 2"]
     (shop,) = store_of(app).monitors.list(MonitorQuery(search="Shop")).items
     assert shop.alerts[0] == Pair("contact", "Ops Slack 2")
@@ -276,10 +276,10 @@ def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
     endpoint = "  - {name: %s, url: 'https://%s.example', conditions: [%s], interval: 5s}\n"
     dropped, stated = "'[BODY].a == 1', '[STATUS] == 200'", "'[STATUS] == 200'"
     endpoints = [endpoint % (name, name, dropped if name != "d" else stated) for name in "abcd"]
-    pings = "".join(f"  - {{name: p{n}, url: 'icmp://{n}.example'}}\n" for n in range(3))
-    upload(editor, f"endpoints:\n{''.join(endpoints)}{pings}".encode())
+    sockets = "".join(f"  - {{name: w{n}, url: 'ws://{n}.example'}}\n" for n in range(3))
+    upload(editor, f"endpoints:\n{''.join(endpoints)}{sockets}".encode())
     text = editor.text
-    for sentence in ("Interval: 5 s becomes 10 s.", "Condition on [BODY].a", "no Ping (ICMP)"):
+    for sentence in ("Interval: 5 s becomes 10 s.", "Condition on [BODY].a", "no WebSocket"):
         assert text.count(sentence) == 1
     assert "Interval: 5 s becomes 10 s. 4 entries" in text
     assert text.count("Notes: 1 , 2") == 3
