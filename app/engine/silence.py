@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, bindparam, cast, func, literal, or_, select, type_coerce
+from sqlalchemy import BigInteger, and_, bindparam, cast, func, literal, or_, select, type_coerce
 
 from app.alerts import outbox
 from app.alerts.words import count_of
@@ -67,6 +67,11 @@ def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
 # or whose interval may have changed since: first the newest, which nearly always decide.
 _IS_OLD = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
 _CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
+# Without a change, an older result counts no longer than the newest one would: a day of results of
+# thousands of monitors need not be read when their checker stops.
+_CHANGED_TODAY = (
+    func.coalesce(type_coerce(_STATES.c.judged_since, BigInteger), 0) >= _NOW - LONGEST_COVER_MS
+)
 _STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _COUNTS_UNTIL >= _NOW)
 _WITHOUT_RESULT = (
     select(_STATES.c.monitor_id)
@@ -75,7 +80,10 @@ _WITHOUT_RESULT = (
         *_SHOWN,
         or_(_IS_OLD, _CHANGED),
         ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
-        ~_has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
+        ~and_(
+            _CHANGED_TODAY,
+            _has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
+        ),
     )
 )
 # A checker that starts makes overdue checks at once, and an agent brings its buffered results.
