@@ -1,9 +1,10 @@
-"""Several who change a monitor at the same moment."""
+"""Several who change a monitor, or a window, at the same moment."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from app.db import db, places, writing
 from app.db.tables import AssignmentRow
 from app.engine import recorder
 from app.engine.recorder import assigned
-from app.errors import NotFound
-from app.records import Location
-from app.stores.local import LocalStore
+from app.errors import Invalid, NotFound
+from app.records import Location, MaintenanceWindow
+from app.stores.local import LocalStore, windows
 from tests.factories import make_outcome, now
 from tests.stores.contract.making import add_monitor
 from tests.support.locks import until_somebody_waits
@@ -51,6 +52,39 @@ def test_who_deletes_a_monitor_waits_for_who_changes_it(
         begun[0].result(60)
     with pytest.raises(NotFound):
         store.monitors.get(id)
+
+
+def test_an_update_of_a_window_is_judged_with_one_that_was_stored_meanwhile(
+    core: Flask, settings: Settings, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is valid by itself; together the window would end before it starts."""
+    if db.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    start = now()
+    hours = [start + timedelta(hours=count) for count in range(4)]
+    id = store.windows.create({"name": "Move", "start_at": hours[0], "end_at": hours[3]}).id
+    check = windows._checked
+
+    def end_earlier() -> list[str]:
+        with core.app_context():
+            try:
+                LocalStore(settings).windows.update(id, {"end_at": hours[1]})
+            except Invalid as fault:
+                return list(fault.errors)
+            return []
+
+    begun: list[Future[list[str]]] = []
+
+    def when_the_other_waits(window: MaintenanceWindow) -> MaintenanceWindow:
+        if not begun:
+            begun.append(pool.submit(end_earlier))
+            until_somebody_waits()
+        return check(window)
+
+    monkeypatch.setattr(windows, "_checked", when_the_other_waits)
+    with ThreadPoolExecutor(1) as pool:
+        store.windows.update(id, {"start_at": hours[2]})
+        assert begun[0].result(60) == ["end_at"]
 
 
 def test_who_forgets_the_trouble_of_a_place_waits_for_who_records_its_checks(

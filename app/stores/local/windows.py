@@ -27,7 +27,7 @@ from app.stores.local.cancelling import (
     pages_of,
     pages_of_window,
 )
-from app.stores.local.part import LocalPart, get_row
+from app.stores.local.part import LocalPart, get_row, lock_row
 from app.stores.local.search import PageStatements, fits, page_statements
 
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
@@ -60,7 +60,7 @@ class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
     def update(self, id: int, fields: Fields) -> MaintenanceWindow:
         now = self.now()
         with writing() as session:
-            row = _row(session, id)
+            row = lock_row(session, MaintenanceWindowRow, "maintenance window", id)
             pages = pages_of_window(session, row)
             if "monitors" in fields or "tags" in fields:
                 pages |= pages_of(session, _changed(_record(session, id), fields))
