@@ -96,6 +96,7 @@ class EventBound:
 
 BOUND = "wakeful.security_log"  # the application's
 ENDED_TOKENS = "wakeful.ended_tokens"  # places whose agent came with one lately
+_guard = threading.Lock()
 
 
 def log_event(
@@ -149,9 +150,11 @@ def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> N
     lately: TTLCache[str, bool] = current_app.extensions.setdefault(
         ENDED_TOKENS, TTLCache(MOST_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
     )
-    if place not in lately:
+    with _guard:  # a TTLCache is not safe between threads
+        if place in lately:
+            return
         lately[place] = True
-        _write(event, f"place:{place}", _ip_address(address))
+    _write(event, f"place:{place}", _ip_address(address))
 
 
 def log_left_out() -> None:

@@ -481,9 +481,7 @@ class AttemptOutcome:
     next_at: datetime | None = None
 
 
-def outcome_of(
-    claim: ClaimedDelivery, answer: Answer, now: datetime, rng: random.Random
-) -> AttemptOutcome:
+def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> AttemptOutcome:
     """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.bug:
@@ -502,7 +500,7 @@ def outcome_of(
     end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
     if now >= end:
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, given_up(answer.text))
-    pause = timedelta(seconds=retry_pause(tries, answer.retry_after, rng))
+    pause = timedelta(seconds=retry_pause(tries, answer.retry_after))
     return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
 
 
@@ -527,12 +525,13 @@ def given_up(answer: str | None) -> str:
     return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 
-def retry_pause(tries: int, retry_after: float | None, rng: random.Random) -> float:
+def retry_pause(tries: int, retry_after: float | None) -> float:
     """Seconds until the next attempt after ``tries`` failed ones. ``retry_after`` is that of
     the service, in seconds, which wins. After as many attempts as there are PAUSES it can only make
     them longer: a service that always asks for one second would get 86,400 attempts.
     """
-    base = PAUSES[min(tries, len(PAUSES)) - 1] * rng.uniform(1 - JITTER, 1 + JITTER)
+    jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # it needs no secrecy
+    base = PAUSES[min(tries, len(PAUSES)) - 1] * jitter
     if retry_after is None:
         return base
     return max(retry_after, SHORTEST_RETRY_AFTER if tries <= len(PAUSES) else base)

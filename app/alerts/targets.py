@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cachetools import TTLCache
-from flask import current_app
 from sqlalchemy import BindParameter, bindparam, select
 
 from app.db import AnySession
+from app.db.cached import cached_for
 from app.db.statements import as_stored
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
@@ -174,11 +173,7 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
     alerts. This reads the alerts of all monitors, and the home page shows it, so the result is
     cached for a minute; a monitor that is corrected meanwhile is left out at once.
     """
-    cache: TTLCache[str, list[int]] = current_app.extensions.setdefault(
-        _CACHE, TTLCache(1, CACHE_SECONDS)
-    )
-    if (ids := cache.get(_CACHE)) is None:
-        ids = cache[_CACHE] = _with_unreadable(session)
+    ids = cached_for(CACHE_SECONDS, _CACHE, lambda: _with_unreadable(session))
     if not ids:
         return ()
     query = select(MonitorRow).where(MonitorRow.id.in_(ids), ~MonitorRow.paused)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -114,13 +113,11 @@ class Worker:
         *,
         clock: Callable[[], datetime] = _utc_now,
         senders: Mapping[str, Sender] = SENDERS,
-        rng: random.Random | None = None,
     ) -> None:
         self.app = app
         self.settings = settings
         self.clock = clock
         self.senders = senders
-        self.rng = rng or random.Random()  # noqa: S311  # jitter needs no secrecy
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes(MAX_LANES)
         # Apart from the lanes of alerts, and after them: a post to thousands delays no alert.
@@ -369,7 +366,7 @@ class Worker:
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
         with self._isolated("store the outcome of a message", db.session) as step:
-            claims.store(db.session, claim, outcome_of(claim, answer, now, self.rng), now)
+            claims.store(db.session, claim, outcome_of(claim, answer, now), now)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
             subscribers.apply_answer(db.session, claim, answer, now)

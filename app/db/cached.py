@@ -1,5 +1,5 @@
 """Caches of what was read from the database: while its version is the same, while its stored values
-are, or within one transaction.
+are, within one transaction, or for some seconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
+from flask import current_app
 from sqlalchemy import Column, ColumnElement, Dialect, type_coerce
 from sqlalchemy.types import NullType
 
@@ -18,6 +19,19 @@ from app.db import db, is_writing
 T = TypeVar("T")
 Values = tuple[Any, ...]
 _ONCE = "once"
+
+
+def cached_for(seconds: float, name: str, read: Callable[[], T]) -> T:
+    """What ``read`` returns, cached for ``seconds`` in this application under ``name``. One thread
+    reads; others that ask meanwhile wait for it.
+    """
+    fresh: tuple[TTLCache[str, T], threading.Lock] = TTLCache(1, seconds), threading.Lock()
+    cache, guard = current_app.extensions.setdefault(name, fresh)
+    with guard:
+        value: T | None = cache.get(name)
+        if value is None:
+            value = cache[name] = read()
+        return value
 
 
 class Cached(Generic[T]):

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cachetools import TTLCache
 from flask import current_app
 from sqlalchemy import (
     BigInteger,
@@ -27,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
+from app.db.cached import cached_for
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
@@ -279,12 +279,9 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
 
 def _count_unreadable() -> int:
     """How many values cannot be read. Counting reads them all, so the result is cached."""
-    cache: TTLCache[str, int] = current_app.extensions.setdefault(
-        _CACHE, TTLCache(1, COUNTED_EVERY)
+    return cached_for(
+        COUNTED_EVERY, _CACHE, lambda: sum(1 for _field in unreadable.scan(schema.IN_USE))
     )
-    if (count := cache.get(_CACHE)) is None:
-        count = cache[_CACHE] = sum(1 for _field in unreadable.scan(schema.IN_USE))
-    return count
 
 
 # --- What is overdue ------------------------------------------------------------------------------

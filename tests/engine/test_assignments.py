@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.db import assignments, db, journal, shards, writing
-from app.db.settings import keep_setting, setting
 from app.db.tables import AssignmentRow, MonitorRow
 from app.records import CheckSpec, Pair
 from tests.factories import make_monitor
@@ -114,12 +113,3 @@ def test_a_spec_has_every_field_that_a_check_needs(context):
             ssl_alert_days=7,
         )
     ]
-
-
-def test_a_setting_is_stored_and_removed(context):
-    assert setting("notice") is None
-    keep_setting("notice", "one", NOW)
-    keep_setting("notice", "two", NOW)
-    assert setting("notice") == "two"
-    keep_setting("notice", None, NOW)
-    assert setting("notice") is None
