@@ -22,6 +22,7 @@ from app.forms.monitor import OWN_FIELDS, MonitorForm
 from app.records import (
     KIND_OPTIONS,
     UPTIME_RANGES,
+    Assertion,
     CheckSpec,
     ClockTime,
     Id,
@@ -86,6 +87,10 @@ UNUSUAL: dict[str, Any] = {
     "location_rule": "any",
     "starttls": "imap",
     "ping_count": 5,
+    "assertions": (
+        Assertion("json", "$.status", "=", "ok"),
+        Assertion("header", "X-Version", "exists"),
+    ),
 }
 # Kept as rows of another table.
 NO_COLUMN = {"locations"}

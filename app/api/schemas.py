@@ -13,6 +13,7 @@ from app.codec.schema import (
     CLOCK_TIME,
     INTEGER,
     MOMENT,
+    NAME,
     NUMBER,
     PAIR,
     STRING,
@@ -24,15 +25,19 @@ from app.codec.schema import (
     words,
 )
 from app.forms import fields as f
+from app.forms.assertions import AssertionList
 from app.forms.lists import IdList, PairList, Places, Tags
 from app.forms.monitor import MonitorForm
 from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
+    MAX_ASSERTION_PROPERTY,
     MAX_LOCATIONS,
     PHASES,
     ApiKey,
+    AssertionOp,
+    AssertionSource,
     Carrier,
     CertificateChain,
     Change,
@@ -65,6 +70,21 @@ SENT_MOMENT = (
     "Y-m-dTH:i:s, read as UTC; Z or an offset may follow (in a form, + must be written %2B). "
     "A fraction of a second is dropped."
 )
+
+
+SENT_ASSERTION = {
+    **json_object(
+        {
+            "source": words(AssertionSource),
+            "property": nullable({**STRING, "maxLength": MAX_ASSERTION_PROPERTY}),
+            "op": words(AssertionOp),
+            "value": {"type": ["string", "number", "boolean", "null"]},
+        },
+        required=["source", "op"],
+        additionalProperties=False,
+    ),
+    NAME: "NewAssertion",
+}
 
 
 def of_field(field: SchemaField) -> Schema:
@@ -112,6 +132,8 @@ def _kind(field: SchemaField) -> Schema:
         return array(schema_of(ComponentName), maxItems=field.most)
     if isinstance(field, GroupList):
         return array(schema_of(Group), maxItems=field.most)
+    if isinstance(field, AssertionList):
+        return array(SENT_ASSERTION, maxItems=field.most)
     if isinstance(field, PairList):
         keys = [key for key, _ in field.key_choices]
         chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})

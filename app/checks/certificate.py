@@ -48,6 +48,9 @@ class ServerCertificate:
     addresses: tuple[str, ...]
     parsed: x509.Certificate
 
+    def days_left(self, at: datetime) -> int:
+        return (self.not_after - at).days
+
     @property
     def self_issued(self) -> bool:
         return self.parsed.subject == self.parsed.issuer

@@ -6,7 +6,7 @@ Forms, the OpenAPI document and the pages read from its row which of a monitor's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from app.checks.dns import address
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
-from app.records import CheckSpec, Monitor
+from app.records import Assertion, AssertionSource, CheckSpec, Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
 
@@ -25,8 +25,8 @@ class Kind:
     ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
     fields of the monitor that this kind has and others may lack. ``phases`` are the
-    ``records.Timings`` that it measures. ``checks`` makes the object that starts and judges its
-    checks, once for each prober.
+    ``records.Timings`` that it measures, ``sources`` those of its assertions. ``checks`` makes the
+    object that starts and judges its checks, once for each prober.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Kind:
     read: Callable[[str], Target]
     fields: frozenset[str]
     phases: Sequence[str]
+    sources: frozenset[AssertionSource]
     checks: Callable[[CheckTools], KindChecks]
 
 
@@ -84,10 +85,17 @@ HTTP = Kind(
         {
             "alert_condition", "alert_text_lookup", "request_method", "request_headers",
             "request_auth_username", "request_auth_password", "request_body", "cache_buster",
-            "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days",
+            "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days", "assertions",
         }
     ),
     phases=("dns", "connect", "tls", "ttfb", "download"),
+    sources=frozenset(
+        {
+            AssertionSource.STATUS, AssertionSource.HEADER, AssertionSource.BODY,
+            AssertionSource.JSON, AssertionSource.SIZE, AssertionSource.RESPONSE_TIME,
+            AssertionSource.CERTIFICATE_DAYS, AssertionSource.URL,
+        }
+    ),
     checks=_http,
 )  # fmt: skip
 
@@ -111,8 +119,9 @@ TCP = Kind(
     address="tcp://example.com:25",
     schemes=("tcp",),
     read=_port_of("tcp", "tcp://example.com:25"),
-    fields=frozenset({"alert_condition", "alert_text_lookup"}),
+    fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "connect", "ttfb", "download"),
+    sources=frozenset({AssertionSource.BANNER, AssertionSource.RESPONSE_TIME}),
     checks=_tcp,
 )
 
@@ -122,8 +131,9 @@ TLS = Kind(
     address="tls://example.com:443",
     schemes=("tls",),
     read=_port_of("tls", "tls://example.com:443"),
-    fields=frozenset({"starttls", "verify_tls", "ssl_alert_days"}),
+    fields=frozenset({"starttls", "verify_tls", "ssl_alert_days", "assertions"}),
     phases=("dns", "connect", "tls"),
+    sources=frozenset({AssertionSource.CERTIFICATE_DAYS, AssertionSource.RESPONSE_TIME}),
     checks=_tls,
 )
 
@@ -142,8 +152,9 @@ PING = Kind(
     address="ping://example.com",
     schemes=("ping",),
     read=_host,
-    fields=frozenset({"ping_count"}),
+    fields=frozenset({"ping_count", "assertions"}),
     phases=("dns", "ttfb"),
+    sources=frozenset({AssertionSource.LOSS, AssertionSource.RESPONSE_TIME}),
     checks=_ping,
 )
 
@@ -153,8 +164,9 @@ DNS = Kind(
     address="dns:example.com?type=MX",
     schemes=("dns",),
     read=address.read,
-    fields=frozenset({"alert_condition", "alert_text_lookup"}),
+    fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "ttfb"),
+    sources=frozenset({AssertionSource.ANSWER, AssertionSource.RESPONSE_TIME}),
     checks=_dns,
 )
 
@@ -214,11 +226,26 @@ def fields_of_other_kinds(url: str, values: Mapping[str, Any]) -> Sequence[tuple
     kind = kind_of(url)
     if kind is None:
         return ()
-    return [
+    faults = [
         (name, _(NOT_OF_KIND, kind=kind.name))
         for name, value in values.items()
         if name in FIELDS and name not in kind.fields and not _is_default(name, value)
     ]
+    assertions = values.get("assertions")
+    if "assertions" not in dict(faults) and isinstance(assertions, tuple):  # else unreadable
+        faults += _foreign_sources(kind, assertions)
+    return faults
+
+
+def _foreign_sources(kind: Kind, assertions: Sequence[Assertion]) -> Iterator[tuple[str, str]]:
+    for position, assertion in enumerate(assertions):
+        if assertion.source not in kind.sources:
+            sentence = _(
+                "Monitors of the kind %(kind)s have these sources: %(words)s.",
+                kind=kind.name,
+                words=", ".join(word for word in AssertionSource if word in kind.sources),
+            )
+            yield f"assertions.{position}.source", sentence
 
 
 def _is_default(name: str, value: Any) -> bool:

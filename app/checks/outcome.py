@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,7 @@ from app.net.policy import Refusal
 from app.records import (
     TEXT_CONDITIONS,
     AlertCondition,
+    AssertionSource,
     Cause,
     CheckSpec,
     Outcome,
@@ -25,6 +26,8 @@ from app.records import (
     Timings,
     Verdict,
 )
+from app.rules.assertions import AnswerParts, unjudged
+from app.rules.assertions import judge as judge_assertions
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
@@ -80,11 +83,19 @@ def outcome_of(
     warnings: Sequence[str],
     evidence: Callable[[], dict[str, Any]],
     answer: tuple[object, ...],
+    single: Mapping[Any, object] | None = None,
     **more: Any,
 ) -> Outcome:
     """The outcome of a check. ``answer``: when this is another than the last good one's, a good
-    check has evidence. ``more``: other fields of the outcome.
+    check has evidence. ``single``: the values of assertions by their sources, beside the response
+    time. ``more``: other fields of the outcome.
     """
+    checked = unjudged(spec.assertions)
+    if failure is None and spec.assertions:
+        values = {**(single or {}), AssertionSource.RESPONSE_TIME: response_ms}
+        parts = AnswerParts(values, hide=Redactor(spec).text)
+        checked, sentence = judge_assertions(spec.assertions, parts)
+        failure = None if sentence is None else Failure(Cause.ASSERTION_FAILED, sentence)
     verdict, failure = verdict_of(failure, spec, response_ms)
     result = Result(
         checked_at=checked_at,
@@ -97,6 +108,7 @@ def outcome_of(
         ip=ip,
         warnings=tuple(str(warning) for warning in warnings),
         location=location,
+        assertions=checked,
     )
     has_evidence = verdict != Verdict.UP or good.is_due(spec.monitor_id, (spec.url, *answer))
     return Outcome(result, evidence() if has_evidence else None, **more)

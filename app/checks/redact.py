@@ -14,11 +14,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from app.records import MASK, CheckSpec, Pair
+from app.records import MASK, SECRET_NAME, CheckSpec, Pair
 
-_SECRET_NAME = re.compile(
-    r"auth|cookie|token|secret|passw|session|signature|credential|api-?key|access-?key", re.I
-)
 # Request headers whose values are not secret: masking each "text/html" would make evidence useless.
 _OPEN_HEADERS = frozenset(
     [
@@ -93,7 +90,7 @@ class Redactor:
         if lowered == "set-cookie":
             cookie, semicolon, attributes = value.partition(";")
             return f"{cookie.partition('=')[0]}={MASK}{semicolon}{self.text(attributes)}"
-        if _SECRET_NAME.search(lowered) and lowered != "www-authenticate":
+        if SECRET_NAME.search(lowered) and lowered != "www-authenticate":
             return MASK
         return self.text(value)
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
 from app.codec.kinds import WHOLE, keyed
-from app.codec.record import reader
-from app.codec.values import Json, mapping, text, texts, whole
-from app.records import PHASES, Certificate
+from app.codec.record import json_of, kind_of, reader
+from app.codec.values import Json, each, mapping, text, texts, whole
+from app.records import PHASES, Certificate, CheckedAssertion
 
 MOST_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
@@ -23,6 +23,7 @@ LARGEST = 32 * 1024
 _LONGEST_PING = 60_000.0  # ms
 
 phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
+_read_assertion = kind_of(CheckedAssertion).read
 _read_certificate = reader(Certificate, "certificate")
 
 
@@ -51,6 +52,7 @@ def _fields(data: Json) -> dict[str, Any]:
         "echoes": _each(data.get("echoes"), _echo),
         "headers": _headers(data.get("headers")),
         "tls": _each(data.get("tls"), _certificate),
+        "assertions": list(map(json_of, each(data.get("assertions"), _read_assertion))),
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
         if isinstance(curl, Mapping) else None,
     }  # fmt: skip

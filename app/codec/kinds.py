@@ -11,7 +11,7 @@ from typing import Any
 
 from app.codec import schema, values
 from app.codec.schema import Schema
-from app.records import CACHE_BUSTER, Mark, Pair, Range, mask, masked_alert
+from app.records import CACHE_BUSTER, Assertion, Mark, Pair, Range, mask, masked_alert
 from app.rules.time import iso
 
 
@@ -29,6 +29,17 @@ def masked_pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
 
 def masked_alerts(value: Iterable[Pair]) -> list[dict[str, str]]:
     return pairs(masked_alert(pair) for pair in value)
+
+
+def assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
+    return [
+        {"source": row.source, "property": row.property, "op": row.op, "value": row.value}
+        for row in value
+    ]
+
+
+def masked_assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
+    return assertions(row.masked() for row in value)
 
 
 def plain(value: Any) -> Any:
@@ -76,7 +87,13 @@ TYPES: Mapping[object, ValueType] = {
     bool: ValueType(schema.BOOLEAN, values.flag, lacking=False),
     datetime: ValueType(schema.MOMENT, values.moment, iso),
 }
-ARRAYS: Mapping[object, ValueType] = {str: TEXTS, Pair: PAIRS}
+ARRAYS: Mapping[object, ValueType] = {
+    str: TEXTS,
+    Pair: PAIRS,
+    Assertion: ValueType(
+        schema.array(schema.ASSERTION), values.assertions, assertions, masked_assertions
+    ),
+}
 MARKED: Mapping[Mark, ValueType] = {
     Mark.ID: ValueType(schema.INTEGER, values.own_id),
     Mark.BIT: ValueType({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),

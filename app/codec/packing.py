@@ -19,12 +19,31 @@ from app.codec.evidence import LARGEST, fitted, read_evidence
 from app.codec.kinds import plain
 from app.codec.record import reader
 from app.codec.values import MalformedData
-from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
+from app.records import (
+    MAX_ASSERTION_PROPERTY,
+    MAX_ASSERTION_VALUE,
+    MAX_ASSERTIONS,
+    MAX_FOUND,
+    MAX_RESULT_CAUSE,
+    MAX_URL,
+    PHASES,
+    Cause,
+    Outcome,
+    Pair,
+    Result,
+)
 from app.rules.time import FIRST_YEAR, LAST_YEAR
 
 LONGEST_WORD = 64  # a warning
 MOST_TEXTS = 10  # ten redirects are followed, and there are fewer warnings
 LONGEST_IP = 100  # an IPv6 address with its zone
+_ASSERTION_PARTS = (
+    ("source", LONGEST_WORD),
+    ("op", LONGEST_WORD),
+    ("property", MAX_ASSERTION_PROPERTY),
+    ("value", MAX_ASSERTION_VALUE),
+    ("found", MAX_FOUND),
+)
 LARGEST_NUMBER = 2**31 - 1  # of an INTEGER column
 
 # --- Writing
@@ -88,6 +107,11 @@ def outcome_of(data: Any) -> Outcome:
             raise MalformedData(name)
         for entry in many:
             _text(entry, name, longest)
+    if len(result.assertions) > MAX_ASSERTIONS:
+        raise MalformedData("assertions")
+    for row in result.assertions:
+        for part, longest in _ASSERTION_PARTS:
+            _text(getattr(row, part), "assertions", longest)
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise MalformedData("cause_code")
     if result.ip is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from app.codec import values
 from app.codec.record import fields_of
 from app.codec.values import MalformedData, must, object_
 from app.records import (
@@ -19,6 +20,7 @@ from app.records import (
     AUTO,
     CHECK_OPTIONS,
     MAX_ACCEPTED_STATUSES,
+    MAX_ASSERTIONS,
     MAX_CREDENTIAL,
     MAX_HEADERS,
     MAX_ID,
@@ -28,12 +30,14 @@ from app.records import (
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
+    Assertion,
     CheckSpec,
     Monitor,
     Pair,
     RequestMethod,
 )
 from app.rules import text
+from app.rules.assertions import faults
 from app.rules.text import parse_statuses
 
 LONGEST_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
@@ -44,15 +48,15 @@ def spec_of(data: Any) -> CheckSpec:
     whose value no stored monitor has.
     """
     sent = object_(data, "check")
-    values: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, read in _READ.items():
         if name in sent:
             try:
-                values[name] = read(sent[name])
+                fields[name] = read(sent[name])
             except (TypeError, ValueError, AttributeError):
                 raise MalformedData(name) from None
     try:
-        return CheckSpec(**values)
+        return CheckSpec(**fields)
     except TypeError:
         raise MalformedData("url") from None  # the only field without a default
 
@@ -80,6 +84,15 @@ def _headers(value: Any) -> tuple[Pair, ...]:
 
 def _header(name: Any, value: Any) -> Pair:
     return Pair(text.header_name(name), text.header_value(name, value))
+
+
+def _assertions(value: Any) -> tuple[Assertion, ...]:
+    if not isinstance(value, list) or len(value) > MAX_ASSERTIONS:
+        raise TypeError
+    rows = values.assertions(value)
+    if len(rows) < len(value) or any(map(faults, rows)):
+        raise ValueError
+    return rows
 
 
 def _auth(value: Any) -> tuple[str, str]:
@@ -128,6 +141,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "request_body": _or_none(_body),
     "alert_condition": AlertCondition,
     "alert_text_lookup": _or_none(partial(_words, most=MAX_TEXT_LOOKUP)),
+    "assertions": _assertions,
     "timeout": _timeout,
     "accepted_statuses": _statuses,
     "follow_redirects": _flag,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from app.records import AUTO, MAX_ID, Pair
+from app.records import AUTO, MAX_ID, Assertion, Pair
 from app.rules.time import FIRST_YEAR, LAST_YEAR, iso
 
 T = TypeVar("T")
@@ -173,6 +173,18 @@ def pairs(value: Any) -> tuple[Pair, ...]:
         for entry in value
         if isinstance(entry, Mapping) and (key := text(entry.get("key")))
     )
+
+
+def assertions(value: Any) -> tuple[Assertion, ...]:
+    return each(value, _assertion)
+
+
+def _assertion(entry: Any) -> Assertion | None:
+    parts = mapping(entry)
+    source, op = text(parts.get("source")), text(parts.get("op"))
+    if not source or not op:
+        return None
+    return Assertion(source, text(parts.get("property")), op, text(parts.get("value")))
 
 
 def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:

@@ -31,6 +31,7 @@ _SPEC_COLUMNS = (
     MonitorRow.alert_condition, MonitorRow.alert_text_lookup, MonitorRow.timeout,
     MonitorRow.accepted_statuses, MonitorRow.follow_redirects, MonitorRow.verify_tls,
     MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days, MonitorRow.options,
+    MonitorRow.assertions,
 )  # fmt: skip
 
 _NEW = ("monitor_id", "location_id", "turn", "blind", "failures")
@@ -235,7 +236,9 @@ def assign_new(session: AnySession, added: Mapping[int, Collection[int]], now: d
 def _spec(row: Any) -> CheckSpec:
     user = row.request_auth_username
     password = () if user is None else ("request_auth_password",)
-    unreadable = unreadable_in(row, ("request_headers", *password, "request_body", *CHECK_FIELDS))
+    unreadable = unreadable_in(
+        row, ("request_headers", *password, "request_body", "assertions", *CHECK_FIELDS)
+    )
     return CheckSpec(
         url=row.url,
         monitor_id=row.id,
@@ -247,6 +250,7 @@ def _spec(row: Any) -> CheckSpec:
         request_body=readable(row.request_body),
         alert_condition=_shared(row.alert_condition),
         alert_text_lookup=row.alert_text_lookup,
+        assertions=readable(row.assertions) or (),
         timeout=row.timeout,
         accepted_statuses=_shared(row.accepted_statuses),
         follow_redirects=row.follow_redirects,

@@ -20,6 +20,18 @@ def is_pairs(data: Any) -> bool:
     )
 
 
+def is_assertions(data: Any) -> bool:
+    """``[[source, property, op, value], ...]``: text, or null for no property and no value."""
+    return isinstance(data, list) and all(
+        isinstance(row, list)
+        and len(row) == 4
+        and isinstance(row[0], str)
+        and isinstance(row[2], str)
+        and all(part is None or isinstance(part, str) for part in row)
+        for row in data
+    )
+
+
 def is_facts(data: Any) -> bool:
     """What the outbox needs of a message. ``app.alerts.messages`` checks whether it is complete."""
     if not isinstance(data, dict):

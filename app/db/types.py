@@ -32,8 +32,9 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.codec.kinds import plain
 from app.codec.record import fields_of
+from app.db.contents import is_assertions
 from app.i18n import N_
-from app.records import AUTO, Mark, Monitor, Verdict
+from app.records import AUTO, Assertion, Mark, Monitor, Verdict
 from app.secret_keys import ciphers, keys_of
 
 T = TypeVar("T")
@@ -481,3 +482,20 @@ class EncryptedJson(Encrypted):
         except (ValueError, RecursionError):
             return Unreadable(Why.ODD)
         return data if self.fits(data) else Unreadable(Why.ODD)
+
+
+class EncryptedAssertions(EncryptedJson):
+    """A tuple of ``Assertion`` in an encrypted column: ``[[source, property, op, value], ...]``."""
+
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(is_assertions)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        rows = [[row.source, row.property, row.op, row.value] for row in value or ()]
+        return super().process_bind_param(rows or None, dialect)
+
+    def parse(self, value: Any) -> Any:
+        rows = super().parse(value)
+        return tuple(Assertion(*row) for row in rows) if isinstance(rows, list) else rows

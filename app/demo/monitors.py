@@ -83,7 +83,14 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
             Past(12, outages=(PastOutage(25.7, 18, *NO_PORT, acknowledged_by=LIN),)),
         ),
         (_form("Data warehouse", f"{http}/docs", "internal"), Past(310)),
-        (_form("Newsletter", f"{http}/api", "shop"), Past(75)),
+        (
+            _form(
+                "Newsletter", f"{http}/newsletter", "shop",
+                ("assertions[0][source]", "json"), ("assertions[0][property]", "$.status"),
+                ("assertions[0][op]", "="), ("assertions[0][value]", "ok"),
+            ),
+            Past(75),
+        ),
     ]  # fmt: skip
 
 

@@ -60,8 +60,14 @@ def _text_comes_and_goes(minute: int) -> TargetAnswer:
     return TargetAnswer(body="Out of stock" if minute % 20 < 6 else "<p>In stock</p>", wait=0.04)
 
 
+def _queue_grows(minute: int) -> TargetAnswer:
+    state = "degraded" if minute % 30 < 8 else "ok"
+    return TargetAnswer(body=f'{{"status": "{state}", "queue": {minute % 30 * 7}}}', wait=0.02)
+
+
 SCRIPTS: dict[str, Script] = {
     "/shop": lambda minute: TargetAnswer(wait=0.06),
+    "/newsletter": _queue_grows,
     "/api": lambda minute: TargetAnswer(body='{"ok": true}', wait=0.015),
     "/docs": lambda minute: TargetAnswer(wait=0.03),
     "/assets": lambda minute: TargetAnswer(body="." * 200_000, wait=0.01),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from markupsafe import Markup
 from wtforms import widgets
@@ -58,6 +58,7 @@ class IndexedRow:
 class PairRow(IndexedRow):
     """One row of key and value as sent or shown."""
 
+    halves: ClassVar[tuple[str, ...]] = HALVES
     key: str = ""
     value: str = field(default="", repr=False)
     sent: frozenset[str] = frozenset()
@@ -66,7 +67,15 @@ class PairRow(IndexedRow):
 
     @property
     def is_blank(self) -> bool:
-        return not self.key and not self.value
+        return not any(getattr(self, half) for half in self.halves)
+
+    def errors_of(self, half: str) -> list[str]:
+        errors: list[str] = getattr(self, f"{half}_errors")
+        return errors
+
+    @property
+    def all_errors(self) -> list[str]:
+        return [sentence for half in self.halves for sentence in self.errors_of(half)]
 
     @property
     def button_value(self) -> str:
@@ -143,6 +152,8 @@ class PairList(ListField):
     are masked; a mask that matches a stored row keeps that row's value.
     """
 
+    row_type: type[PairRow] = PairRow
+
     def __init__(
         self,
         *args: Any,
@@ -163,12 +174,15 @@ class PairList(ListField):
         self.replaces = False  # whether the box is ticked that replaces an unclear list
 
     def name_fault(self, name: Name) -> str | None:
-        if name.index is None or name.half in HALVES:
+        if name.index is None or name.half in self.row_type.halves:
             return None
+        return self.how_to_send_row(name.index[:20])
+
+    def how_to_send_row(self, index: str) -> str:
         return _(
             "Send %(name)s[%(index)s][key] and %(name)s[%(index)s][value].",
             name=self.name,
-            index=name.index[:20],
+            index=index,
         )
 
     def how_to_send(self) -> str:
@@ -214,6 +228,10 @@ class PairList(ListField):
         shown = self.hide(pair)
         return PairRow(self.name, index, shown.key, shown.value)
 
+    def entry_of(self, row: PairRow) -> Any:
+        """What a row says."""
+        return Pair(row.key, row.value)
+
     def is_unused(self, row: PairRow) -> bool:
         """Whether a browser's row is there to be filled in."""
         return row.is_blank
@@ -221,12 +239,12 @@ class PairList(ListField):
     def _read_rows(self, formdata: Any, names: list[Name]) -> list[PairRow]:
         rows: dict[tuple[int, str], PairRow] = {}
         for name in names:
-            row = rows.setdefault(name.order, PairRow(self.name, name.index or ""))
+            row = rows.setdefault(name.order, self.row_type(self.name, name.index or ""))
             value = formdata.getlist(f"{self.name}[{name.index}][{name.half}]")
-            if name.half not in HALVES or not value:
+            if name.half not in row.halves or not value:
                 continue
             if name.half in row.sent:  # alerts[1] and alerts[01]
-                row.key_errors.append(_(TWICE))
+                row.errors_of(row.halves[0]).append(_(TWICE))
                 continue
             row.sent |= {name.half}
             setattr(row, name.half, value[0])
@@ -235,7 +253,7 @@ class PairList(ListField):
     def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
-        stored_rows: dict[str, Pair] = {}
+        stored_rows: dict[str, Any] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.
         for at_own_index in (True, False):
             for row in rows:
@@ -244,20 +262,20 @@ class PairList(ListField):
                 for position, pair in unused.items():
                     if at_own_index and index_order(str(position)) != index_order(row.index):
                         continue
-                    if self.hide(pair) == Pair(row.key, row.value):
+                    if self.hide(pair) == self.entry_of(row):
                         stored_rows[row.index] = unused.pop(position)
                         break
-        self.data = tuple(stored_rows.get(row.index) or self._judged(row) for row in rows)
+        self.data = tuple(stored_rows.get(row.index) or self.judged(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
             if half not in row.sent:
                 errors.append(_(text.HALF_ROW))
 
-    def _judged(self, row: PairRow) -> Pair:
+    def judged(self, row: PairRow) -> Any:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
-        if not row.key_errors and not row.value_errors:
+        if not row.all_errors:
             if looks_masked(row.value):
                 row.value_errors.append(_(MASK_WITHOUT_STORED))
             else:
@@ -280,21 +298,19 @@ class PairList(ListField):
             return []
         used = [row for row in self.rows if not self.is_unused(row)]
         return [
-            (row, pair)
-            for row, pair in zip(used, self.data, strict=True)
-            if not row.key_errors and not row.value_errors
+            (row, pair) for row, pair in zip(used, self.data, strict=True) if not row.all_errors
         ]
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for row in self.rows:
-            for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
-                if errors:
+            for half in row.halves:
+                if errors := row.errors_of(half):
                     yield f"{row.index}.{half}", row.id_of(half), errors
 
     def add_row(self) -> PairRow:
         """Add a blank row, for a browser without JavaScript."""
         index = max((int(row.index[-9:]) for row in self.rows), default=-1) + 1
-        row = PairRow(self.name, str(index))
+        row = self.row_type(self.name, str(index))
         self.rows.append(row)
         return row
 
@@ -304,7 +320,14 @@ class PairList(ListField):
     def forget_errors(self) -> None:
         self.errors, self.process_errors = [], []
         for row in self.rows:
-            row.key_errors, row.value_errors = [], []
+            for half in row.halves:
+                row.errors_of(half).clear()
+
+    def choices_of(self, half: str) -> Sequence[tuple[str, str]]:
+        return self.key_choices if half == "key" else ()
+
+    def label_of(self, half: str) -> str:
+        return self.key_label if half == "key" else self.value_label
 
 
 class EntryList(ListField):

@@ -8,6 +8,7 @@ from typing import Any, cast
 from wtforms.fields.core import Field
 
 from app.checks.kinds import KINDS, fields_of_other_kinds, sends_secrets_elsewhere
+from app.forms.assertions import AssertionList
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
@@ -102,6 +103,7 @@ OWN_FIELDS = (
     "location_rule",
     "starttls",
     "ping_count",
+    "assertions",
 )
 
 
@@ -436,6 +438,10 @@ class MonitorForm(SchemaForm):
             " shown as degraded and opens no incident."
         ),
     )
+    assertions = AssertionList(
+        N_("Assertions"),
+        description=N_("What a good answer must have besides. All of them must hold."),
+    )
 
     def check_cross_field(self) -> None:
         if self.context.bare:
@@ -449,7 +455,12 @@ class MonitorForm(SchemaForm):
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
             for name, sentence in fields_of_other_kinds(self.url.data, values):
-                by_name[name].add_fault(sentence)
+                field, _dot, part = name.partition(".")
+                if part:
+                    position, _dot, half = part.partition(".")
+                    self.assertions.add_row_fault(int(position), half, sentence)
+                else:
+                    by_name[field].add_fault(sentence)
         self._keep_secrets_from_others()
         for names, rule in RULES:
             # Fields of other servers: those without our own have no quiet hours.

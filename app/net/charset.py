@@ -45,8 +45,10 @@ def codec_name(label: str) -> str | None:
     return _SUPERSETS.get(name, name)
 
 
-def charset(body: bytes, content_type: str | None) -> tuple[str, int]:
-    """The codec for a body, and the length of its byte-order mark."""
+def charset(body: bytes, content_type: str | None, *, declared: bool = True) -> tuple[str, int]:
+    """The codec for a body, and the length of its byte-order mark. ``declared``: whether the
+    document may name it itself.
+    """
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name, len(mark)
@@ -56,7 +58,7 @@ def charset(body: bytes, content_type: str | None) -> tuple[str, int]:
         and (codec := codec_name(named[1]))
     ):
         return codec, 0
-    return _declared(body) or "utf-8", 0
+    return (_declared(body) if declared else None) or "utf-8", 0
 
 
 def _declared(body: bytes) -> str | None:
@@ -70,7 +72,9 @@ def _declared(body: bytes) -> str | None:
     return None
 
 
-def decode(body: bytes, content_type: str | None) -> str:
-    """The body as text; bytes that are invalid in the charset become U+FFFD."""
-    name, mark = charset(body, content_type)
+def decode(body: bytes, content_type: str | None, *, declared: bool = True) -> str:
+    """The body as text; bytes that are invalid in the charset become U+FFFD. JSON declares nothing:
+    what looks so is within a text of it.
+    """
+    name, mark = charset(body, content_type, declared=declared)
     return body[mark:].decode(name, errors="replace")

@@ -10,6 +10,7 @@ has its fields in their order here.
 
 from app.records.access import *
 from app.records.alerts import *
+from app.records.assertions import *
 from app.records.audit import *
 from app.records.contacts import *
 from app.records.incidents import *

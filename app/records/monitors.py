@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
+from app.records.assertions import Assertion
 from app.records.locations import DEFAULT_LOCATIONS, LocationRule
 from app.records.marks import (
     AlertDays,
@@ -181,6 +182,7 @@ class Monitor:
     # of one kind each
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
+    assertions: Annotated[tuple[Assertion, ...], Mark.SECRET] = ()
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from app.records.marks import AlertDays, TextOrNone
+from app.records.assertions import Assertion, CheckedAssertion
+from app.records.marks import AlertDays, Mark, TextOrNone
 from app.records.monitors import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_PING_COUNT,
@@ -89,6 +90,7 @@ class Cause(StrEnum):
     TEXT_FOUND = "text_found"
     STARTTLS_REFUSED = "starttls_refused"
     PING_TIMEOUT = "ping_timeout"
+    ASSERTION_FAILED = "assertion_failed"
     SLOW_RESPONSE = "slow_response"
     BLOCKED_BY_POLICY = "blocked_by_policy"
     NETWORK_DOWN = "network_down"
@@ -144,6 +146,7 @@ class CheckSpec:
     request_body: str | None = None
     alert_condition: str = AlertCondition.URL_UNAVAILABLE
     alert_text_lookup: str | None = None
+    assertions: tuple[Assertion, ...] = ()
     timeout: float = DEFAULT_TIMEOUT
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
     follow_redirects: bool = True
@@ -184,6 +187,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     location: TextOrNone = "default"
     maintenance: bool = False
+    # Not stored: a check on request returns them, and evidence has them
+    assertions: Annotated[tuple[CheckedAssertion, ...], Mark.WHERE_ASKED_FOR] = ()
 
     @property
     def is_good(self) -> bool:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.i18n import N_, _, listed
 
 MASK = "••••"
+# Names of headers and of members of JSON whose values are secrets.
+SECRET_NAME = re.compile(
+    r"auth(?!ors?\b)|cookie|token|secret|passw|session|signature|credential|api-?_?key|access-?_?key",
+    re.I,
+)
 # The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
 SECRET_FIELDS = {
     "request_headers": N_("request headers"),
     "request_auth_password": N_("password"),
     "request_body": N_("request body"),
     "alerts": N_("alerts"),
+    "assertions": N_("assertions"),
 }
 # The fields that a check sends to the monitored server and to no other, and the user name, which
 # belongs to the password.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.records import ComponentName, Group, Pair
+from app.records import Assertion, ComponentName, Group, Pair
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -167,11 +167,12 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, datetime):
         return [(name, value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat())]
     if isinstance(value, tuple | list):
-        if isinstance(value[0], Pair | ComponentName):
+        if isinstance(value[0], Pair | ComponentName | Assertion):
             return [
-                (f"{name}[{index}][{half}]", str(getattr(pair, half)))
-                for index, pair in enumerate(value)
-                for half in ("key", "value")
+                (f"{name}[{index}][{half}]", str(content))
+                for index, row in enumerate(value)
+                for half in row.__match_args__
+                if (content := getattr(row, half)) is not None
             ]
         if isinstance(value[0], Group):
             return [

@@ -11,7 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from app.i18n import N_, _
-from app.records import CLOCK_SKEW_SECONDS, METHODS_WITHOUT_TEXT, TEXT_CONDITIONS
+from app.records import (
+    CLOCK_SKEW_SECONDS,
+    METHODS_WITHOUT_TEXT,
+    SOURCES_OF_BODY,
+    TEXT_CONDITIONS,
+)
 from app.rules.text import END_BEFORE_START, IN_FUTURE
 
 Faults = Sequence[tuple[str, str]]
@@ -19,6 +24,7 @@ Faults = Sequence[tuple[str, str]]
 BEFORE_START = N_("This is before the incident started.")
 AFTER_END = N_("This is after the incident ended.")
 BEFORE_ACKNOWLEDGED = N_("This is before the incident was acknowledged.")
+NO_BODY = N_("An answer to %(method)s has no body to search. Choose another method, such as GET.")
 INCIDENT_TIMES = ("started_at", "acknowledged_at", "ended_at")
 
 
@@ -29,12 +35,17 @@ def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
     if not lookup:
         faults.append(("alert_text_lookup", _("This alert condition needs a text to find.")))
     if method in METHODS_WITHOUT_TEXT:
-        sentence = _(
-            "An answer to %(method)s has no body to search. Choose another method, such as GET.",
-            method=method,
-        )
-        faults.append(("request_method", sentence))
+        faults.append(("request_method", _(NO_BODY, method=method)))
     return faults
+
+
+def body_of_assertions(assertions: object, method: str) -> Faults:
+    """``assertions``: a tuple, or what stands for none and for those that cannot be read."""
+    if method not in METHODS_WITHOUT_TEXT or not isinstance(assertions, tuple):
+        return ()
+    if not any(assertion.source in SOURCES_OF_BODY for assertion in assertions):
+        return ()
+    return [("request_method", _(NO_BODY, method=method))]
 
 
 def maintenance(start: datetime | None, end: datetime | None) -> Faults:
@@ -63,6 +74,7 @@ def quiet_hours(start: str | None, end: str | None) -> Faults:
 # The fields that each rule reads, in the order of its arguments.
 RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("alert_condition", "alert_text_lookup", "request_method"), text_condition),
+    (("assertions", "request_method"), body_of_assertions),
     (("maintenance_start_at", "maintenance_end_at"), maintenance),
     (("quiet_start", "quiet_end"), quiet_hours),
 )

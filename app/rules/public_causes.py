@@ -55,6 +55,7 @@ SENTENCES: Mapping[Cause, str] = {
     Cause.TIMEOUT_BODY: _BROKEN_OFF,
     Cause.TEXT_MISSING: N_("The service responds with unexpected content."),
     Cause.TEXT_FOUND: N_("The service responds with unexpected content."),
+    Cause.ASSERTION_FAILED: N_("The service responds with unexpected content."),
     Cause.SLOW_RESPONSE: N_("The service responds more slowly than usual."),
     Cause.BLOCKED_BY_POLICY: _NOT_KNOWN,
     Cause.NETWORK_DOWN: _NOT_KNOWN,

@@ -18,6 +18,7 @@ from app.forms.monitor import CONDITION_LABELS
 from app.forms.schema import why_unclear
 from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
+from app.rules import assertions
 from app.rules.channel_values import CHANNELS
 from app.stores import Extent, current_store
 from app.web.frame import (
@@ -70,6 +71,7 @@ def init_app(app: Flask) -> None:
         CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS,
         KINDS=KINDS,
+        assertion_words=assertions.words,
         kind_of=kind_of,
         kinds_with=kinds_with,
         # Only its own server can say it of another machine.

@@ -64,6 +64,46 @@ def test_a_check_of_unsaved_fields_stores_nothing(api, target):
     assert api.get("/incidents")["data"] == []
 
 
+ASSERTED = [
+    {"source": "status", "op": "=", "value": 200},
+    {"source": "body", "op": "contains", "value": "well"},
+    {"source": "header", "property": "X-Auth-Token", "op": "=", "value": "a very long secret"},
+]
+
+
+def test_section_19_assertions_are_stored_as_sent_judged_and_in_the_incident(api, reader, target):
+    monitor = api.data("POST", "/monitors", json={
+        "name": "Shop", "url": target, "interval": 60, "confirmations": 0, "assertions": ASSERTED,
+    })  # fmt: skip
+    stored = [{"property": None, **row, "value": str(row["value"])} for row in ASSERTED]
+    assert monitor["assertions"] == stored
+    shown = reader.data("GET", f"/monitors/{monitor['id']}")["assertions"]
+    assert [row["value"] for row in shown] == ["200", "well", "••••cret"]
+
+    path = f"/monitors/{monitor['id']}"
+    result = api.data("POST", path + "/check")
+    assert (result["verdict"], result["cause_code"]) == ("down", "assertion_failed")
+    assert result["cause"] == 'Header X-Auth-Token is missing, expected "••••cret"'
+    outcomes = [("200", "200", True), ("well", "All is well", True), ("••••cret", None, False)]
+    checked = [
+        {**row, "value": value, "found": text, "ok": ok}
+        for row, (value, text, ok) in zip(stored, outcomes, strict=True)
+    ]
+    assert result["assertions"] == checked
+    (incident,) = api.get("/incidents")["data"]
+    failing = api.data("GET", f"/incidents/{incident['id']}")["evidence"]["failing"]
+    assert failing["assertions"] == checked
+    assert "assertions" not in api.get(path + "/results")["data"][0]
+
+    # A mask keeps the stored value; an index replaces the whole list; sent empty, it is cleared.
+    sent = [{**shown[2]}, {"source": "status", "op": "<", "value": 300}]
+    changed = api.data("PATCH", path, json={"assertions": sent})["assertions"]
+    assert [row["value"] for row in changed] == ["a very long secret", "300"]
+    assert api.data("PATCH", path, data={"assertions": ""})["assertions"] == []
+    bad = {"assertions[5][source]": "banner", "assertions[5][op]": "exists"}
+    assert list(api.errors("PATCH", path, data=bad)) == ["assertions.5.source"]
+
+
 @pytest.mark.settings(allow_networks="")
 def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target):
     path = f"/monitors/{api.monitor(url=target)['id']}"

@@ -78,6 +78,7 @@ def test_the_document_says_which_kinds_have_a_field(stranger):
         assert "kind" not in fields
         assert "tcp://" in fields["url"]["description"]
         only = {name: kinds for name, field in fields.items() if (kinds := field.get("x-kinds"))}
-        assert only == {name: list(kinds_with(name)) for name in FIELDS}
+        of_some = [name for name in FIELDS if len(kinds_with(name)) < len(KINDS)]
+        assert only == {name: list(kinds_with(name)) for name in of_some}
         sentence = "Only for the kind http or tls; elsewhere empty or its default."
         assert fields["verify_tls"]["description"].endswith(sentence)

@@ -81,6 +81,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "quiet_zone": "Europe/Berlin",
         "locations": ["default"],
         "location_rule": "majority",
+        "assertions": [],
         "status": "pending",
         "status_since": None,
         "cause_code": None,

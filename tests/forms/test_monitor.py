@@ -64,6 +64,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "location_rule": "majority",
         "starttls": None,
         "ping_count": 3,
+        "assertions": (),
     }
 
 
@@ -317,6 +318,28 @@ ROWS = [
      "request_headers.0.value", "U+000D"),
     ({"request_headers[0][key]": "A", "request_headers[0][value]": "é" * 2048},
      "request_headers.0.value", "4,097 bytes"),
+    ({"assertions[3][source]": "json", "assertions[3][op]": "="}, "assertions.3.property", "requi"),
+    ({"assertions[3][source]": "body", "assertions[3][op]": "="}, "assertions.3.value", "needs"),
+    ({"assertions[3][source]": "body", "assertions[3][op]": "is"}, "assertions.3.op", "contains"),
+    ({"assertions[3][op]": "exists"}, "assertions.3.source", "status, header"),
+    ({"assertions[3][name]": "x"}, "assertions.3.name", "[source]"),
+    ({"assertions[3]": "x"}, "assertions.3", "[source]"),
+    ({"assertions": "x"}, "assertions", "to clear the list"),
+    ({"url": "tcp://x.test:25", "assertions[3][source]": "body", "assertions[3][op]": "exists"},
+     "assertions.3.source", "response_time, banner"),
+    ({"request_method": "HEAD", "assertions[3][source]": "body", "assertions[3][op]": "exists"},
+     "request_method", "no body"),
+    ({"assertions[3][source]": "body", "assertions[3][op]": "=", "assertions[3][value]": "••••"},
+     "assertions.3.value", "masked"),
+    (
+        {
+            f"assertions[{n}][{half}]": {"source": "body", "op": "exists"}[half]
+            for n in range(21)
+            for half in ("source", "op")
+        },
+        "assertions",
+        "20 at most",
+    ),
     (
         {
             f"alerts[{n}][{half}]": {"key": "email", "value": "a@b.example"}[half]

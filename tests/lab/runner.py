@@ -25,7 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from app.checks.prober import Prober
 from app.net.hosts import parse_servers
 from app.net.policy import Policy
-from app.records import AUTO, CheckSpec, Outcome, Pair, Verdict
+from app.records import AUTO, Assertion, CheckSpec, Outcome, Pair, Verdict
 from app.slots import Slots
 from tests.lab.lab import Lab
 from tests.lab.table import DOWN, Row
@@ -213,9 +213,10 @@ def spec_of(fields: Mapping[str, Any]) -> CheckSpec:
     values = dict(fields)
     rows: dict[str, dict[str, str]] = {}
     for name in list(values):
-        if match := re.fullmatch(r"request_headers\[(\d+)\]\[(key|value)\]", name):
-            rows.setdefault(match[1], {})[match[2]] = values.pop(name)
-    headers = tuple(Pair(row["key"], row["value"]) for row in rows.values())
+        if match := re.fullmatch(r"(request_headers|assertions)\[\d+\]\[([a-z]+)\]", name):
+            rows.setdefault(name.rpartition("[")[0], {})[match[2]] = values.pop(name)
+    listed = [row for name, row in rows.items() if name.startswith("assertions")]
+    headers = tuple(Pair(**row) for name, row in rows.items() if name.startswith("request"))
     user, password = (values.pop(f"request_auth_{part}", None) for part in ("username", "password"))
     for name in ("follow_redirects", "verify_tls"):
         if name in values:
@@ -227,6 +228,7 @@ def spec_of(fields: Mapping[str, Any]) -> CheckSpec:
         **values
         | {"timeout": float(values["timeout"]), "cache_buster": values.get("cache_buster") == "1"},
         request_headers=headers,
+        assertions=tuple(Assertion(**{"property": None} | row) for row in listed),
         auth=(user, password) if user is not None and password is not None else None,
     )
 

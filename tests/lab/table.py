@@ -575,6 +575,12 @@ SLOW = [
              Cause.TIMEOUT_BODY),
 ]  # fmt: skip
 
+
+def _asserts(source: str, op: str, value: str, path: str = "", **more: Any) -> dict[str, Any]:
+    parts = {"source": source, "property": path, "op": op, "value": value}
+    return {f"assertions[0][{name}]": part for name, part in parts.items() if part} | more
+
+
 CONTENT = [
     _down("http gzip cut short", http("/packed-cut/gzip"), Cause.BODY_TRUNCATED),
     _down("http deflate cut short", http("/packed-cut/deflate"), Cause.BODY_TRUNCATED),
@@ -693,6 +699,10 @@ PORTS = [
     _down("port text behind 1 KiB", port("tcp", "long_greeting"), Cause.TEXT_MISSING,
           "1024 bytes", **_expects("behind")),
     _up("port unwanted text behind 1 KiB", port("tcp", "long_greeting"), **_refuses("behind")),
+    _up("port banner matches an assertion", port("tcp", "greeting"),
+        **_asserts("banner", "matches", "^220 .*ESMTP")),
+    _down("port banner fails an assertion", port("tcp", "greeting_then_close"),
+          Cause.ASSERTION_FAILED, "Banner", **_asserts("banner", "contains", "IMAP")),
     Row("port banner without the text", port("tcp", "greeting"), DOWN, Cause.TEXT_MISSING,
         fields=_expects("IMAP", timeout=1), says=("31 bytes", "IMAP")),
     _down("port banner in other case", port("tcp", "greeting_then_close"), Cause.TEXT_MISSING,

@@ -36,7 +36,7 @@ from app.codec.evidence import MOST_ENTRIES, fitted
 from app.i18n import N_, _, _n
 from app.net.dnsquery import DnsAnswer
 from app.net.resolver import fault_of
-from app.records import TEXT_CONDITIONS, Cause, CheckSpec, Outcome, Timings
+from app.records import TEXT_CONDITIONS, AssertionSource, Cause, CheckSpec, Outcome, Timings
 from app.rules.text import shortened
 
 
@@ -64,9 +64,10 @@ class DnsTrace:
         return "\n".join(record for _rrset, record in self.records)
 
     @property
-    def has_records(self) -> bool:
+    def of_type(self) -> tuple[str, ...]:
+        """The records of the type that was asked for, without the aliases that lead to them."""
         rdtype = dns.rdatatype.from_text(self.target.rdtype)
-        return any(rrset.rdtype == rdtype for rrset, _record in self.records)
+        return tuple(record for rrset, record in self.records if rrset.rdtype == rdtype)
 
 
 def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
@@ -86,6 +87,7 @@ def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
         timings=timings,
         ip=ip,
         warnings=(),
+        single={AssertionSource.ANSWER: trace.of_type},
         answer=(ip, *sorted(record for _rrset, record in trace.records)),
         evidence=lambda: fitted(
             {
@@ -128,7 +130,7 @@ def judge(trace: DnsTrace, spec: CheckSpec) -> Failure | None:
     if trace.answer.fault is not None:
         resolved = fault_of(name, trace.answer, trace.took or 0.0)
         return Failure(trace.answer.fault, resolved.sentence)
-    if not trace.has_records:
+    if not trace.of_type:
         sentence = N_("The name %(name)s has no %(type)s record, by DNS server %(server)s.")
         values = {"name": name, "type": trace.target.rdtype, "server": trace.answer.server}
         return Failure(Cause.DNS_NO_ANSWER, _(sentence, **values))

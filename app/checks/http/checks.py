@@ -15,13 +15,14 @@ from app.checks.curl.failures import is_untrusted
 from app.checks.http.compose import Carried
 from app.checks.http.outcome import Outcomes
 from app.checks.http.trace import Hop, Trace
+from app.checks.http.verdict import asks_body
 from app.checks.lookup import LookUp, Resolution
 from app.checks.redact import Redactor
 from app.checks.tools import CheckTools, Done, OnError, guarded
 from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
-from app.records import MAX_REDIRECTS, TEXT_CONDITIONS, Cause, CheckSpec, Warn
+from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
 from app.rules.text import shortened
 from app.rules.url import Target, join
 
@@ -103,7 +104,7 @@ class HttpCheck:
             limit=self._spec.timeout,
             verify_tls=self._spec.verify_tls,
             follow_redirects=self._spec.follow_redirects,
-            asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
+            asks_body=asks_body(self._spec),
             refusal=self._policy.refusal,
         )
         self._tools.curls.start(request, partial(self._guarded, self._exchanged), self._on_error)

@@ -50,6 +50,7 @@ class Outcomes:
             redirects=tuple(hide(url)[:MAX_URL] for url in trace.redirects),
             warnings=judgement.warnings,
             location=self._location,
+            assertions=judgement.assertions,
         )
         has_evidence = judgement.verdict != Verdict.UP or self._wants_good(
             trace, exchange, judgement

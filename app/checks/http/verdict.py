@@ -2,7 +2,8 @@
 
 The first that applies: a failure before the answer (DNS, policy, redirects: ``Trace.failure``), one
 on the wire or of TLS (``failures.py``, ``checks/certificate.py``), a status that is not accepted, a
-text condition, slowness (both in ``checks/outcome.py``). A status outranks a fault in the body.
+text condition (``checks/outcome.py``), an assertion (``rules/assertions.py``), slowness. A status
+outranks a fault in the body.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from app.checks.outcome import Failure, excerpt, judge_text, verdict_of
 from app.checks.redact import Redactor
 from app.i18n import N_, _
 from app.net.charset import decode
-from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
+from app.records import (
+    SOURCES_OF_BODY,
+    TEXT_CONDITIONS,
+    AssertionSource,
+    Cause,
+    CheckedAssertion,
+    CheckSpec,
+    Verdict,
+    Warn,
+)
+from app.rules.assertions import AnswerParts, unjudged
+from app.rules.assertions import judge as judge_assertions
 from app.rules.text import is_accepted, shortened
 from app.rules.time import warns
 
@@ -34,6 +46,7 @@ class HttpVerdict:
     matched: str | None = None
     leaf: ServerCertificate | None = None
     leaf_host: str | None = None
+    assertions: tuple[CheckedAssertion, ...] = ()
 
 
 def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdict:
@@ -41,6 +54,7 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdi
     leaf, leaf_host = _leaf(trace)
     failure = trace.failure
     matched: str | None = None
+    checked = unjudged(trace.spec.assertions)
     warnings = list(trace.warnings)
     exchange = trace.last.exchange if trace.last else None
     if failure is None and exchange is not None:
@@ -51,14 +65,20 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdi
             warnings.append(Warn.BODY_CUT_AT_CAP)
         if exchange.stream:
             warnings.append(Warn.STREAM_OPEN)
-        if failure is None and trace.spec.alert_condition in TEXT_CONDITIONS:
-            failure, matched = _text(exchange, trace)
+        if failure is None:
+            failure, matched, checked = _content(exchange, trace, leaf, response_ms)
     setting = trace.spec.ssl_alert_days
     if leaf and warns(setting, leaf.not_before, leaf.not_after, trace.checked_at):
         warnings.append(Warn.TLS_EXPIRING)
     verdict, failure = verdict_of(failure, trace.spec, response_ms)
     words = tuple(str(word) for word in warnings)
-    return HttpVerdict(verdict, failure, words, matched, leaf, leaf_host)
+    return HttpVerdict(verdict, failure, words, matched, leaf, leaf_host, checked)
+
+
+def asks_body(spec: CheckSpec) -> bool:
+    return spec.alert_condition in TEXT_CONDITIONS or any(
+        assertion.source in SOURCES_OF_BODY for assertion in spec.assertions
+    )
 
 
 def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
@@ -103,9 +123,45 @@ def reason(status: int) -> str:
         return str(status)
 
 
-def _text(exchange: Exchange, trace: Trace) -> tuple[Failure | None, str | None]:
+def _content(
+    exchange: Exchange, trace: Trace, leaf: ServerCertificate | None, response_ms: int | None
+) -> tuple[Failure | None, str | None, tuple[CheckedAssertion, ...]]:
+    """The text condition and the assertions; the text's cause outranks theirs."""
+    spec = trace.spec
+    if spec.alert_condition not in TEXT_CONDITIONS and not spec.assertions:
+        return None, None, ()
+    answer = _answer(exchange, trace, leaf, response_ms)
+    failure, matched = None, None
+    if spec.alert_condition in TEXT_CONDITIONS:
+        failure, matched = _text(exchange, trace, answer.body)
+    checked, sentence = judge_assertions(spec.assertions, answer)
+    if failure is None and sentence is not None:
+        failure = Failure(Cause.ASSERTION_FAILED, sentence)
+    return failure, matched, checked
+
+
+def _answer(
+    exchange: Exchange, trace: Trace, leaf: ServerCertificate | None, response_ms: int | None
+) -> AnswerParts:
+    single = {
+        AssertionSource.STATUS: exchange.status,
+        AssertionSource.SIZE: len(exchange.body),
+        AssertionSource.URL: trace.hops[-1].target.url,
+        AssertionSource.RESPONSE_TIME: response_ms,
+        AssertionSource.CERTIFICATE_DAYS: leaf.days_left(trace.checked_at) if leaf else None,
+    }
+    content_type = exchange.header("content-type")
+    return AnswerParts(
+        single,
+        exchange.headers,
+        lambda is_json: decode(exchange.body, content_type, declared=not is_json),
+        cut=exchange.cut,
+        hide=Redactor(trace.spec).text,
+    )
+
+
+def _text(exchange: Exchange, trace: Trace, text: str) -> tuple[Failure | None, str | None]:
     lookup = trace.spec.alert_text_lookup or ""
-    text = decode(exchange.body, exchange.header("content-type"))
     cause = judge_text(trace.spec.alert_condition, lookup, text, exchange.cut)
     shown = shortened(lookup, 80)
     failure = None

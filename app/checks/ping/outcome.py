@@ -15,12 +15,18 @@ from statistics import median
 from typing import Any
 
 from app.checks.lookup import Resolution
-from app.checks.outcome import Failure, addresses, connect_failure, milliseconds, outcome_of
+from app.checks.outcome import (
+    Failure,
+    addresses,
+    connect_failure,
+    milliseconds,
+    outcome_of,
+)
 from app.checks.running import RunningCheck
 from app.i18n import N_, _, _n
 from app.net.icmp import Echo, Series
 from app.net.race import OURS, is_ipv6
-from app.records import Cause, Outcome, Timings, Warn
+from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 
 MOST_ECHOES = 20  # in the evidence
 
@@ -43,6 +49,7 @@ def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Se
         ip=ip,
         warnings=_dead_families(answered, tried) if best else (),
         answer=(ip, best and len(best.answers)),
+        single={AssertionSource.LOSS: _loss(best) if best else None},
         evidence=lambda: {
             "url": check.spec.url,
             **addresses(resolution.resolved, resolution.refusals),
@@ -54,6 +61,11 @@ def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Se
         },
         answered=best is not None,
     )
+
+
+def _loss(series: Series) -> int:
+    """Percent of the pings without an answer."""
+    return round(100 * (1 - len(series.answers) / len(series.echoes)))
 
 
 def _first_answer(series: Series) -> float:

@@ -37,7 +37,7 @@ class TcpCheck(ConnectionCheck):
         trace.first_byte = took if trace.first_byte is None else trace.first_byte
         trace.rest = took - trace.first_byte
         trace.banner += piece
-        if len(trace.banner) == BANNER_BYTES or (trace.spec.alert_text_lookup or "") in trace.text:
+        if len(trace.banner) == BANNER_BYTES or trace.has_all:
             self.end()
 
     def outcome(self) -> Outcome:

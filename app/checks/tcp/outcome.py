@@ -2,7 +2,7 @@
 
 The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``. The
 banner is what the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is
-there only if the monitor has a text condition.
+there only if the monitor has a text condition or an assertion on it.
 
 A connection that is accepted is ``up``. A text condition reads until the text is found, 1 KiB has
 arrived, the server closes the connection or the time limit is over, and judges what has arrived.
@@ -29,7 +29,17 @@ from app.checks.outcome import (
 )
 from app.checks.redact import Redactor
 from app.i18n import N_, _, _n
-from app.records import TEXT_CONDITIONS, Cause, Outcome, Timings
+from app.records import (
+    TEXT_CONDITIONS,
+    Assertion,
+    AssertionOp,
+    AssertionSource,
+    Cause,
+    Outcome,
+    Timings,
+)
+from app.rules.assertions import OPPOSITES, AnswerParts
+from app.rules.assertions import judge as judge_assertions
 from app.rules.text import shortened
 
 
@@ -45,7 +55,29 @@ class TcpTrace(Connection):
 
     @property
     def reads_banner(self) -> bool:
-        return self.spec.alert_condition in TEXT_CONDITIONS
+        return self.spec.alert_condition in TEXT_CONDITIONS or bool(self._of_banner)
+
+    @property
+    def _of_banner(self) -> list[Assertion]:
+        return [row for row in self.spec.assertions if row.source == AssertionSource.BANNER]
+
+    @property
+    def has_all(self) -> bool:
+        """Whether nothing that may still arrive is needed: the text is there, and each assertion
+        holds, unless more can make it fail.
+        """
+        looks_up = self.spec.alert_condition in TEXT_CONDITIONS
+        if looks_up and (self.spec.alert_text_lookup or "") not in self.text:
+            return False
+        if any(row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._of_banner):
+            return False
+        return judge_assertions(self._of_banner, AnswerParts(self.single))[1] is None
+
+    @property
+    def single(self) -> dict[str, str]:
+        """The banner for assertions: its last line ends with the line, not with the text."""
+        banner = clean(self.text).rstrip("\r\n")
+        return {AssertionSource.BANNER: banner} if self.reads_banner else {}
 
     @property
     def text(self) -> str:
@@ -54,7 +86,8 @@ class TcpTrace(Connection):
 
 def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
     timings, response_ms = figures(trace)
-    lookup = trace.spec.alert_text_lookup if trace.reads_banner else None
+    condition = trace.spec.alert_condition
+    lookup = trace.spec.alert_text_lookup if condition in TEXT_CONDITIONS else None
     return outcome_of(
         trace.spec,
         trace.checked_at,
@@ -66,6 +99,7 @@ def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
         ip=trace.ip,
         warnings=trace.warnings,
         answer=(trace.ip, trace.banner),
+        single=trace.single,
         evidence=lambda: evidence(trace, timings),
         answered=trace.ip is not None,
         matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
@@ -99,12 +133,12 @@ def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
 def judge(trace: TcpTrace) -> Failure | None:
     if trace.failure is not None:
         return trace.failure
-    return _text(trace) if trace.reads_banner else None
+    if trace.reads_banner and trace.broken_by is not None:
+        return _interrupted(trace, trace.broken_by)
+    return _text(trace) if trace.spec.alert_condition in TEXT_CONDITIONS else None
 
 
 def _text(trace: TcpTrace) -> Failure | None:
-    if trace.broken_by is not None:
-        return _interrupted(trace, trace.broken_by)
     lookup = trace.spec.alert_text_lookup or ""
     cause = judge_text(trace.spec.alert_condition, lookup, trace.text, cut=False)
     if cause is None:

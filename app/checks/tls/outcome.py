@@ -13,10 +13,17 @@ from app.checks.certificate import TrustStore, facts, read_certificate
 from app.checks.connection import Connection
 from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import handshake
-from app.checks.outcome import Failure, GoodEvidence, addresses, clean, milliseconds, outcome_of
+from app.checks.outcome import (
+    Failure,
+    GoodEvidence,
+    addresses,
+    clean,
+    milliseconds,
+    outcome_of,
+)
 from app.checks.tools import CheckTools
 from app.i18n import N_, _
-from app.records import Cause, Outcome, Timings, Warn
+from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 from app.rules.text import shortened
 from app.rules.time import warns
 
@@ -56,6 +63,9 @@ def make_outcome(trace: TlsTrace, tools: CheckTools, good: GoodEvidence) -> Outc
         ip=trace.ip,
         warnings=warnings,
         answer=(trace.ip, leaf and leaf.fingerprint),
+        single={
+            AssertionSource.CERTIFICATE_DAYS: leaf.days_left(trace.checked_at) if leaf else None
+        },
         evidence=lambda: evidence(trace, timings),
         answered=trace.ip is not None,
         ssl_issued_at=leaf and leaf.not_before,

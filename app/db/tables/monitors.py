@@ -18,6 +18,7 @@ from app.db.types import (
     AlertDays,
     Bounded,
     Encrypted,
+    EncryptedAssertions,
     EncryptedJson,
     KindOptions,
     Moment,
@@ -34,6 +35,7 @@ from app.records import (
     INTERVALS,
     KIND_OPTIONS,
     AlertCondition,
+    Assertion,
     Carrier,
     LocationRule,
     RequestMethod,
@@ -127,6 +129,9 @@ class MonitorRow(Model):
     )
     # The fields of its kind, which are attributes of the row too (``_option``)
     options: Mapped[Mapping[str, Any] | None] = mapped_column(KindOptions)
+    assertions: Mapped[tuple[Assertion, ...] | Unreadable | None] = mapped_column(
+        EncryptedAssertions
+    )
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)

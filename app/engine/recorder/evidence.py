@@ -22,6 +22,7 @@ from typing import Any
 from flask import current_app
 from sqlalchemy import BindParameter, bindparam, or_, select, update
 
+from app.codec import json_of
 from app.db import AnySession, journal
 from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
@@ -66,6 +67,7 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
         "redirects": list(result.redirects),
         "warnings": list(result.warnings),
         "location": result.location,
+        **({"assertions": list(map(json_of, result.assertions))} if result.assertions else {}),
         **(outcome.evidence or {}),
     }
 

@@ -46,8 +46,9 @@ WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 FIELDS_THAT_FORCE_A_CHECK = frozenset(
     {
         "url", "request_method", "request_headers", "request_auth_username",
-        "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
-        "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
+        "request_auth_password", "request_body", "alert_condition", "alert_text_lookup",
+        "assertions", "timeout", "accepted_statuses", "follow_redirects", "verify_tls",
+        "cache_buster", "slow_after",
         *CHECK_OPTIONS,
     }
 )  # fmt: skip

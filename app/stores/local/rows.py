@@ -36,7 +36,7 @@ from app.rules.what_changed import changes_of
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
-IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every")
+IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every", "assertions")
 # Fields that are stored in other tables: the state, the assignments.
 NO_COLUMNS = ("pause", "locations")
 
@@ -104,6 +104,7 @@ def configured(values: Iterable[Any]) -> Configured:
         "request_headers": pairs_of(row.request_headers),
         "tags": tags_of(row.tags),
         "request_body": readable(row.request_body),
+        "assertions": readable(row.assertions) or (),
         "unreadable": tuple(unreadable_in(row, (*SECRET_FIELDS, *CHECK_FIELDS))),
         "request_auth_password_set": row.request_auth_password is not None,
     }
@@ -195,6 +196,8 @@ def monitor_columns(fields: Mapping[str, Any], stored: MonitorRow | None = None)
         if name in columns:
             own_pairs = (pair for pair in columns[name] or () if not _is_contact(name, pair))
             columns[name] = [[pair.key, pair.value] for pair in own_pairs] or None
+    if "assertions" in columns:
+        columns["assertions"] = columns["assertions"] or None
     if "alerts" in columns:
         columns["alert_lanes"] = lanes_text(columns["alerts"] or ())
     if "tags" in columns:

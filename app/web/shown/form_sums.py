@@ -44,6 +44,7 @@ WHEN = (
         counted=lambda num: _n("{} recheck", "{} rechecks", num),
         none=N_("no rechecks"),
     ),
+    SumPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
 )
 WHOM = (
     SumPart("contacts"),

@@ -1,0 +1,114 @@
+"""The rows of what a monitor asserts of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from app.forms.fields import MASK_WITHOUT_STORED, form_of, looks_masked
+from app.forms.lists import PairList, PairRow
+from app.i18n import N_, _
+from app.records import MAX_ASSERTIONS, Assertion
+from app.rules import text
+from app.rules.assertions import LABELS, OP_LABELS, faults
+from app.rules.brackets import Typed
+
+_LABELS = {
+    "source": N_("What"),
+    "property": N_("Header or path"),
+    "op": N_("Condition"),
+    "value": N_("Value"),
+}
+_CHOICES = {
+    "source": [(str(source), label) for source, label in LABELS.items()],
+    "op": [(str(op), label) for op, label in OP_LABELS.items()],
+}
+
+
+@dataclass(slots=True)
+class AssertionRow(PairRow):
+    """One row as sent or shown."""
+
+    halves: ClassVar[tuple[str, ...]] = ("source", "property", "op", "value")
+    source: str = ""
+    property: str = ""
+    op: str = ""
+    source_errors: list[str] = field(default_factory=list)
+    property_errors: list[str] = field(default_factory=list)
+    op_errors: list[str] = field(default_factory=list)
+
+
+class AssertionList(PairList):
+    """A tuple of ``Assertion``."""
+
+    row_type = AssertionRow
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(
+            *args,
+            most=MAX_ASSERTIONS,
+            check=lambda *_row: (None, None),  # ``judged`` does
+            key_label="",
+            value_label="",
+            hide=Assertion.masked,  # type: ignore[arg-type]
+            **kwargs,
+        )
+
+    def how_to_send_row(self, index: str) -> str:
+        row = f"{self.name}[{index}]"
+        return _("Send %(row)s[source], [property], [op] and [value].", row=row)
+
+    def how_to_send(self) -> str:
+        return _(
+            "Send %(name)s[0][source], [property], [op] and [value] (a list of objects in JSON), "
+            "or the bare name empty to clear the list.",
+            name=self.name,
+        )
+
+    def choices_of(self, half: str) -> Sequence[tuple[str, str]]:
+        return _CHOICES.get(half, ())
+
+    def label_of(self, half: str) -> str:
+        return _LABELS[half]
+
+    def row_of(self, index: str, entry: Any) -> PairRow:
+        shown = entry.masked()
+        return AssertionRow(
+            self.name,
+            index,
+            source=shown.source,
+            property=shown.property or "",
+            op=shown.op,
+            value=shown.value or "",
+        )
+
+    def entry_of(self, row: Any) -> Assertion:
+        return Assertion(
+            str(row.source), str(row.property) or None, str(row.op), str(row.value) or None
+        )
+
+    def judged(self, row: Any) -> Assertion:
+        """JSON may send a number or a boolean as the value: it is compared as it is written."""
+        entry = self.entry_of(row)
+        for half in row.halves:
+            sent = getattr(row, half)
+            is_plain = half == "value" and getattr(sent, "kind", "") in ("number", "boolean")
+            if isinstance(sent, Typed) and not is_plain:
+                fault = text.fault_of(lambda sent=sent: text.characters(sent))  # type: ignore[misc]
+                row.errors_of(half).append(fault or _(text.ONE_VALUE))
+        if row.all_errors:
+            return entry
+        if looks_masked(row.value):
+            row.value_errors.append(_(MASK_WITHOUT_STORED))
+        else:
+            for half, sentence in faults(entry).items():
+                row.errors_of(half).append(sentence)
+        return entry
+
+    def add_row_fault(self, position: int, half: str, sentence: str) -> None:
+        """``position``: of the entry among the values."""
+        browser = form_of(self).context.browser
+        row = [row for row in self.rows if not (browser and row.is_blank)][position]
+        if not row.errors_of(half):
+            row.errors_of(half).append(sentence)

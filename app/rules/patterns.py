@@ -1,0 +1,67 @@
+"""Regular expressions that people enter, matched against what strangers' servers send.
+
+RE2 matches in time that grows with the text alone, whatever the pattern. How fast it grows is the
+pattern's size: one of 9,000 instructions takes half a minute for 1 MiB, so larger ones are refused,
+and ``WorkBudget`` counts the rest.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from app.i18n import _
+
+MAX_PATTERN_SIZE = 1_000  # of RE2's program
+_MEMORY = 1024 * 1024  # bytes of one pattern's automaton, which stays cached with it
+_STEPS = 200  # instructions times characters that count as one unit of work
+MOST_WORK = 500_000  # of all assertions of one check: about a second at worst
+
+
+class TooMuchWork(ValueError):
+    """The answer is too large for what is asked of it. ``str`` is a sentence."""
+
+
+class WorkBudget:
+    """Counts what an evaluation does, and ends it when that is too much: a path or a pattern can
+    ask for more than all other checks of this process take.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int = MOST_WORK) -> None:
+        self.left = most
+
+    def spend(self, units: int) -> None:
+        self.left -= units
+        if self.left < 0:
+            raise TooMuchWork(_("the answer is too large for this path or pattern"))
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> Any:
+    """Raises ValueError with a sentence."""
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = _MEMORY
+    try:
+        expression = re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as fault:
+        reason = fault.args[0] if fault.args else ""
+        words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(_("The pattern cannot be read: %(reason)s.", reason=words)) from None
+    if expression.programsize > MAX_PATTERN_SIZE:
+        raise ValueError(_("The pattern is too large. Use fewer or smaller repetitions."))
+    return expression
+
+
+def matches(pattern: str, text: str, work: WorkBudget, *, whole: bool = False) -> bool:
+    """Whether the pattern is in the text, or is the ``whole`` of it."""
+    expression = compiled(pattern)
+    work.spend(1 + len(text) * expression.programsize // _STEPS)
+    # A lone surrogate, which JSON can hold, is no UTF-8.
+    plain = text.encode("utf-8", "replace").decode()
+    return (expression.fullmatch if whole else expression.search)(plain) is not None
