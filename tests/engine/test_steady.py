@@ -24,6 +24,9 @@ from app.records import Verdict
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome
 
+ON_POSTGRESQL = pytest.mark.parametrize(
+    "database_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
 START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
 
 
@@ -395,3 +398,20 @@ def test_a_list_by_response_time_goes_by_the_newest_results(owner):
         {"until": latest.last_moment(at(62))},
     )
     assert list(ids) == [other, slow]
+
+
+@ON_POSTGRESQL
+def test_a_state_that_somebody_has_locked_is_saved_the_next_time(owner):
+    """Sums lock the states of many monitors in turn, and checks must not wait for them."""
+    owner.take(60)
+    owner.steady.write(at(61))
+    owner.steady._save_at = float("-inf")
+    lock = select(MonitorStateRow.checked_at).with_for_update()
+    with db.engine.connect() as other:
+        other.execute(lock)
+        owner.steady.save()
+        other.rollback()
+    assert owner.state().checked_at == START
+    owner.steady._save_at = float("-inf")
+    owner.steady.save()
+    assert owner.state().checked_at == at(60)

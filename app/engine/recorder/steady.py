@@ -37,7 +37,8 @@ BATCH = 500  # results in one transaction
 BATCH_SECONDS = 1.0  # between two writes of results; a kill loses the results of this time
 # Between two writes of the evidence of good checks. Only a failure of their monitor needs it.
 EVIDENCE_SECONDS = 10.0
-SAVED_SECONDS = 60.0  # how old the rows of states and assignments may be
+# How old the rows of states and assignments may be; twice that if somebody has them locked.
+SAVED_SECONDS = 60.0
 # Results of all sorts that are kept in memory while the database is unavailable. Then no check
 # starts.
 MOST_KEPT_RESULTS = 10_000
@@ -263,6 +264,9 @@ class Steady:
             self._follow(session)
             good = {id: check for id, check in self._good.items() if self._is_valid(id, tokens)}
             saved = [id for id in saved if self._is_valid(id, tokens)]
+            if not all:  # checks must not wait: what is locked is saved the next time
+                free = latest.lock_free_states(session, saved)
+                saved = [id for id in saved if id in free]
             latest.save(session, place, [self._columns(id) for id in saved])
             journal.keep_good_evidence(good)
         self._good, self._good_at = {}, clock + EVIDENCE_SECONDS
