@@ -250,7 +250,8 @@ def test_every_field_is_read_back_from_the_database(stored):
 
 
 def test_every_field_is_read_back_from_the_api(stored):
-    again = monitors.read(through_json(stored))
+    again = monitors.read(through_json(stored), lambda: True)
+    assert monitors.read(through_json(stored)).true_interval == UNUSUAL["interval"]
     assert {name: getattr(again, name) for name in SETTABLE} == UNUSUAL
     assert again.request_auth_password_set
 

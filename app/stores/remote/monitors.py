@@ -250,8 +250,12 @@ def _was_typed(name: str, value: Any) -> bool:
 
 
 def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:
-    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back."""
+    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back. Of any other, a
+    field of the name ``check_every`` may mean minutes.
+    """
     fields, gaps = foreign.monitor(data, is_wakeful)
+    if fields.get("check_every") and not is_wakeful():
+        del fields["check_every"]
     password = bool(fields.get("request_auth_password"))
     if "request_auth_password_set" not in fields and not password:
         gaps.missing.append("request_auth_password_set")
