@@ -22,7 +22,7 @@ class ImportingContract:
         importer = Importer(store, ImportDefaults(tags=("moved",)), reading.contacts)
         rows = importer.dry_run(reading.candidates)
         own = store.extent > Extent.BARE
-        new = 4 if own else 3  # The base API has no tcp
+        new = 5 if own else 3  # The base API has neither tcp nor ping
         assert (counts(rows).new, counts(rows).unfit) == (new, 7 - new)
         assert not store.monitors.list(MonitorQuery()).items
         if not own:
@@ -44,7 +44,7 @@ class ImportingContract:
         assert [row.watched_by for row in again if row.judged.fits] == [
             "Shop",
             "Front page",
-            *["Database"] * own,
+            *["Database", "Router"] * own,
             "No errors",
         ]
 
