@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import create_app
 from app.db import db, schema
 from app.db.faults import is_server_away
+from app.engine.deadlines import start_signing
 from app.errors import WakefulError
 
 
@@ -38,3 +39,5 @@ except WakefulError as fault:
     if "gunicorn.arbiter" in sys.modules:
         raise Refused(str(fault)) from None
     sys.exit(str(fault))
+if app.extensions["wakeful.settings"].store == "local":
+    start_signing(app)

@@ -100,6 +100,7 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.access import Access
     from app.stores.local import LocalStore
     from app.stores.local.agents import LocalAgents
+    from app.stores.local.heartbeats import LocalPings
     from app.stores.local.public import LocalPublicPages
     from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
@@ -114,6 +115,9 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
         if settings.store == "remote"
         else LocalStore(settings)
     )
+    if settings.store == "local":
+        pings = LocalPings(access, app.extensions["wakeful.store"])
+        app.extensions["wakeful.pings"] = pings
 
 
 def _add_blueprints(app: Flask) -> None:
@@ -134,7 +138,9 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
     from app.web.frame.servers import ServerPaths, servers
 
     status_pages, remotes = pages.layer(app), servers(app)
-    names = {rule.rule.split("/")[1] for rule in app.url_map.iter_rules()} | {pages.FOLDER[1:]}
+    names = {rule.rule.split("/")[1] for rule in app.url_map.iter_rules()}
+    names |= {pages.FOLDER[1:], "ping"}
+    pings = app.extensions.get("wakeful.pings")
     layers = [
         # Every answer has the headers, also a refusal of the layers below.
         Completed(https=settings.is_https),
@@ -146,6 +152,8 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
         WholeBodies(),
         # The public gets its pages from memory, without Flask and while the database is away.
         *([status_pages] if status_pages else []),
+        # Jobs call without a key; most of these addresses are outside the API.
+        *([api.PingAddresses(app, pings)] if pings else []),
         # A session cookie gives no access to the API, which alone refuses without the body.
         api.OfTheApi(),
         # Flask routes the path without the server that it names.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Flask
 
+from app.access.tokens import keyed_hash
 from app.db import changes, db, journal, writing
 from app.db.tables import (
     AssignmentRow,
@@ -21,6 +22,7 @@ from app.db.tables import (
     MonitorStateRow,
     SubscriberRow,
 )
+from app.engine import recorder
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -97,6 +99,15 @@ def make_monitor(
                 session.add(AssignmentRow(monitor_id=monitor.id, location_id=place, **columns))
             changes.note(session, monitor.id)
         return _detached(monitor)
+
+
+def make_heartbeat(app: Flask, token: str = "", **fields: Any) -> MonitorRow:
+    """A heartbeat that waits for its first ping, which comes each hour unless ``fields`` say so."""
+    monitor = make_monitor(app, places=(), **{"url": "heartbeat:", "interval": 3600} | fields)
+    token = token or str(uuid.uuid4())
+    with app.app_context(), writing() as session:
+        recorder.watch_heartbeat(session, monitor.id, token, keyed_hash("ping", token), None)
+    return monitor
 
 
 def make_incident(app: Flask, monitor: MonitorRow, **fields: Any) -> IncidentRow:

@@ -48,7 +48,7 @@ READ_ONLY = {
     "id", "request_auth_password_set", "status", "status_since", "cause_code", "cause", "paused",
     "last_checked_at", "next_check_at", "response_time", "uptime", "ssl_expires_at", "domain",
     "domain_expires_at", "ssl_issued_at", "open_incident_id", "created_at", "updated_at", "hours",
-    "unreadable", "missing", "misread",
+    "unreadable", "missing", "misread", "ping_url", "last_ping_at", "expected_at", "running_since",
 }  # fmt: skip
 SETTABLE = [field.name for field in fields(Monitor) if field.name not in READ_ONLY]
 IN_FORM = [field.short_name for field in MonitorForm().schema_fields()]
@@ -91,6 +91,12 @@ UNUSUAL: dict[str, Any] = {
         Assertion("json", "$.status", "=", "ok"),
         Assertion("header", "X-Version", "exists"),
     ),
+    "period": 7200,
+    "schedule": ("0 3 * * *", "Mon 12:00"),
+    "zone": "Europe/Berlin",
+    "grace": 600,
+    "max_run": 900,
+    "slug": "nightly",
 }
 # Kept as rows of another table.
 NO_COLUMN = {"locations"}

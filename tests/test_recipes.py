@@ -44,7 +44,7 @@ THINGS = {
         r'"tcp"(?!, "timer"|: None)|(?<!")\btcp://|\bchecks[./]tcp\b|\btcp/ ',
         ("How to add a kind of check",),
     ),
-    "source": Thing(r"(?i)\bbetter ?stack\b", ("How to add a source of imports",)),
+    "source": Thing(r"(?i)\bbetter ?stack\b(?!'s heartbeats)", ("How to add a source of imports",)),
     "resource": Thing(r"(?i)\bpost_?templates?(Row|Form|Editing|s)?\b", ("How to add a resource",)),
     "channel": Thing(r"(?i)\bopsgenie\b", ("How to add an alert channel",)),
     "page": Thing(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import string
 from collections.abc import Callable
@@ -26,11 +27,15 @@ from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
 from app.rules.clocks import is_due
-from app.rules.text import one_of
+from app.rules.text import TAKEN, one_of
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 SECRET_BYTES = 24  # 192 random bits
+PING_KEY_BYTES = 16  # 128, in 22 characters as healthchecks has them
+_PING_KEY = re.compile(r"[A-Za-z0-9_-]{22}")
+NO_PING_KEY = N_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
+NOT_OWN = N_("Only a key of scope ping can be brought along.")
 TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
 MOST_NETWORKS = 50
 TOO_MANY = N_("At most %(most)s networks.", most=MOST_NETWORKS)
@@ -40,6 +45,7 @@ BOUND = N_(
     " their incidents, results and deliveries, and nothing else."
 )
 READ_ONLY = N_("This key is read-only. Use a key with the scope write.")
+ONLY_PINGS = N_("This key only calls heartbeats. Use a key with the scope read.")
 NOT_ADMIN = N_(
     "This key has the scope %(scope)s. Use a key with the scope admin: whoever has the token of an"
     " agent gets the secrets of the monitors that are checked from its place."
@@ -60,14 +66,21 @@ class ApiKeys:
         owner_id: int | None = None,
         networks: str = "",
         tag: str | None = None,
+        own: str | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key and its whole text, which cannot be read again. ``networks``: CIDRs by comma,
-        the only ones that it may be used from. ``tag``: only the monitors with it. Raises Invalid.
+        the only ones that it may be used from. ``tag``: only the monitors with it. ``own``: the
+        text of a key of scope ``ping`` that jobs have already. Raises Invalid.
         """
         tag = (tag or "").strip() or None
         _check(name, scope, expires_at, self.clock(), networks, tag)
         prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _index in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
+        if scope == Scope.PING:
+            text = own or secrets.token_urlsafe(PING_KEY_BYTES)
+            self._check_own(text)
+        elif own is not None:
+            raise Invalid({"own": [_(NOT_OWN)]})
         row = ApiKeyRow(
             prefix=prefix,
             digest=_digest(text),
@@ -104,6 +117,30 @@ class ApiKeys:
         if owner is not None and owner.disabled:
             return None
         key = _record(row, owner)
+        if is_due(key.last_used_at, now, TOUCH_AFTER):
+            best_effort("The last use of an API key", lambda: self._touch(key.id, now))
+        return key
+
+    def _check_own(self, text: str) -> None:
+        """Raises Invalid for what is no ping key, or is another one already."""
+        if _PING_KEY.fullmatch(text) is None:
+            raise Invalid({"own": [_(NO_PING_KEY)]})
+        if db.session.execute(_WITH_DIGEST, {"digest": _digest(text)}).first() is not None:
+            raise Invalid({"own": [_(TAKEN)]})
+
+    def ping_key(self, text: str, address: str | None) -> ApiKey | None:
+        """The key of scope ``ping`` with this text, if it works for a client of this address."""
+        if _PING_KEY.fullmatch(text) is None:
+            return None
+        row = db.session.execute(_WITH_DIGEST, {"digest": _digest(text)}).first()
+        now = self.clock()
+        if row is None or row.revoked_at is not None or row.scope != Scope.PING:
+            return None
+        owner = _Owner.of(row)
+        is_over = row.expires_at is not None and row.expires_at <= now
+        key = _record(row, owner)
+        if is_over or (owner is not None and owner.disabled) or not allowed_from(key, address):
+            return None
         if is_due(key.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
@@ -196,6 +233,7 @@ _WITH_OWNERS = select(*_KEY, *(_PERSON[name] for name in _Owner._fields)).select
     outerjoin(ApiKeyRow.__table__, PersonRow.__table__, _PERSON.id == _KEY.owner_id)
 )
 _WITH_PREFIX = _WITH_OWNERS.where(_KEY.prefix == bindparam("prefix"))
+_WITH_DIGEST = _WITH_OWNERS.where(_KEY.digest == bindparam("digest"))
 
 
 def manages(person: Person, key: ApiKey) -> bool:
@@ -235,7 +273,9 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
 def require(key: ApiKey, scope: Scope) -> None:
     """Raises Denied for a key that may do less."""
     if not key.may(scope):
-        raise Denied(_(NOT_ADMIN, scope=key.scope) if scope is Scope.ADMIN else _(READ_ONLY))
+        if scope is Scope.ADMIN:
+            raise Denied(_(NOT_ADMIN, scope=key.scope))
+        raise Denied(_(READ_ONLY if key.may(Scope.READ) else ONLY_PINGS))
 
 
 def _digest(text: str) -> str:

@@ -108,6 +108,8 @@ def unsent_openings(
     """For each of these incidents, the lanes in which its opening was given up without an attempt,
     alone or in a grouped message, and has not been written again since.
     """
+    if not incident_ids:
+        return {}
     group = aliased(DeliveryRow)
     openings = DeliveryRow.event == Event.INCIDENT_OPENED
     newest = (
@@ -124,7 +126,7 @@ def unsent_openings(
         .outerjoin(group, group.id == DeliveryRow.covered_by)
         .where(DeliveryRow.id.in_(newest), or_(*unsent))
     )
-    return _grouped(session.execute(query)) if incident_ids else {}
+    return _grouped(session.execute(query))
 
 
 def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, frozenset[Any]]:

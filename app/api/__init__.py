@@ -24,6 +24,7 @@ from app.api import (  # noqa: F401
     posts,
     reports,
 )
+from app.api.pings import PingAddresses as PingAddresses
 from app.middleware import EARLY, Environ, Layer, continued
 
 

@@ -13,10 +13,11 @@ from app.checks.kinds import kind_of
 from app.codec import json_of
 from app.errors import Invalid
 from app.forms import binding
-from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.forms.monitor import CheckForm, MonitorStoreForm, MonitorUpdateForm
 from app.forms.queries import (
     MonitorFilterForm,
     MonitorQueryForm,
+    PingQueryForm,
     ResultQueryForm,
     StatisticsQueryForm,
 )
@@ -46,7 +47,7 @@ register(
     "Create many monitors",
     MONITORS.schema,
     status=201,
-    form=MonitorForm,
+    form=MonitorStoreForm,
     rows=MONITORS.name,
 )
 def batch(call: Call) -> Response:
@@ -54,7 +55,7 @@ def batch(call: Call) -> Response:
     /monitors` gives it. Those that are valid are stored, also where others are refused: then the
     status is 207. It counts as one request.
     """
-    sent = call.new_rows(MonitorForm, MONITORS.name)
+    sent = call.new_rows(MonitorStoreForm, MONITORS.name)
     answers = base.create_valid(sent, call.store.monitors)
     return created_rows(
         [answer if isinstance(answer, Invalid) else _shape(call, answer) for answer in answers]
@@ -133,3 +134,30 @@ def test_alert(call: Call) -> Response:
     call.store.monitors.require(call.id)
     call.without_input()
     return record_answer({"deliveries": list(call.store.channels.test_all(call.id))})
+
+
+@operation(
+    "GET", PATH + "/pings", "List the pings of a heartbeat", "Ping", paged=True, query=PingQueryForm
+)
+def pings(call: Call) -> Response:
+    """The newest first, without their bodies. They are kept for as long as results are."""
+    call.store.monitors.require(call.id)
+    query = binding.list_query(PingQueryForm, call.query, monitor_id=call.id)
+    return paged(call.store.heartbeats.list(query), json_of, call.query)
+
+
+@operation("GET", PATH + "/pings/{ping}", "Show a ping", "Ping")
+def ping(call: Call) -> Response:
+    """With the first 10,000 bytes of its body."""
+    call.store.monitors.require(call.id)
+    record = call.store.heartbeats.get(call.id, call.ids["ping"])
+    call.without_input()
+    return record_answer(json_of(record))
+
+
+@operation("POST", PATH + "/heartbeat-token", "Make a new ping URL", "Monitor", refusals=(409,))
+def heartbeat_token(call: Call) -> Response:
+    """The old one ends at once. A monitor of another kind has none: 409."""
+    call.store.monitors.require(call.id)
+    call.without_input()
+    return record_answer(_shape(call, call.store.heartbeats.new_token(call.id)))

@@ -26,7 +26,7 @@ from app.codec.schema import (
 )
 from app.forms import fields as f
 from app.forms.assertions import AssertionList
-from app.forms.lists import IdList, PairList, Places, Tags
+from app.forms.lists import IdList, Lines, PairList, Places, Tags
 from app.forms.monitor import MonitorForm
 from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaField, SchemaForm
@@ -51,6 +51,7 @@ from app.records import (
     Monitor,
     MonitorRef,
     MonitorStatus,
+    Ping,
     Place,
     PlaceSeen,
     PlaceState,
@@ -140,6 +141,8 @@ def _kind(field: SchemaField) -> Schema:
         return array(chosen if keys else PAIR, maxItems=field.most)
     if isinstance(field, MonitorIds):
         return array(INTEGER, maxItems=field.most)
+    if isinstance(field, Lines):
+        return array(STRING, maxItems=field.most)
     if isinstance(field, IdList):
         return array(INTEGER)
     if isinstance(field, Places):
@@ -347,6 +350,7 @@ RECORDS: dict[str, Schema] = {
     "Key": record({**KEY["properties"], "api_level": INTEGER, "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
+    "Ping": schema_of(Ping),
     "CertificateChain": schema_of(CertificateChain),
     "Location": schema_of(Place, **PLACE),
     "PlacesOfMonitor": record(

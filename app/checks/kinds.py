@@ -14,8 +14,27 @@ from typing import Any
 from app.checks.dns import address
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
-from app.records import Assertion, AssertionSource, CheckSpec, Monitor
+from app.records import (
+    HEARTBEAT_URL,
+    Assertion,
+    AssertionSource,
+    CheckSpec,
+    Monitor,
+    is_heartbeat,
+)
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
+
+# The fields of every kind that is checked.
+CHECKED_FIELDS = frozenset(
+    {
+        "check_every",
+        "timeout",
+        "confirmations",
+        "domain_alert_days",
+        "locations",
+        "location_rule",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +45,8 @@ class Kind:
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
     fields of the monitor that this kind has and others may lack. ``phases`` are the
     ``records.Timings`` that it measures, ``sources`` those of its assertions. ``checks`` makes the
-    object that starts and judges its checks, once for each prober.
+    object that starts and judges its checks, once for each prober; None: nothing is checked,
+    something calls Wakeful.
     """
 
     name: str
@@ -37,7 +57,11 @@ class Kind:
     fields: frozenset[str]
     phases: Sequence[str]
     sources: frozenset[AssertionSource]
-    checks: Callable[[CheckTools], KindChecks]
+    checks: Callable[[CheckTools], KindChecks] | None
+
+    def __post_init__(self) -> None:
+        if self.checks is not None:
+            object.__setattr__(self, "fields", self.fields | CHECKED_FIELDS)
 
 
 # Imported on first use: forms and pages need the kinds, but neither curl nor OpenSSL.
@@ -170,7 +194,27 @@ DNS = Kind(
     checks=_dns,
 )
 
-KINDS = (HTTP, TCP, TLS, PING, DNS)
+
+def _heartbeat_target(text: str) -> Target:
+    """Take ``heartbeat:`` apart. Raises ValueError with a sentence."""
+    if text.lower() != HEARTBEAT_URL:
+        raise ValueError(_("The URL of a heartbeat is heartbeat: and no more."))
+    return Target(HEARTBEAT_URL.removesuffix(":"), "", "", 0, "/")
+
+
+HEARTBEAT = Kind(
+    name="heartbeat",
+    label=N_("Heartbeat"),
+    address=HEARTBEAT_URL,
+    schemes=(HEARTBEAT_URL.removesuffix(":"),),
+    read=_heartbeat_target,
+    fields=frozenset({"period", "schedule", "zone", "grace", "max_run", "slug"}),
+    phases=(),
+    sources=frozenset(),
+    checks=None,
+)
+
+KINDS = (HTTP, TCP, TLS, PING, DNS, HEARTBEAT)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind has and another may lack, in alphabetical order.
@@ -214,6 +258,11 @@ def sends_secrets_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     return kind is other and old.origin != new.origin
 
 
+def changes_what_is_called(stored: str, url: str) -> bool:
+    """Whether a monitor would become a heartbeat by its new ``url``, or stop being one."""
+    return is_heartbeat(stored) != is_heartbeat(url)
+
+
 def kinds_with(field: str) -> tuple[str, ...]:
     """The names of the kinds whose monitors have this field."""
     return tuple(kind.name for kind in KINDS if field in kind.fields or field not in FIELDS)
@@ -254,12 +303,16 @@ def _is_default(name: str, value: Any) -> bool:
     return value in (None, "", (), []) or value == default
 
 
+# Places are rows of another table.
+_COLUMNS = tuple(name for name in FIELDS if name != "locations")
+
+
 def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
-    return fields_of_other_kinds(url, dict(zip(FIELDS, values, strict=True)))
+    return fields_of_other_kinds(url, dict(zip(_COLUMNS, values, strict=True)))
 
 
 # Like the rules of ``app.rules.cross_field``: the fields that it reads, and the rule itself.
-RULE = (("url", *FIELDS), _rule)
+RULE = (("url", *_COLUMNS), _rule)
 
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:

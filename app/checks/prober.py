@@ -67,7 +67,7 @@ class Prober:
             curls=Curls(self._loop, self._bundle.path, user_agent),
             trust=TrustStore(self._bundle.path),
         )
-        self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS}
+        self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS if kind.checks}
         self._at_once = _most_at_once()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)

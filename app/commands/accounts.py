@@ -174,6 +174,7 @@ def key() -> None:
     "--network", "networks", multiple=True, metavar="CIDR",
     help=N_("Only from this network. May be repeated."),
 )  # fmt: skip
+@click.option("--own", metavar="KEY", help=N_("For the scope ping: a key that jobs have already."))
 @click.option("--tag", help=N_("Only the monitors with this tag. Leave empty for all."))
 def key_create(
     name: str,
@@ -182,12 +183,19 @@ def key_create(
     owner: str | None,
     networks: tuple[str, ...],
     tag: str | None,
+    own: str | None,
 ) -> None:
     moment = None if expires is None else _moment(expires)
     with access_opened() as access:
         owner_id = None if owner is None else _person(access, owner).id
         _key, secret = access.keys.create(
-            name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag
+            name,
+            scope,
+            moment,
+            owner_id=owner_id,
+            networks=",".join(networks),
+            tag=tag,
+            own=own,
         )
     click.echo(secret)
 

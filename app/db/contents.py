@@ -32,6 +32,18 @@ def is_assertions(data: Any) -> bool:
     )
 
 
+def is_runs(data: Any) -> bool:
+    """``[[run id, start, end], ...]`` of a heartbeat, in ms."""
+    return isinstance(data, list) and all(
+        isinstance(run, list)
+        and len(run) == 3
+        and isinstance(run[0], str | None)
+        and isinstance(run[1], int)
+        and isinstance(run[2], int | None)
+        for run in data
+    )
+
+
 def is_facts(data: Any) -> bool:
     """What the outbox needs of a message. ``app.alerts.messages`` checks whether it is complete."""
     if not isinstance(data, dict):

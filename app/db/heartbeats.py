@@ -20,6 +20,8 @@ from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
+WEB = "web"  # one for all web processes: one of them can take pings
+DEADLINES = "deadlines"  # who watches the deadlines of heartbeats; has none, and is woken
 AGENT = "agent"  # the server that takes its results writes its heartbeat
 PROBE = "probe"  # written to find out whether the database accepts writes
 # A checker writes one every 2 s (alone in its place: 5 s), a worker every 15 s. After this time it
@@ -139,7 +141,8 @@ def delete_old(now: datetime) -> None:
     # expire.
     is_recent = HeartbeatRow.at.between(now - KEPT_FOR, now + KEPT_FOR)
     with writing() as session:
-        session.execute(delete(HeartbeatRow).where(~is_recent))
+        # The last one of a web process says how long no ping could arrive.
+        session.execute(delete(HeartbeatRow).where(~is_recent, HeartbeatRow.name != WEB))
 
 
 def newest() -> datetime | None:

@@ -134,5 +134,7 @@ def locked(session: DbSession, place: int, numbers: Collection[int]) -> dict[int
     connection = session.connection()
     if connection.dialect.name == "postgresql" and not connection.info.get(LIMITED):
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}"))
+    if not numbers:
+        return {}
     rows = session.execute(_LOCKED, {"place": place, "numbers": list(numbers)})
     return {row.number: row.token for row in rows}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from flask import Flask
-from sqlalchemy import delete, or_, select
+from sqlalchemy import and_, delete, or_, select
 
 from app.access import Access, dashboard_hosts, security_log
 from app.access.settings import Policies
@@ -37,15 +37,18 @@ from app.db import (
 from app.db.tables import (
     AssignmentRow,
     CancelledEventRow,
+    HeartbeatStateRow,
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
     PackedHourRow,
+    PingRow,
     ResultRow,
 )
-from app.db.types import to_ms
+from app.db.types import from_ms, to_ms
 from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
+from app.engine.deadlines import DeadlineWatch
 from app.engine.silence_watch import EVERY_SECONDS, SilenceWatch
 from app.records import MARKERS_KEPT_DAYS, Location
 from app.stats.tally import HOUR_MS
@@ -116,6 +119,10 @@ class Housekeeper:
             threading.Thread(target=self._run, args=(chores, stop), name=name, daemon=True)
             for name, chores in rounds.items()
         ]
+        watch = DeadlineWatch(self.clock)
+        threads.append(
+            threading.Thread(target=watch.run, args=(self.app, stop), name="deadlines", daemon=True)
+        )
         for thread in threads:
             thread.start()
         return threads
@@ -154,11 +161,13 @@ class Housekeeper:
     def repair_unassigned(self) -> None:
         """Give a state and a place to monitors that have none: they would never be checked."""
         states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
+        called = HeartbeatStateRow.monitor_id  # a heartbeat has no place
         unassigned = (
             select(MonitorRow.id)
             .outerjoin(MonitorStateRow, states == MonitorRow.id)
             .outerjoin(AssignmentRow, places == MonitorRow.id)
-            .where(or_(states.is_(None), places.is_(None)))
+            .outerjoin(HeartbeatStateRow, called == MonitorRow.id)
+            .where(or_(states.is_(None), and_(places.is_(None), called.is_(None))))
             .distinct()
         )
         if db.session.scalar(unassigned.limit(1)) is None:
@@ -168,7 +177,8 @@ class Housekeeper:
                 log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
                 if session.get(MonitorStateRow, id) is None:
                     session.add(MonitorStateRow(monitor_id=id, failures=0))
-                if not assignments.of_each(session, [id])[id]:
+                heartbeat = session.get(HeartbeatStateRow, id)
+                if heartbeat is None and not assignments.of_each(session, [id])[id]:
                     assignments.assign(session, id, [Location.DEFAULT], self.clock())
                 changes.note(session, id)
 
@@ -203,6 +213,7 @@ class Housekeeper:
                 for table, is_old in (
                     (ResultRow, ResultRow.at < horizon),
                     (PackedHourRow, PackedHourRow.hour < horizon // HOUR_MS),
+                    (PingRow, PingRow.at < from_ms(horizon)),
                 ):
                     session.execute(delete(table).where(table.monitor_id.in_(some), is_old))
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)

@@ -28,13 +28,23 @@ from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
 from app.engine.elsewhere import Brought, CheckingPlace
 from app.engine.network import may_be_ours, unknown
-from app.errors import NotFound, Throttled, Unavailable, existing
+from app.errors import Conflict, NotFound, Throttled, Unavailable, existing
 from app.i18n import N_, _
-from app.records import CheckedNow, CheckSpec, Notice, Outcome, PlaceChecked, Result, Verdict
+from app.records import (
+    CheckedNow,
+    CheckSpec,
+    Notice,
+    Outcome,
+    PlaceChecked,
+    Result,
+    Verdict,
+    is_heartbeat,
+)
 from app.slots import BUSY_SECONDS, LONG_WAITS, WAITS_ELSEWHERE
 
 _KEY = "wakeful.prober"
 _SINGLE_FLIGHT = "wakeful.checks_on_request"
+CALLED = N_("A heartbeat is not checked: it waits to be called at its ping URL.")
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
 ALREADY = N_("This monitor is being checked at this moment. The results will be among its checks.")
 # ``unknown`` shows nothing of the target.
@@ -55,13 +65,16 @@ def check_now(monitor_id: int) -> CheckedNow:
     """Check a stored monitor in all of its places, wait, and record the results. A paused one,
     which has no place, is checked here. Requests during a running check share its result.
 
-    Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
+    Raises NotFound, Throttled if too many wait, Conflict if all its places are silent or it is a
+    heartbeat, and
     Unavailable if no check comes back.
     """
     specs = assignments.specs([monitor_id])
     if not specs:
         raise NotFound("monitor", monitor_id)
     spec, now = specs[0], datetime.now(UTC)
+    if is_heartbeat(spec.url):
+        raise Conflict(_(CALLED))
     own = _settings().location
     places = elsewhere.places_of(monitor_id, now)
     elsewhere_places = [place for place in places if place.name != own]

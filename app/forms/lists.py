@@ -16,7 +16,7 @@ from wtforms.fields.core import Field
 from wtforms.utils import unset_value
 
 from app.forms.fields import ELSEWHERE, MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
-from app.forms.schema import TWICE, SchemaField
+from app.forms.schema import TWICE, SchemaField, SentPairs
 from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
@@ -455,6 +455,36 @@ class Names(EntryList):
 
     def entry(self, value: str) -> str:
         return text.characters(text.length(text.one_value(value), self.most))
+
+
+class Lines(EntryList):
+    """Short texts, in a browser one a line: a tuple of ``str``. ``rule`` returns the value of one,
+    or raises ValueError with a sentence.
+    """
+
+    widget: Any = widgets.TextArea()
+
+    def __init__(
+        self, *args: Any, most: int, rule: Callable[[str], str], example: str, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.most, self.rule, self.example = most, rule, example
+        self.typed: Sequence[str] = ()  # in a browser
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        if formdata is not None and form_of(self).context.browser and self.name in formdata:
+            lines = "\n".join(formdata.getlist(self.name)).splitlines()
+            self.typed = [line for line in lines if line.strip()]
+            formdata = SentPairs([(self.name, line) for line in self.typed] or [(self.name, "")])
+        super().process(formdata, data, extra_filters)
+        if len(self.data) > self.most:
+            self.process_errors = [text.too_many(self.most)]
+
+    def _value(self) -> str:
+        return "\n".join(self.typed if self.entry_errors else self.data or ())
+
+    def entry(self, value: str) -> str:
+        return self.rule(text.characters(text.one_value(value)))
 
 
 class Tags(OneValue):

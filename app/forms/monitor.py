@@ -7,7 +7,12 @@ from typing import Any, cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import KINDS, fields_of_other_kinds, sends_secrets_elsewhere
+from app.checks.kinds import (
+    KINDS,
+    changes_what_is_called,
+    fields_of_other_kinds,
+    sends_secrets_elsewhere,
+)
 from app.forms.assertions import AssertionList
 from app.forms.fields import (
     CertificateDays,
@@ -28,7 +33,7 @@ from app.forms.fields import (
     before_any,
     form_of,
 )
-from app.forms.lists import PairList, Places, Tags
+from app.forms.lists import Lines, PairList, Places, Tags
 from app.forms.schema import SchemaField, SchemaForm
 from app.i18n import N_, _, _n
 from app.records import (
@@ -39,9 +44,13 @@ from app.records import (
     CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_GRACE,
+    DEFAULT_HEARTBEAT_INTERVAL,
     DEFAULT_PING_COUNT,
     DEFAULT_QUIET_ZONE,
+    DEFAULT_SCHEDULE_ZONE,
     DEFAULT_TIMEOUT,
+    GRACE_SECONDS,
     INTERVALS,
     MAX_ACCEPTED_STATUSES,
     MAX_ALERT_VALUE,
@@ -49,11 +58,16 @@ from app.records import (
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
     MAX_HEADERS,
+    MAX_HEARTBEAT_SLUG,
     MAX_NAME,
     MAX_REQUEST_BODY_BYTES,
+    MAX_RUN_SECONDS,
+    MAX_SCHEDULE,
     MAX_TEXT_LOOKUP,
+    MAX_TOKEN,
     MAX_URL,
     OWN_CHANNELS,
+    PERIOD_SECONDS,
     PING_COUNT,
     REMIND_AFTER_MINUTES,
     SENT_SECRETS,
@@ -64,12 +78,16 @@ from app.records import (
     Pair,
     RequestMethod,
     StartTls,
+    is_heartbeat,
     masked_alert,
 )
 from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
 from app.rules.cross_field import RULES
+from app.rules.schedules import check_line
+from app.rules.slugs import check_heartbeat_slug
 from app.rules.text import parse_statuses
+from app.rules.tokens import check_token
 from app.rules.url import scheme_of
 
 CONDITION_LABELS = {
@@ -104,9 +122,21 @@ OWN_FIELDS = (
     "starttls",
     "ping_count",
     "assertions",
+    "period",
+    "schedule",
+    "zone",
+    "grace",
+    "max_run",
+    "slug",
 )
 
 
+OTHER_DIRECTION = N_(
+    "A heartbeat is called, and other monitors are checked: one cannot become the other. Create a"
+    " new monitor."
+)
+NOT_A_HEARTBEAT = N_("Only heartbeats have this. Their URL is heartbeat:.")
+NOTHING_TO_CHECK = N_("A heartbeat is not checked: something calls Wakeful.")
 AUTO_LABEL = N_("Automatic (when a third of its lifetime remains)")
 
 
@@ -443,6 +473,59 @@ class MonitorForm(SchemaForm):
         description=N_("What a good answer must have besides. All of them must hold."),
     )
 
+    period = Number(
+        N_("Expected every, in seconds"),
+        low=PERIOD_SECONDS[0],
+        high=PERIOD_SECONDS[1],
+        description=N_("How long after a ping the next one is due. Empty: the interval."),
+    )
+    schedule = Lines(
+        N_("Schedule"),
+        most=MAX_SCHEDULE,
+        rule=check_line,
+        example="30 2 * * *",
+        description=N_(
+            "In place of a period: cron lines, such as 30 2 * * *, or OnCalendar lines, such as"
+            " Mon..Fri 02:30, one a line."
+        ),
+    )
+    zone = Zone(
+        N_("Time zone of the schedule"),
+        default=DEFAULT_SCHEDULE_ZONE,
+        description=N_("Such as Europe/Berlin."),
+    )
+    grace = Number(
+        N_("Grace, in seconds"),
+        low=GRACE_SECONDS[0],
+        high=GRACE_SECONDS[1],
+        default=DEFAULT_GRACE,
+        description=N_("How much later than due a ping may come before an incident opens."),
+    )
+    max_run = Number(
+        N_("Longest run, in seconds"),
+        low=MAX_RUN_SECONDS[0],
+        high=MAX_RUN_SECONDS[1],
+        description=N_(
+            "An incident opens if a run that has reported its start takes longer. Leave empty for"
+            " no limit."
+        ),
+    )
+    slug = Text(
+        N_("Name in ping URLs"),
+        most=MAX_HEARTBEAT_SLUG,
+        rule=check_heartbeat_slug,
+        description=N_(
+            "With a key of scope ping, this heartbeat is called by it: lower-case letters, digits,"
+            " - and _. Empty: made of the name."
+        ),
+    )
+
+    def validate(self, extra_validators: Any = None) -> bool:
+        interval = self.interval
+        if is_heartbeat(self.url.data) and interval.data is None and not interval.process_errors:
+            interval.required, interval.data = False, DEFAULT_HEARTBEAT_INTERVAL
+        return super().validate(extra_validators)
+
     def check_cross_field(self) -> None:
         if self.context.bare:
             self._keep_secrets_from_others()
@@ -454,6 +537,10 @@ class MonitorForm(SchemaForm):
         }
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
+            stored = None if self.clone else getattr(self.record, "url", None)
+            if stored and changes_what_is_called(stored, self.url.data):
+                self.url.add_fault(_(OTHER_DIRECTION))
+                return
             for name, sentence in fields_of_other_kinds(self.url.data, values):
                 field, _dot, part = name.partition(".")
                 if part:
@@ -486,6 +573,25 @@ class MonitorForm(SchemaForm):
         return sends_secrets_elsewhere(self.record, changes)
 
 
+class MonitorStoreForm(MonitorForm):
+    """A new monitor also accepts ``heartbeat_token``."""
+
+    heartbeat_token = Text(
+        N_("Secret of the ping URL"),
+        most=MAX_TOKEN,
+        rule=check_token,
+        description=N_(
+            "To keep that of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, - and"
+            " _. Empty: a new one."
+        ),
+    )
+
+    def check_cross_field(self) -> None:
+        super().check_cross_field()
+        if self.heartbeat_token.data and self.url.data and not is_heartbeat(self.url.data):
+            self.heartbeat_token.add_fault(_(NOT_A_HEARTBEAT))
+
+
 class MonitorUpdateForm(MonitorForm):
     """An update of a monitor also accepts ``pause``."""
 
@@ -512,3 +618,8 @@ class CheckForm(MonitorForm):
         labels=interval_labels,
         default=None,
     )
+
+    def check_cross_field(self) -> None:
+        super().check_cross_field()
+        if is_heartbeat(self.url.data):
+            self.url.add_fault(_(NOTHING_TO_CHECK))

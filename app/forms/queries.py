@@ -30,6 +30,7 @@ from app.records import (
     MonitorSortBy,
     MonitorStatus,
     PageQuery,
+    PingQuery,
     PostQuery,
     ResultQuery,
     Sort,
@@ -59,6 +60,10 @@ class PageForm(ListForm):
         description="How many records a page has.",
     )
     page = Number("Page", low=1, default=1, description="The page number, from 1.")
+
+
+class PingQueryForm(PageForm):
+    makes = PingQuery
 
 
 class MonitorFilterForm(ListForm):

@@ -10,7 +10,7 @@ from app.forms.contact import ContactForm
 from app.forms.incident import IncidentStoreForm
 from app.forms.location import LocationForm
 from app.forms.marker import MarkerForm
-from app.forms.monitor import MonitorForm
+from app.forms.monitor import MonitorStoreForm
 from app.forms.post import PostForm, PostTemplateForm
 from app.forms.report_mail import ReportMailForm
 from app.forms.schema import SchemaForm
@@ -20,7 +20,7 @@ from app.records import ObjectKind
 from app.records.resources import RESOURCES
 
 FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
-    ObjectKind.MONITOR: MonitorForm,
+    ObjectKind.MONITOR: MonitorStoreForm,
     ObjectKind.INCIDENT: IncidentStoreForm,
     ObjectKind.CONTACT: ContactForm,
     ObjectKind.STATUS_PAGE: StatusPageForm,

@@ -36,7 +36,9 @@ monitor's ``confirmations``:
     BY_HAND       --                             --                              --
     ============  =============================  ==============================  ========
 
-The second good check ends an incident; its ``ended_at`` is the time of the first.
+The second good check ends an incident; its ``ended_at`` is the time of the first. What a heartbeat
+reports is conclusive: its first failure opens an incident, whatever ``n`` is, and its first success
+ends it.
 ``unknown`` neither confirms nor cancels nor ends anything. It also does not bring the next check
 forward: a target that policy forbids would otherwise be checked every few seconds for ever.
 
@@ -150,13 +152,16 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """A verdict of all places together, and the start of the check that led to it. ``is_check`` is
-    False if there was no check: the monitor's rule or places have changed.
+    False if there was no check: the monitor's rule or places have changed. ``conclusive``: one
+    check is enough. ``since``: when a failure began, if it did before the check.
     """
 
     at: datetime
     verdict: Verdict
     maintenance: bool = False
     is_check: bool = True
+    conclusive: bool = False
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +216,9 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
         return Transition(state)
     if observation.maintenance:
         return _in_maintenance(state)
-    since = state.failing_since or observation.at
+    since = state.failing_since or observation.since or observation.at
     failures = state.failures + 1
-    if failures > confirmations:
+    if failures > confirmations or observation.conclusive:
         # It may have failed in a maintenance before, which does not count.
         down_since = max(state.status_since or since, since)
         opened = replace(cleared(state), started_at=since, status_since=down_since)
@@ -227,7 +232,8 @@ def _good(state: State, observation: Observation) -> Transition:
         return Transition(cleared(state), Step.CANCEL)
     if state.stage is Stage.OPEN:
         state = replace(state, recovering_since=observation.at)
-        if observation.is_check or observation.maintenance:
+        unconfirmed = observation.is_check and not observation.conclusive
+        if unconfirmed or observation.maintenance:
             return Transition(state, recheck=not observation.maintenance)
     elif not observation.is_check:
         return Transition(state)
@@ -345,12 +351,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCheck:
-    """What the judge needs of a result. ``at``: the start of the check."""
+    """What the judge needs of a result. ``at``: the start of the check. ``conclusive`` and
+    ``since``: of the ``Outcome``.
+    """
 
     place: int
     at: datetime
     verdict: Verdict
     maintenance: bool = False
+    conclusive: bool = False
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +489,13 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
 
 def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck) -> Decision:
     """The decision with what the state machine makes of it."""
-    observation = Observation(decision.at, decision.verdict, check.maintenance)
+    observation = Observation(
+        decision.at,
+        decision.verdict,
+        check.maintenance,
+        conclusive=check.conclusive,
+        since=check.since,
+    )
     after = advance(state, observation, rules.confirmations)
     if after.late:
         return decision

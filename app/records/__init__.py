@@ -19,6 +19,7 @@ from app.records.markers import *
 from app.records.marks import *
 from app.records.monitors import *
 from app.records.paging import *
+from app.records.pings import *
 from app.records.public_pages import *
 from app.records.resources import ObjectKind as ObjectKind
 from app.records.resources import Resource as Resource

@@ -19,6 +19,7 @@ MAX_PASSKEYS = 20  # of a person
 class Scope(StrEnum):
     """What a key may do. Each includes the rights of those before it."""
 
+    PING = "ping"  # call heartbeats by their slugs, and nothing of the API
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"

@@ -22,6 +22,13 @@ from app.records.marks import (
     TextOrNone,
 )
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
+from app.records.pings import (
+    DEFAULT_GRACE,
+    DEFAULT_SCHEDULE_ZONE,
+    GRACE_SECONDS,
+    MAX_RUN_SECONDS,
+    PERIOD_SECONDS,
+)
 from app.records.secrets import Pair
 
 
@@ -183,6 +190,12 @@ class Monitor:
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
     assertions: Annotated[tuple[Assertion, ...], Mark.SECRET] = ()
+    period: Annotated[int | None, Range(*PERIOD_SECONDS), Mark.OPTION] = None  # seconds
+    schedule: Annotated[tuple[str, ...], Mark.OPTION] = ()  # cron and OnCalendar lines
+    zone: Annotated[str, Mark.OPTION] = DEFAULT_SCHEDULE_ZONE  # IANA name, of the schedule
+    grace: Annotated[int, Range(*GRACE_SECONDS), Mark.OPTION] = DEFAULT_GRACE  # seconds
+    max_run: Annotated[int | None, Range(*MAX_RUN_SECONDS), Mark.OPTION] = None  # seconds
+    slug: Annotated[str | None, Mark.OPTION] = None
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING
@@ -203,6 +216,11 @@ class Monitor:
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     ssl_issued_at: datetime | None = None  # when the life of the certificate began
+    # of a heartbeat
+    ping_url: Annotated[str | None, Mark.SECRET] = None
+    last_ping_at: datetime | None = None
+    expected_at: datetime | None = None  # when the next ping is due
+    running_since: datetime | None = None  # the start of the oldest run that goes on
     # see ``app.stats.series``
     hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
     # The fields that another server did not send, and those that it sent in a form that cannot be

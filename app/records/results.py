@@ -92,6 +92,10 @@ class Cause(StrEnum):
     PING_TIMEOUT = "ping_timeout"
     ASSERTION_FAILED = "assertion_failed"
     SLOW_RESPONSE = "slow_response"
+    HEARTBEAT_MISSED = "heartbeat_missed"
+    HEARTBEAT_FAILED = "heartbeat_failed"
+    HEARTBEAT_OVERRAN = "heartbeat_overran"
+    NOT_LISTENING = "not_listening"
     BLOCKED_BY_POLICY = "blocked_by_policy"
     NETWORK_DOWN = "network_down"
     CHECK_ERROR = "check_error"
@@ -231,6 +235,8 @@ class Outcome:
     ``ssl_expires_at``, ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that
     ends first.
     ``matched`` is the piece of the body around the looked-up text, for "test before saving".
+    ``conclusive``: nothing is repeated to confirm it (a heartbeat says what it means). ``since``:
+    when the failure began, if that was before the check.
     """
 
     result: Result
@@ -241,6 +247,8 @@ class Outcome:
     ssl_host: str | None = None  # who sent it: a host that redirects, or the last
     answered: bool = False  # some byte of an answer, even a certificate, came from the target
     matched: str | None = None
+    conclusive: bool = False
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 # Lists of text that go under indices; others are one text with commas.
-ONE_EACH = frozenset({"locations"})
+ONE_EACH = frozenset({"locations", "schedule"})
 
 
 def _written(name: str, value: Any) -> list[tuple[str, str]]:

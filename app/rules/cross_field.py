@@ -71,12 +71,19 @@ def quiet_hours(start: str | None, end: str | None) -> Faults:
     return ()
 
 
+def due(period: int | None, schedule: Sequence[str]) -> Faults:
+    if period is not None and schedule:
+        return [("schedule", _("A heartbeat has a period or a schedule, not both. Leave one out."))]
+    return ()
+
+
 # The fields that each rule reads, in the order of its arguments.
 RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("alert_condition", "alert_text_lookup", "request_method"), text_condition),
     (("assertions", "request_method"), body_of_assertions),
     (("maintenance_start_at", "maintenance_end_at"), maintenance),
     (("quiet_start", "quiet_end"), quiet_hours),
+    (("period", "schedule"), due),
 )
 
 

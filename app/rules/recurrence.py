@@ -27,7 +27,7 @@ from dateutil.relativedelta import relativedelta
 
 from app.i18n import _
 from app.records import MaintenanceWindow
-from app.rules.time import clock_moment, zone_of
+from app.rules.time import clock_moment, first_moment, zone_of
 
 ONCE = "none"
 STEPS = {"daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
@@ -231,17 +231,4 @@ def _change(window: MaintenanceWindow, wall: datetime) -> tuple[object, object] 
 
 
 def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
-    zone = zone_of(window.zone)
-    moment = wall.replace(tzinfo=zone).astimezone(UTC)
-    if moment.astimezone(zone).replace(tzinfo=None) == wall:
-        return moment
-    # The clocks skip this time: the skip lies between the moments that the two offsets give.
-    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
-    before = early.astimezone(zone).utcoffset()
-    while late - early > timedelta(seconds=1):
-        middle = (early + (late - early) / 2).replace(microsecond=0)
-        if middle.astimezone(zone).utcoffset() == before:
-            early = middle
-        else:
-            late = middle
-    return late
+    return first_moment(wall, zone_of(window.zone))

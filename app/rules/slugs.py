@@ -10,12 +10,13 @@ from collections.abc import Callable
 from string import ascii_lowercase, digits
 
 from app.i18n import N_, _
-from app.records import DELETED_LOCATION, MAX_NAME, MAX_SLUG
+from app.records import DELETED_LOCATION, MAX_HEARTBEAT_SLUG, MAX_NAME, MAX_SLUG
 
 SLUG = N_(
     "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
     "most 64 characters."
 )
+HEARTBEAT_SLUG = N_("Use lower-case letters a to z, digits, - and _; at most 100 characters.")
 NAMELESS = "status"
 _RANDOM_BYTES = 10  # 80 bits
 _ALLOWED = frozenset(ascii_lowercase + digits)
@@ -44,6 +45,27 @@ def of_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", short).lower()
     kept = "".join(c if c in _ALLOWED else " " for c in plain if unicodedata.category(c) != "Mn")
     return _cut("-".join(kept.split()), MAX_SLUG) or NAMELESS
+
+
+def is_heartbeat_slug(value: str) -> bool:
+    allowed = _ALLOWED | {"-", "_"}
+    return 0 < len(value) <= MAX_HEARTBEAT_SLUG and allowed.issuperset(value)
+
+
+def check_heartbeat_slug(value: str) -> str:
+    """Raises ValueError with a sentence."""
+    if not is_heartbeat_slug(value):
+        raise ValueError(_(HEARTBEAT_SLUG))
+    return value
+
+
+def of_heartbeat(name: str) -> str | None:
+    """The slug of a heartbeat of this name; None where nothing of it is left."""
+    lowered = name.lower().replace(" ", "-")
+    if is_heartbeat_slug(lowered):
+        return lowered
+    slug = of_name(name)
+    return None if slug == NAMELESS and NAMELESS not in lowered else slug
 
 
 def numbered(slug: str, taken: Callable[[str], bool]) -> str:

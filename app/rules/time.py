@@ -65,6 +65,25 @@ def clock_moment(wall: datetime, zone: tzinfo, *, second: bool) -> datetime:
     return max(first, wall.replace(tzinfo=zone, fold=1).astimezone(UTC)) if second else first
 
 
+def first_moment(wall: datetime, zone: tzinfo) -> datetime:
+    """When the clocks of ``zone`` first show ``wall``, in UTC. A time that they skip counts as the
+    moment when they have skipped it.
+    """
+    moment = wall.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) == wall:
+        return moment
+    # The skip lies between the moments that the two offsets give.
+    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
+    before = early.astimezone(zone).utcoffset()
+    while late - early > timedelta(seconds=1):
+        middle = (early + (late - early) / 2).replace(microsecond=0)
+        if middle.astimezone(zone).utcoffset() == before:
+            early = middle
+        else:
+            late = middle
+    return late
+
+
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)

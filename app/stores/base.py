@@ -45,6 +45,8 @@ from app.records import (
     Page,
     PageQuery,
     Pair,
+    Ping,
+    PingQuery,
     Place,
     PlaceSeen,
     Post,
@@ -271,6 +273,23 @@ class Checks(ABC):
         """Check monitor fields that are not stored; nothing is kept. ``url`` alone is required."""
 
 
+class Heartbeats(ABC):
+    """Monitors that are called: what has called them, and with which secret."""
+
+    @abstractmethod
+    def list(self, query: PingQuery) -> Page[Ping]: ...
+
+    @abstractmethod
+    def get(self, monitor_id: int, id: int) -> Ping:
+        """A ping with all that is kept of its body. NotFound also for one of another monitor."""
+
+    @abstractmethod
+    def new_token(self, monitor_id: int) -> Monitor:
+        """The heartbeat with a new ping URL, which ends the old one. Raises Conflict for a monitor
+        of another kind.
+        """
+
+
 class Deliveries(Readable[Delivery, DeliveryQuery]):
     """The delivery log: each message, its target, and whether it arrived."""
 
@@ -460,6 +479,7 @@ class Store(ABC):
     markers: Collection[Marker, MarkerQuery]
     results: Results
     checks: Checks
+    heartbeats: Heartbeats
     deliveries: Deliveries
     channels: Channels
     contacts: Contacts

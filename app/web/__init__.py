@@ -17,7 +17,7 @@ from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.forms.schema import why_unclear
 from app.net import icmp
-from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
+from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of
 from app.rules import assertions
 from app.rules.channel_values import CHANNELS
 from app.stores import Extent, current_store
@@ -73,6 +73,7 @@ def init_app(app: Flask) -> None:
         KINDS=KINDS,
         assertion_words=assertions.words,
         kind_of=kind_of,
+        is_heartbeat=is_heartbeat,
         kinds_with=kinds_with,
         # Only its own server can say it of another machine.
         why_no_ping=str if settings.store == "remote" else icmp.why_not,

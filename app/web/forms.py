@@ -39,6 +39,7 @@ Rule = Callable[[str], object]  # raises ValueError with a sentence
 
 THEMES = {"auto": N_("Same as system"), "light": N_("Light"), "dark": N_("Dark")}
 SCOPES = {
+    Scope.PING: N_("Ping: call heartbeats by their names, and nothing else"),
     Scope.READ: N_("Read: view only, secrets masked"),
     Scope.WRITE: N_("Write: full access, but to places with an agent"),
     Scope.ADMIN: N_("Admin: also places with an agent and their tokens"),

@@ -76,7 +76,8 @@ def test_every_operation_says_what_it_does_and_what_it_may_answer(written):
     assert {call["operationId"] for call in calls if "409" in call["responses"]} == {
         "contacts_delete", "contacts_test", "deliveries_give_up", "deliveries_retry",
         "incidents_store", "incidents_update", "incidents_update_put", "locations_delete",
-        "locations_token", "monitors_check", "monitors_test_alert", "status_pages_store",
+        "locations_token", "monitors_check", "monitors_heartbeat_token",
+        "monitors_test_alert", "status_pages_store",
         "status_pages_update", "status_pages_update_put",
     }  # fmt: skip
 

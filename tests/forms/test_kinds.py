@@ -29,6 +29,12 @@ NOT_OF_KIND = {
     "ssl_alert_days": {"ssl_alert_days": "0"},
     "starttls": {"starttls": "smtp"},
     "ping_count": {"ping_count": "4"},
+    "period": {"period": "120"},
+    "schedule": {"schedule[0]": "0 3 * * *"},
+    "zone": {"zone": "Europe/Berlin"},
+    "grace": {"grace": "600"},
+    "max_run": {"max_run": "60"},
+    "slug": {"slug": "nightly"},
 }
 
 
@@ -45,7 +51,7 @@ def test_the_table_here_has_every_field_that_tcp_does_not_know():
 
 
 def test_every_field_of_a_kind_is_in_the_table_and_the_form():
-    assert set(FIELDS) <= {*MonitorRow.__table__.columns.keys(), *KIND_OPTIONS}
+    assert set(FIELDS) <= {*MonitorRow.__table__.columns.keys(), *KIND_OPTIONS, "locations"}
     assert set(FIELDS) <= {field.short_name for field in MonitorForm().schema_fields()}
 
 

@@ -65,6 +65,12 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "starttls": None,
         "ping_count": 3,
         "assertions": (),
+        "period": None,
+        "schedule": (),
+        "zone": "UTC",
+        "grace": 300,
+        "max_run": None,
+        "slug": None,
     }
 
 

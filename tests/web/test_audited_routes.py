@@ -23,6 +23,7 @@ pytestmark = pytest.mark.settings(rate_limit=0)
 
 SENDS = "it sends a message and changes nothing"
 CHECKS = "it checks; what comes of a check is a result"
+PING_URL = "only a heartbeat has one; tests/api/test_pings.py looks at its line"
 LOOKS = "it changes what one person looks at"
 
 # Why an operation of the API leaves no line.
@@ -32,6 +33,7 @@ SILENT_OPERATIONS = {
     "POST /monitors/{id}/test-alert": SENDS,
     "POST /alerts/test": SENDS,
     "POST /contacts/{id}/test": SENDS,
+    "POST /monitors/{id}/heartbeat-token": PING_URL,
 }
 TIMES = {"start_at": "2027-01-01T00:00:00", "end_at": "2027-01-01T01:00:00"}
 # What is sent to each operation, in an order in which there is what it changes.
@@ -147,6 +149,7 @@ SILENT_ROUTES = {
     "mail_settings.test": SENDS,
     "monitors.check": CHECKS,
     "monitors.test_alert": SENDS,
+    "monitors.new_ping_url": PING_URL,
     "page_editor.preview": BUILT,
     "remote.choose": LOOKS,
     "account.forgotten": "who asks for a link gets it by mail; test_recovery.py",

@@ -128,6 +128,7 @@ def summaries(page: str) -> dict[str, str]:
 def test_folded_sections_say_what_they_hold(app, editor):
     texts = summaries(editor.open("/monitors/new").page.text)
     assert texts == {
+        "When a ping is due": "UTC, grace 300 s",
         "When to alert": "The URL is unavailable, within 30 s, 2 rechecks",
         "Who to alert": "Nobody yet",
         "Request": "GET, expects 200-399",

@@ -61,7 +61,7 @@ def test_places_can_be_chosen_where_there_are_several(app, editor):
 
 
 def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
-    editor.open("/monitors/new").shows("https://example.com or tcp://example.com:25")
+    editor.open("/monitors/new").shows("https://example.com, tcp://example.com:25")
     editor.press("Save", url="tcp://127.0.0.1:9", request_method="POST", accepted_statuses="200")
     assert editor.status == 422
     for name in ("request_method", "accepted_statuses"):

@@ -35,12 +35,14 @@ PLANTED = {
     "subscribers": {"value"},
     "authenticator_apps": {"secret"},
     "deliveries": {"value"},
+    "heartbeat_states": {"token"},
 }
 # ... and those that show what was seen or told, which people are meant to read.
 NO_SECRETS = {
     "incidents": {"evidence"},
     "monitor_evidence": {"last_good", "failing"},
     "deliveries": {"facts"},
+    "pings": {"body"},
 }
 # Columns of hashes. What was hashed is planted, or nobody chose it.
 HASHES = {
@@ -52,7 +54,7 @@ HASHES = {
     "devices.digest", "half_logins.digest", "passkey_challenges.digest",
     # of results, of addresses that are planted in "value", and fences: not secrets
     "result_contexts.digest", "sent_forms.digest", "subscribers.digest", "shards.token",
-    "deliveries.lease_token",
+    "deliveries.lease_token", "heartbeat_states.token", "heartbeat_states.token_hash",
 }  # fmt: skip
 
 
@@ -105,6 +107,11 @@ def planted(app: Flask) -> Planted:
     client.patch(
         f"{PREFIX}/monitors/1", json={"request_auth_password": canary("changed")}, headers=write
     )
+    token = canary("heartbeat_states.token")
+    heartbeat = {"name": "Backup", "url": "heartbeat:", "heartbeat_token": token}
+    stored = client.post(f"{PREFIX}/monitors", json=heartbeat, headers=write)
+    assert stored.status_code == 201, stored.text
+    assert client.post(f"/ping/{token}", data=f"called /ping/{token}").status_code == 200
     test = client.post(f"{PREFIX}/monitors/1/test-alert", headers=write)  # a delivery to each
     assert test.status_code == 200, test.text
     agent = {"name": "oslo", "carrier": "agent"}

@@ -46,6 +46,7 @@ MAY_OPEN = {
         checks.day checks.index checks.open_day contacts.index contacts.named contacts.show
         deliveries.index deliveries.show home.show incidents.index incidents.show jump.show
         locations.index markers.index monitors.index monitors.show posts.show
+        monitors.ping monitors.pings
         profile.show remote.lacking reports.download reports.show sessions.index
         status_pages.index status_pages.show status_pages.subscribers two_factor.app
         two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey
@@ -82,7 +83,8 @@ MAY_SEND = {
         incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
         incidents.resolve keys.edit keys.index keys.revoke locations.delete locations.edit
         locations.new markers.add markers.delete monitors.check monitors.clone monitors.delete
-        monitors.edit monitors.new monitors.pause monitors.resume monitors.test_alert
+        monitors.edit monitors.new monitors.new_ping_url monitors.pause monitors.resume
+        monitors.test_alert
         page_editor.edit page_editor.new page_editor.preview posts.add_update posts.correct_update
         posts.delete posts.edit posts.new reports.send_monthly reports.stop_monthly
         shared_channels.make status_pages.clear status_pages.delete windows.delete windows.edit
@@ -114,7 +116,8 @@ MAY_CALL = {
         contacts_list_ contacts_show deliveries_channels deliveries_list_ deliveries_show
         deliveries_unreadable incidents_list_ incidents_show locations_list_ locations_of_monitor
         locations_show me_show monitors_certificates monitors_list_ monitors_overview
-        monitors_results monitors_show monitors_statistics posts_draft posts_list_ posts_show
+        monitors_ping monitors_pings monitors_results monitors_show monitors_statistics posts_draft
+        posts_list_ posts_show
         posts_show_update report_mails_list_ report_mails_show reports_show shared_channels_list_
         status_pages_list_ status_pages_show windows_list_ windows_show
     """,
@@ -122,6 +125,7 @@ MAY_CALL = {
         contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
         deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
         locations_delete locations_store locations_update monitors_check monitors_check_unsaved
+        monitors_heartbeat_token
         monitors_batch monitors_delete monitors_store monitors_test_alert monitors_update
         posts_add_update
         posts_correct_update posts_delete posts_store posts_update report_mails_delete

@@ -45,7 +45,7 @@ class ApiKeyRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     prefix: Mapped[str] = mapped_column(String(16), unique=True, info=UNSEEN)
     # SHA-256 of the whole key: it has 128 random bits or more
-    digest: Mapped[str] = mapped_column(String(64), info=UNSEEN)
+    digest: Mapped[str] = mapped_column(String(64), index=True, info=UNSEEN)
     name: Mapped[str] = mapped_column(Text)
     scope: Mapped[str] = mapped_column(Word(8, Scope, Scope.READ))
     created_at: Mapped[datetime] = mapped_column(Moment)

@@ -48,6 +48,11 @@ class MonitorAssignments:
         return None if self.here is None else self.here["turn"]
 
     @property
+    def is_assigned(self) -> bool:
+        """Whether a checker knows the monitor. A heartbeat has no place."""
+        return self.here is not None or bool(self.elsewhere)
+
+    @property
     def has_vote(self) -> bool:
         """Whether the place is one of the monitor's (decision 14). A check on request is made
         in another one where this server checks nothing of the monitor.

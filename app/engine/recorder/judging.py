@@ -114,7 +114,14 @@ class ResultBatch:
 def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
     """Judge a result of the batch, and note what follows from it for ``finish`` to write."""
     result = outcome.result
-    check = PlaceCheck(batch.place_id, result.checked_at, result.verdict, result.maintenance)
+    check = PlaceCheck(
+        batch.place_id,
+        result.checked_at,
+        result.verdict,
+        result.maintenance,
+        outcome.conclusive,
+        outcome.since,
+    )
     _note_gap(batch, monitor, check.at)
     before = monitor.situation = without_future(monitor.situation, check, batch.now)
     if is_late(before, check):

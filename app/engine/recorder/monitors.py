@@ -25,7 +25,7 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
-from app.engine.recorder import found_late, gaps
+from app.engine.recorder import found_late, gaps, pings
 from app.engine.recorder.rows import (
     drop_last_good,
     end,
@@ -118,6 +118,8 @@ def apply_changes(
         # The last result counts for the old interval. With a longer one, the monitor would be
         # unknown until its next slot, and an open incident would not count.
         _make_due(session, monitor.id, now)
+    if changed:
+        pings.change_heartbeat(session, monitor, now)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -129,6 +131,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor.paused, row.paused_at = True, now
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
+    pings.pause_heartbeat(session, monitor)
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
@@ -147,6 +150,7 @@ def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
     _reset_verdict(row)
+    pings.resume_heartbeat(session, monitor, now)
 
 
 def show_unknown(

@@ -136,8 +136,9 @@ def _record(
         finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
-            for monitor_id in monitors:
-                changes.note(session, monitor_id)
+            for monitor_id, in_batch in monitors.items():
+                if in_batch.assigned.is_assigned:
+                    changes.note(session, monitor_id)
     if steady is not None:
         for claim, _outcome in outcomes:
             monitor = monitors.get(claim.monitor_id)
@@ -254,7 +255,8 @@ def _record_outcome(
         carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, monitor, outcome)
     result, row = outcome.result, monitor.row
-    batch.rows.append(journal.row_of(result, batch.place_id, _covers_s(monitor)))
+    seconds = _covers_s(monitor, conclusive=outcome.conclusive)
+    batch.rows.append(journal.row_of(result, batch.place_id, seconds))
     if not row.paused:
         if fenced:
             monitor.assigned.mark_done(row.id, row.interval, result)
@@ -263,16 +265,17 @@ def _record_outcome(
     return journal.as_recorded(result, batch.place_id)
 
 
-def _covers_s(monitor: MonitorInBatch) -> int:
+def _covers_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     """For how many seconds the result counts at most. 0 while the monitor is paused, and in a place
     that is not the monitor's (a check on request, before its places changed).
 
     A result of a monitor without places counts for its moment only: no check follows to end its
-    time.
+    time. A heartbeat needs none.
     """
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
-    return SHORTEST_COVER_S if monitor.assigned.here is None else covers_s(monitor.row)
+    follows = conclusive or monitor.assigned.here is not None
+    return covers_s(monitor.row) if follows else SHORTEST_COVER_S
 
 
 def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:

@@ -10,6 +10,7 @@ from app.records import resources
 from app.stores.base import Extent, Store
 from app.stores.local.contacts import LocalContacts
 from app.stores.local.deliveries import LocalChannels, LocalDeliveries
+from app.stores.local.heartbeats import LocalHeartbeats
 from app.stores.local.incidents import LocalIncidents
 from app.stores.local.locations import LocalLocations
 from app.stores.local.markers import Markers
@@ -31,12 +32,13 @@ class LocalStore(Store):
     extent = Extent.WHOLE
 
     def __init__(self, settings: Settings) -> None:
-        self.monitors = LocalMonitors(self, settings.confirm_seconds)
+        self.monitors = LocalMonitors(self, settings)
         self.incidents = LocalIncidents(self)
         self.windows = LocalWindows(self)
         self.markers = Markers(self, resources.MARKERS, tables.MarkerRow)
         self.results = LocalResults(self)
         self.checks = LocalChecks(self)
+        self.heartbeats = LocalHeartbeats(self)
         self.deliveries = LocalDeliveries(self, resources.DELIVERIES, tables.DeliveryRow)
         self.channels = LocalChannels(self)
         self.contacts = LocalContacts(self, resources.CONTACTS, tables.ContactRow)

@@ -31,6 +31,8 @@ from app.records import (
     Monitor,
     MonitorQuery,
     Page,
+    Ping,
+    PingQuery,
     PlaceSeen,
     Result,
     ResultQuery,
@@ -98,6 +100,7 @@ class BoundStore:
         self.incidents = _Incidents(inner, self._tag)
         self.results = _Results(inner, self._tag)
         self.checks = _Checks(inner, self._tag)
+        self.heartbeats = _Heartbeats(inner, self._tag)
         self.deliveries = _Deliveries(inner, self._tag)
         self.channels = _Channels(inner, self._tag)
         self.contacts = _Contacts(inner, self._tag)
@@ -223,6 +226,21 @@ class _Checks(_BoundPart):
     def run(self, monitor_id: int) -> CheckedNow:
         self._tag.check(monitor_id)
         return self._inner.checks.run(monitor_id)
+
+
+class _Heartbeats(_BoundPart):
+    def list(self, query: PingQuery) -> Page[Ping]:
+        self._tag.check(query.monitor_id)
+        return self._inner.heartbeats.list(query)
+
+    def get(self, monitor_id: int, id: int) -> Ping:
+        self._tag.check(monitor_id)
+        return self._inner.heartbeats.get(monitor_id, id)
+
+    def new_token(self, monitor_id: int) -> Monitor:
+        with writing() as session:
+            self._tag.hold(session, monitor_id)
+            return self._inner.heartbeats.new_token(monitor_id)
 
 
 class _Deliveries(_BoundPart):

@@ -15,6 +15,7 @@ from sqlalchemy import Select, bindparam, case, func, or_, select
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
+from app.config import Settings
 from app.db import DbSession, assignments, db, latest, rollups, writing
 from app.db.cached import Cached, reading, stored
 from app.db.tables import (
@@ -45,11 +46,13 @@ from app.records import (
     MonitorSortBy,
     Page,
     Sort,
+    is_heartbeat,
 )
 from app.rules.cross_field import RULES
+from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
-from app.stores.local import contacts, states
+from app.stores.local import contacts, heartbeats, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
@@ -70,6 +73,7 @@ from app.stores.local.rows import (
 )
 from app.stores.local.search import PageStatements, contains, fits, ordered, page_statements
 from app.stores.local.windows import active_windows
+from app.stores.mail import base_here
 
 # A change of these may put a monitor into maintenance, or take it out.
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
@@ -100,9 +104,9 @@ EXPIRES_AT = case(
 
 
 class LocalMonitors(LocalPart, base.Monitors):
-    def __init__(self, store: base.Store, confirm_seconds: float) -> None:
+    def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
-        self._confirm_seconds = confirm_seconds
+        self._settings, self._confirm_seconds = settings, settings.confirm_seconds
         self._figures = rollups.ListFigures()
         # Cached until the stored values change, also by a restored backup. Short secrets, as in
         # headers and alerts, are cached in clear with them: this process caches them anyway
@@ -202,9 +206,16 @@ class LocalMonitors(LocalPart, base.Monitors):
         by_name, find = assignments.places(names), contacts.contact_finder(session)
         rows: list[MonitorRow | Invalid] = []
         watched, used = [], []
-        for fields in several:
+        tokens: dict[int, str] = {}
+        for position, fields in enumerate(several):
             try:
                 places = places_of(_places_in(fields), by_name)
+                if is_heartbeat(fields["url"]):
+                    token = heartbeats.new_token(session, fields.get("heartbeat_token"))
+                    if token in tokens.values():
+                        raise Invalid({"heartbeat_token": [_(TAKEN)]})
+                    tokens[position], places = token, []
+                    fields = heartbeats.with_slug(fields)
                 used.append(contacts.positions_of(find, fields.get("alerts") or ()))
             except Invalid as fault:
                 rows.append(fault)
@@ -213,10 +224,15 @@ class LocalMonitors(LocalPart, base.Monitors):
             watched.append((row, places))
             rows.append(row)
         recorder.watch(session, watched, now)
+        for position, token in tokens.items():
+            created = rows[position]
+            if isinstance(created, MonitorRow):
+                heartbeats.watch(session, created, token)
         rows_used = zip(watched, used, strict=True)
         contacts.use_new(session, {row.id: chosen for (row, _places), chosen in rows_used})
         for answer, fields in zip(rows, several, strict=True):
-            wanted = sorted(fields.get("locations") or ())
+            called = is_heartbeat(fields["url"])
+            wanted = () if called else sorted(fields.get("locations") or ())
             if wanted and isinstance(answer, MonitorRow):
                 audit.changed(session, audit.thing(answer), {"locations": (None, wanted)})
         return [row if isinstance(row, Invalid) else row.id for row in rows]
@@ -243,7 +259,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
-            if "locations" in fields:
+            if "locations" in fields and not is_heartbeat(row.url):
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
                 places = places_of(wanted, assignments.places(wanted))
                 before = names_of(session, id)
@@ -302,6 +318,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             if brief
             else contacts.alerts_with_contacts({id: monitor.alerts for id, monitor in own.items()})
         )
+        called = [id for id, monitor in own.items() if is_heartbeat(monitor.fields["url"])]
+        pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
         by_id = {}
         for row in rows:
             id = row.id
@@ -315,6 +333,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                     [place.name for place in places],
                     alerts.get(id, ()),
                     figures.hours.get(id, ()),
+                    pinged.get(id, {}),
                     latest.newer(row) if fresh else None,
                 ),
             )

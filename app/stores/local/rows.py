@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -38,7 +38,7 @@ from app.rules.what_changed import changes_of
 PAIRS = ("request_headers", "alerts")
 IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every", "assertions")
 # Fields that are stored in other tables: the state, the assignments.
-NO_COLUMNS = ("pause", "locations")
+NO_COLUMNS = ("pause", "locations", "heartbeat_token")
 
 
 def _names(record: type[Any], row: type[Any], without: Iterable[str] = ()) -> list[str]:
@@ -81,6 +81,7 @@ class Derived:
     locations: Sequence[str] = ()
     alerts: Sequence[Pair] = ()
     hours: Sequence[Mapping[str, Any]] = ()
+    heartbeat: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[datetime, int | None] | None = None
 
 
@@ -128,6 +129,7 @@ def monitor_record(own: Configured, row: Any, derived: Derived) -> Monitor:
         locations=tuple(derived.locations),
         uptime=derived.uptime,
         hours=derived.hours,
+        **derived.heartbeat,
         domain=row.domain or None,
         domain_expires_at=row.domain_expires_at,
         open_incident_id=row.open_incident_id,

@@ -1,5 +1,5 @@
-"""Results of another server, figures over them, the certificates that its checks saw, and checks
-on demand.
+"""Results and pings of another server, figures over them, the certificates that its checks saw, and
+checks on demand.
 """
 
 from __future__ import annotations
@@ -9,15 +9,26 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import reader
-from app.records import CertificateChain, CheckedNow, Outcome, Page, Result, ResultQuery
+from app.records import (
+    CertificateChain,
+    CheckedNow,
+    Monitor,
+    Outcome,
+    Page,
+    Ping,
+    PingQuery,
+    Result,
+    ResultQuery,
+)
 from app.rules import brackets
 from app.stats import report
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.remote import figures
 from app.stores.remote.connection import CHECK_SECONDS
+from app.stores.remote.monitors import read as read_monitor
 from app.stores.remote.monitors import refuse_hidden_password
-from app.stores.remote.part import RemotePart, parameters
+from app.stores.remote.part import RemotePart, after_write, parameters
 
 
 class RemoteResults(RemotePart, base.Results):
@@ -66,6 +77,23 @@ read = reader(Result, "result")
 _certificates = reader(CertificateChain, "certificates")
 
 
+class RemoteHeartbeats(RemotePart, base.Heartbeats):
+    def list(self, query: PingQuery) -> Page[Ping]:
+        id, sent = query.monitor_id, parameters(query, leave=("monitor_id",))
+        return self._page(f"/monitors/{id}/pings", query, _ping, sent=sent, monitor_id=id)
+
+    def get(self, monitor_id: int, id: int) -> Ping:
+        path = f"/monitors/{monitor_id}/pings/{id}"
+        return self._content(self._read(path, kind="ping", id=id), _ping)
+
+    def new_token(self, monitor_id: int) -> Monitor:
+        path = f"/monitors/{monitor_id}/heartbeat-token"
+        answer = self._write("POST", path, monitor_id=monitor_id)
+        with after_write():
+            return self._content(answer, read_monitor)
+
+
+_ping = reader(Ping, "ping")
 read_answer = reader(CheckedNow, "the result")
 
 

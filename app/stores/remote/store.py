@@ -21,7 +21,7 @@ from app.stores.remote.incidents import RemoteIncidents
 from app.stores.remote.locations import RemoteLocations
 from app.stores.remote.me import Me
 from app.stores.remote.monitors import RemoteMonitors
-from app.stores.remote.results import RemoteChecks, RemoteResults
+from app.stores.remote.results import RemoteChecks, RemoteHeartbeats, RemoteResults
 from app.stores.remote.status_pages import RemotePosts, RemoteStatusPages, RemoteSubscribers
 
 
@@ -53,6 +53,7 @@ class RemoteStore(Store):
         self.markers = RemoteCollection(resources.MARKERS, *own, link=_link)
         self.results = RemoteResults(*own)
         self.checks = RemoteChecks(*own)
+        self.heartbeats = RemoteHeartbeats(*own)
         # A newer server may have events and channels that we do not know.
         self.deliveries = RemoteDeliveries(resources.DELIVERIES, *own, event=text, channel=text)
         self.channels = RemoteChannels(*own)

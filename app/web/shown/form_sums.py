@@ -46,6 +46,14 @@ WHEN = (
     ),
     SumPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
 )
+DUE = (
+    SumPart("period", N_("every {} s")),
+    SumPart("schedule"),
+    SumPart("zone"),
+    SumPart("grace", N_("grace {} s")),
+    SumPart("max_run", N_("runs up to {} s")),
+    SumPart("slug"),
+)
 WHOM = (
     SumPart("contacts"),
     SumPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),

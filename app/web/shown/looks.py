@@ -23,6 +23,7 @@ from app.records import (
     LocationRule,
     MonitorStatus,
     Pair,
+    PingKind,
     PlaceState,
     Role,
     Verdict,
@@ -60,6 +61,13 @@ VERDICT = {
     Verdict.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
     Verdict.DOWN: Look(N_("Down"), "down", "down"),
     Verdict.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
+}
+
+PING = {
+    PingKind.SUCCESS: N_("Success"),
+    PingKind.START: N_("Start"),
+    PingKind.FAIL: N_("Failure"),
+    PingKind.LOG: N_("Log"),
 }
 
 DELIVERY = {

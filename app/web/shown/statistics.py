@@ -20,9 +20,12 @@ from app.records import (
     IncidentSortBy,
     Monitor,
     Page,
+    Ping,
+    PingQuery,
     PlaceSeen,
     Result,
     ResultQuery,
+    is_heartbeat,
 )
 from app.rules.figures import DAY
 from app.rules.text import one_of
@@ -77,6 +80,7 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
         "incidents": incidents.items[:INCIDENTS_SHOWN],
         "incidents_total": incidents.total,
         "results": _results(monitor.id),
+        "pings": _pings(monitor),
         "places": places(monitor),
         "range": chosen,
         "ranges": list(RANGES),
@@ -217,6 +221,13 @@ def _results(monitor_id: int) -> Page[Result] | None:
     if servers.is_bare():
         return None
     return store.results.list(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
+
+
+def _pings(monitor: Monitor) -> Page[Ping] | None:
+    """What has called a heartbeat; None for a monitor of another kind."""
+    if not is_heartbeat(monitor.url) or servers.is_bare():
+        return None
+    return current_store().heartbeats.list(PingQuery(monitor.id, per_page=CHECKS_SHOWN))
 
 
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:

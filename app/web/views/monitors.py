@@ -23,7 +23,7 @@ from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of
-from app.forms.queries import MonitorQueryForm
+from app.forms.queries import MonitorQueryForm, PingQueryForm
 from app.forms.schema import labels_of
 from app.i18n import N_, _
 from app.records import (
@@ -44,7 +44,7 @@ from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.many_forms import BulkForm
-from app.web.shown import checked, form_sums, monitor_rows, planned, statistics, times
+from app.web.shown import calling, checked, form_sums, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, contacts
 
@@ -148,6 +148,7 @@ def show(id: int) -> Response:
         tried=channel_tests.sent_before(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
+        ways_to_call=calling.ways,
         windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
@@ -428,6 +429,35 @@ def test_alert(id: int) -> Response:
         return redirect(_back(id))
     tried = ",".join(str(delivery_id) for delivery_id in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
+
+
+@blueprint.post("/<int:id>/ping-url")
+def new_ping_url(id: int) -> Response:
+    """A new secret; the old one ends."""
+    try:
+        current_store().heartbeats.new_token(id)
+        flash(_("The old ping URL has ended. Give the new one to the job."), "success")
+    except Conflict as fault:
+        flash(str(fault), "warning")
+    return redirect(url_for(".show", id=id, _anchor="calling"))
+
+
+@blueprint.get("/<int:id>/pings")
+def pings(id: int) -> str:
+    monitor = current_store().monitors.get(id)
+    query = binding.list_query(PingQueryForm, links.pairs(), monitor_id=id)
+    page = current_store().heartbeats.list(query)
+    return render_template(
+        "monitors/pings.html", monitor=monitor, page=page, here=links.here, link=links.page_link
+    )
+
+
+@blueprint.get("/<int:id>/pings/<int:ping>")
+def ping(id: int, ping: int) -> str:
+    """One ping, with all that is kept of what it sent."""
+    monitor = current_store().monitors.get(id)
+    record = current_store().heartbeats.get(id, ping)
+    return render_template("monitors/ping.html", monitor=monitor, ping=record)
 
 
 def _back(id: int) -> str:

@@ -15,6 +15,7 @@ from tests.stores.contract.checks import ChecksContract
 from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.described import DescribedContract
+from tests.stores.contract.heartbeats import HeartbeatsContract
 from tests.stores.contract.importing import ImportingContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.locations import LocationsContract
@@ -38,6 +39,7 @@ class StoreContract(
     MarkersContract,
     ResultsContract,
     ChecksContract,
+    HeartbeatsContract,
     DeliveriesContract,
     DescribedContract,
     ChannelsContract,

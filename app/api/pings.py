@@ -1,0 +1,224 @@
+"""The addresses that jobs call: a layer in front of the application, without a key (decision 18).
+
+They answer as the services do that the jobs come from: the texts, statuses and headers of
+healthchecks (``/ping/...``), Uptime Kuma (``/api/push/...``) and Better Stack's heartbeats
+(``/api/v1/heartbeat/...``), for the same secret and any method. Nothing here passes through the
+dashboard or the rules of the API.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qs
+
+from flask import Flask
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response
+from werkzeug.wsgi import get_input_stream
+
+from app.errors import Conflict
+from app.middleware import EARLY, Environ, Layer, continued
+from app.records import MAX_BODY_BYTES, MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
+from app.stores import unavailable
+
+log = logging.getLogger("wakeful.api")
+
+HEADERS = {
+    "Ping-Body-Limit": str(MAX_PING_BODY_BYTES),
+    "Access-Control-Allow-Origin": "*",
+    "Cache-Control": "no-store",
+}
+KINDS = {"start": PingKind.START, "fail": PingKind.FAIL, "log": PingKind.LOG}
+NO_MONITOR = "Monitor not found or not active."
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+_MOST_MS = 365 * 24 * 3600 * 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What an address says. ``token``: the secret, or the slug after a ping key."""
+
+    token: str
+    kind: PingKind | None = PingKind.SUCCESS
+    exit_status: int | None = None
+
+
+class PingAddresses(Layer):
+    """``pings`` takes them (``app.stores.local.heartbeats``)."""
+
+    def __init__(self, app: Flask, pings: Any) -> None:
+        self._app, self._pings = app, pings
+        self._families: dict[str, Callable[[Environ, list[str]], Response]] = {
+            "ping": self._healthchecks,
+            "push": self._kuma,
+            "heartbeat": self._betterstack,
+        }
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        name, parts = _family(environ.get("PATH_INFO", ""))
+        if name is None:
+            return self.inner(environ, start_response)
+        if EARLY in environ:
+            return continued(environ, start_response)
+        try:
+            with self._app.app_context():
+                answer = self._families[name](environ, parts)
+        except Exception as fault:
+            if away := unavailable(fault):
+                log.warning("A ping was not stored: %s", away)
+                answer = _text(503, "The database does not answer.", {"Retry-After": "5"})
+            else:
+                log.exception("A ping was not stored")
+                answer = _text(500, "Something went wrong.")
+        if _length(environ) > MAX_BODY_BYTES:
+            answer.headers["Connection"] = "close"
+        return answer(environ, start_response)
+
+    # --- the three families
+
+    def _healthchecks(self, environ: Environ, parts: list[str]) -> Response:
+        if len(parts) == 2 and not parts[1]:  # healthchecks takes a slash at the end
+            parts = parts[:1]
+        call, query = _read_call(parts), _query(environ)
+        rid, created = query.get("rid"), False
+        id = None if call is None else self._pings.find(call.token)
+        if id is None and len(parts) > 1:
+            call = _read_call(parts[1:])
+            address, create = environ.get("REMOTE_ADDR"), query.get("create") == "1"
+            create = create and call is not None and call.kind is not None and _fits(rid)
+            try:
+                match = call and self._pings.by_slug(*parts[:2], address, create=create)
+            except Conflict as fault:
+                return _text(409, str(fault), HEADERS)
+            id, created = match or (None, False)
+        if call is None or id is None:
+            return self._wrong(environ, _text(404, "not found", HEADERS))
+        if call.kind is None:
+            return _text(400, "invalid url format", HEADERS)
+        if not _fits(rid):
+            return _text(400, "invalid uuid format", HEADERS)
+        self._take(environ, id, call, rid=rid and str(uuid.UUID(rid)))
+        return _text(201, "Created", HEADERS) if created else _text(200, "OK", HEADERS)
+
+    def _kuma(self, environ: Environ, parts: list[str]) -> Response:
+        id = self._pings.find(parts[0]) if len(parts) == 1 else None
+        if id is None:
+            return self._wrong(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
+        query = _query(environ)
+        is_up = query.get("status", "up") == "up"
+        call = _Call(parts[0], PingKind.SUCCESS if is_up else PingKind.FAIL)
+        self._take(environ, id, call, took=_ms(query.get("ping")), text=query.get("msg", ""))
+        return _json(200, {"ok": True})
+
+    def _betterstack(self, environ: Environ, parts: list[str]) -> Response:
+        call = _read_call(parts)
+        is_theirs = call is not None and call.kind in (PingKind.SUCCESS, PingKind.FAIL)
+        id = self._pings.find(call.token) if call is not None and is_theirs else None
+        if call is None or id is None:
+            return self._wrong(environ, _text(404, "not found"))
+        self._take(environ, id, call)
+        return _text(200, "OK")
+
+    def _wrong(self, environ: Environ, answer: Response) -> Response:
+        """The answer to a name that nothing has: whoever guesses is told to wait."""
+        after = self._pings.count_wrong(environ.get("REMOTE_ADDR"))
+        if after is None:
+            return answer
+        sentence = "Too many wrong names. Try again later."
+        is_json = answer.mimetype == "application/json"
+        refusal = _json(429, {"ok": False, "msg": sentence}) if is_json else _text(429, sentence)
+        refusal.headers["Retry-After"] = str(after)
+        return refusal
+
+    def _take(self, environ: Environ, id: int, call: _Call, *, text: str = "", **more: Any) -> None:
+        ping = ArrivedPing(
+            self._pings.now(),
+            call.kind or PingKind.LOG,
+            call.exit_status,
+            method=environ["REQUEST_METHOD"][:16],
+            address=(environ.get("REMOTE_ADDR") or "")[:64] or None,
+            body=_body(environ) or text.encode()[:MAX_PING_BODY_BYTES].decode("utf-8", "replace"),
+        )
+        self._pings.take(id, replace(ping, **more))
+
+
+def _family(path: str) -> tuple[str | None, list[str]]:
+    """Which service an address is of, and what follows in its path."""
+    parts = path.split("/")[1:]
+    if parts[0] == "ping" and len(parts) > 1:
+        return "ping", parts[1:]
+    if parts[:2] == ["api", "push"] and len(parts) > 2:
+        return "push", parts[2:]
+    if parts[:3] == ["api", "v1", "heartbeat"] and len(parts) > 3:
+        return "heartbeat", parts[3:]
+    return None, []
+
+
+def _read_call(parts: list[str]) -> _Call | None:
+    """``TOKEN`` and what it says. ``kind`` is None for an exit status that there is not."""
+    token, rest = parts[0], parts[1:]
+    if not rest:
+        return _Call(token)
+    end = rest[0]
+    if len(rest) > 1:
+        return None
+    if _DIGITS.fullmatch(end):
+        status = int(end[:9])
+        if len(end) > 9 or status > MAX_EXIT_STATUS:
+            return _Call(token, None)
+        return _Call(token, PingKind.FAIL if status else PingKind.SUCCESS, status)
+    return _Call(token, KINDS[end]) if end in KINDS else None
+
+
+def _query(environ: Environ) -> dict[str, str]:
+    """The first value of each parameter."""
+    query = environ.get("QUERY_STRING", "")[:MAX_PING_BODY_BYTES]
+    return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+
+
+def _fits(rid: str | None) -> bool:
+    """Whether it is a UUID, or none was sent."""
+    try:
+        return rid is None or str(uuid.UUID(rid)) == rid.lower()
+    except ValueError:
+        return False
+
+
+def _ms(text: str | None) -> int | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return round(value) if 0 <= value <= _MOST_MS else None
+
+
+def _length(environ: Environ) -> int:
+    text = environ.get("CONTENT_LENGTH") or "0"
+    return int(text[:18]) if text.isascii() and text.isdigit() else 0
+
+
+def _body(environ: Environ) -> str:
+    """The beginning of the body; nothing of one that breaks off."""
+    try:
+        stream = get_input_stream(environ, max_content_length=None)
+        data: bytes = stream.read(MAX_PING_BODY_BYTES)
+    except (HTTPException, OSError):
+        return ""
+    return data.decode("utf-8", "replace")
+
+
+def _text(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(text, status, headers, mimetype="text/plain")
+
+
+def _json(status: int, content: dict[str, Any]) -> Response:
+    headers = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
+    return Response(
+        json.dumps(content, separators=(",", ":")), status, headers, mimetype="application/json"
+    )

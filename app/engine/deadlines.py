@@ -1,0 +1,102 @@
+"""Who notices that no ping came, and whether pings can arrive at all (decision 18).
+
+Each checker watches the deadlines of heartbeats: it waits for the next stored one, and is woken
+when a ping or a change stores a sooner one. Several may do so at once: who is first records it.
+
+Each web process signs every few seconds that one is there. Without a sign, no ping can arrive, so
+no deadline passes; the first sign after such a time adds it to all deadlines.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from flask import Flask
+from sqlalchemy import select
+
+from app.db import db, faults, heartbeats, patience, wakeups, writing
+from app.db.statements import locked
+from app.db.tables import HeartbeatRow
+from app.engine import recorder
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 5.0
+LEAST_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
+STATEMENT_SECONDS = 30.0
+SIGN_SECONDS = 5.0
+AWAY_AFTER = timedelta(seconds=16)  # three signs that did not come
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class DeadlineWatch:
+    def __init__(self, clock: Callable[[], datetime] = _now) -> None:
+        self._clock = clock
+        self._away = False
+        self._wake = threading.Event()
+
+    def look(self) -> float:
+        """Record what has passed; returns after how many seconds to look again. Needs an
+        application context.
+        """
+        now = self._clock()
+        at = db.session.scalar(select(HeartbeatRow.at).where(HeartbeatRow.name == heartbeats.WEB))
+        # A time in the future was written before the clock was set back.
+        away = at is not None and now - at > AWAY_AFTER
+        begins, self._away = away and not self._away, away
+        recorder.record_deadlines(now, away=away, every=begins)
+        due = recorder.next_deadline()
+        db.session.rollback()
+        left = POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
+        return min(POLL_SECONDS, max(0.0, left))
+
+    def run(self, app: Flask, stop: threading.Event) -> None:
+        """Watch until ``stop`` is set."""
+        with wakeups.listening(app, heartbeats.DEADLINES, self._wake.set, LEAST_PAUSE_SECONDS):
+            while not stop.is_set():
+                pause = POLL_SECONDS
+                try:
+                    with app.app_context(), patience(STATEMENT_SECONDS):
+                        pause = self.look()
+                except Exception as fault:
+                    faults.tell(log, "Deadlines of heartbeats could not be read. Retrying.", fault)
+                self._wake.wait(pause)
+                self._wake.clear()
+                stop.wait(LEAST_PAUSE_SECONDS)
+
+
+def sign(now: datetime) -> None:
+    """Store that a web process can take pings ``now``, and what was missed before it could."""
+    row = HeartbeatRow.name == heartbeats.WEB
+    with writing() as session:
+        before = session.scalar(locked(HeartbeatRow).where(row))
+        if before is not None and now - before.at > AWAY_AFTER:
+            recorder.add_absence(session, before.at, now)
+        heartbeats.write(heartbeats.WEB, now)
+
+
+def start_signing(app: Flask) -> None:
+    """Sign from a thread of this process for as long as it runs, and of each that it forks."""
+
+    def run() -> None:
+        while True:
+            try:
+                with app.app_context(), patience(SIGN_SECONDS):
+                    sign(_now())
+            except Exception as fault:
+                faults.tell(log, "This web process could not store that it runs. Retrying.", fault)
+            time.sleep(SIGN_SECONDS)
+
+    def start() -> None:
+        threading.Thread(target=run, name="sign", daemon=True).start()
+
+    start()
+    os.register_at_fork(after_in_child=start)

@@ -1,0 +1,323 @@
+"""Record the pings of heartbeats, and the deadlines that pass without one. What they mean is in
+``app/judge/heartbeat``; each success, failure and missed deadline becomes a result, which is judged
+as any other.
+
+A heartbeat has no place. While its state does not change, a result of each interval says so: time
+without results counts as unknown, for a heartbeat as for any monitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+
+from app.checks.redact import Redactor
+from app.db import AnySession, db, heartbeats, journal, wakeups, writing
+from app.db.latest import lock_states
+from app.db.tables import HeartbeatStateRow, MonitorRow, PingRow
+from app.db.types import from_ms, readable, to_ms
+from app.engine.recorder.results import record
+from app.i18n import _
+from app.judge.heartbeat import (
+    NOT_LISTENING,
+    HeartbeatFault,
+    HeartbeatRules,
+    HeartbeatState,
+    OpenRun,
+    PingReport,
+    after_absence,
+    after_change,
+    after_ping,
+    after_time,
+    watched_anew,
+)
+from app.records import (
+    EVIDENCE_BODY_BYTES,
+    HEARTBEAT_URL,
+    ArrivedPing,
+    Cause,
+    CheckSpec,
+    Outcome,
+    PingKind,
+    Result,
+    Verdict,
+    is_heartbeat,
+)
+
+AT_ONCE = 500  # heartbeats in one transaction
+LONGEST_MS = 2**31 - 1  # that the column of response times holds
+_CAUSES = (
+    Cause.HEARTBEAT_MISSED,
+    Cause.HEARTBEAT_FAILED,
+    Cause.HEARTBEAT_OVERRAN,
+    Cause.NOT_LISTENING,
+)
+_WATCHED = (
+    select(HeartbeatStateRow, MonitorRow)
+    .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
+    .execution_options(populate_existing=True)
+)
+Recorded = tuple[int, Outcome]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A heartbeat in a transaction."""
+
+    row: HeartbeatStateRow
+    monitor: MonitorRow
+    rules: HeartbeatRules
+    state: HeartbeatState
+
+    def outcome(
+        self,
+        at: datetime,
+        *,
+        is_new: bool = False,
+        took: int | None = None,
+        body: str | None = None,
+        away: bool = False,
+    ) -> Iterable[Recorded]:
+        """What its state is at ``at``, as the outcome of a check; none while it is pending.
+        ``is_new``: its fault was not there before.
+        """
+        verdict, fault = self.state.verdict(at), self.state.fault
+        if verdict is None:
+            return
+        code, cause = (fault.code, fault.sentence) if fault else (None, None)
+        if away or verdict is Verdict.UNKNOWN:
+            verdict, code, cause = Verdict.UNKNOWN, Cause.NOT_LISTENING, _(NOT_LISTENING)
+        self.row.result_at = max(at, self.row.result_at or at)
+        result = Result(
+            checked_at=self.row.result_at,
+            verdict=verdict,
+            cause_code=code,
+            cause=cause,
+            response_time=None if took is None else min(took, LONGEST_MS),
+        )
+        evidence = {"body": body[:EVIDENCE_BODY_BYTES]} if body and not result.is_good else None
+        since = fault.since if fault and is_new else None
+        yield self.row.monitor_id, Outcome(result, evidence, conclusive=True, since=since)
+
+    def store(self, session: AnySession) -> None:
+        """Write the state, and wake who watches deadlines if one comes sooner than before."""
+        row, state, before = self.row, self.state, self.row.due_at
+        row.last_ping_at, row.ended_at = state.last_ping_at, state.ended_at
+        row.expected_at, row.unknown_until = state.expected_at, state.unknown_until
+        row.runs = [
+            [run.rid, to_ms(run.started_at), None if run.until is None else to_ms(run.until)]
+            for run in state.runs
+        ]
+        fault = state.fault
+        row.fault_code, row.fault, row.fault_since = fault or (None, None, None)
+        moments = [state.acts_at(self.rules)]
+        if row.result_at is not None and (fault or state.ended_at):
+            moments.append(row.result_at + timedelta(seconds=self.monitor.interval))
+        due = [moment for moment in moments if moment is not None]
+        row.due_at = None if self.monitor.paused else min(due, default=None)
+        if row.due_at is not None and (before is None or row.due_at < before):
+            wakeups.note(session, heartbeats.DEADLINES)
+
+
+def rules_of(monitor: MonitorRow) -> HeartbeatRules:
+    options: Any = monitor  # the fields of a kind are attributes of the row
+    return HeartbeatRules(
+        timedelta(seconds=options.period or monitor.interval),
+        timedelta(seconds=options.grace),
+        options.schedule,
+        options.zone,
+        None if options.max_run is None else timedelta(seconds=options.max_run),
+    )
+
+
+def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
+    fault = None
+    if row.fault_code is not None and row.fault_since is not None:
+        fault = HeartbeatFault(Cause(row.fault_code), row.fault or "", row.fault_since)
+    return HeartbeatState(
+        row.last_ping_at,
+        row.ended_at,
+        row.expected_at,
+        row.unknown_until,
+        tuple(
+            OpenRun(rid, from_ms(started), None if until is None else from_ms(until))
+            for rid, started, until in row.runs
+        ),
+        fault,
+    )
+
+
+def _load(session: AnySession, *conditions: Any) -> dict[int, _Watched]:
+    """The heartbeats that these conditions choose, locked."""
+    ids = session.scalars(
+        select(HeartbeatStateRow.monitor_id)
+        .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
+        .where(*conditions)
+        .order_by(HeartbeatStateRow.due_at)
+        .limit(AT_ONCE)
+    ).all()
+    return _load_ids(session, ids)
+
+
+def _load_ids(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
+    lock_states(session, ids)
+    rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
+    return {
+        row.monitor_id: _Watched(row, monitor, rules_of(monitor), _state_of(row))
+        for row, monitor in rows
+    }
+
+
+def _number_causes() -> None:
+    """See ``journal.assign_numbers``: it must not be called in the transaction that follows."""
+    now = from_ms(0)
+    journal.assign_numbers([Result(now, Verdict.DOWN, cause_code=code) for code in _CAUSES])
+
+
+def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> None:
+    """Store pings, by monitor id in the order in which they arrived, and what follows from them, in
+    one transaction. A ping of a paused heartbeat is stored, and changes nothing.
+    """
+    _number_causes()
+    with writing() as session:
+        watched = _load_ids(session, {id for id, _ping in pings})
+        outcomes: list[Recorded] = []
+        for id, ping in pings:
+            if (heartbeat := watched.get(id)) is not None:
+                outcomes += _record_ping(session, heartbeat, ping)
+        for heartbeat in watched.values():
+            heartbeat.store(session)
+        record(outcomes, now)
+
+
+def _record_ping(session: AnySession, heartbeat: _Watched, ping: ArrivedPing) -> Iterable[Recorded]:
+    outcomes: list[Recorded] = []
+    body = _masked(heartbeat.row, ping.body)
+    took = ping.took
+    if heartbeat.monitor.paused:
+        heartbeat.state = replace(heartbeat.state, last_ping_at=ping.at)
+    else:
+        before = heartbeat.state.fault
+        heartbeat.state = after_time(heartbeat.rules, heartbeat.state, ping.at)
+        if heartbeat.state.fault is not before:
+            outcomes += heartbeat.outcome(ping.at, is_new=True)
+        report = PingReport(ping.at, ping.kind, ping.exit_status, ping.rid)
+        heartbeat.state, run = after_ping(heartbeat.rules, heartbeat.state, report)
+        if run is not None:
+            took = round(run.total_seconds() * 1000)
+        if ping.kind in (PingKind.SUCCESS, PingKind.FAIL):
+            outcomes += heartbeat.outcome(ping.at, took=took, body=body)
+    session.add(
+        PingRow(
+            monitor_id=heartbeat.row.monitor_id,
+            at=ping.at,
+            kind=ping.kind,
+            exit_status=ping.exit_status,
+            rid=ping.rid,
+            duration=took,
+            method=ping.method,
+            address=ping.address,
+            body=body,
+        )
+    )
+    return outcomes
+
+
+def _masked(row: HeartbeatStateRow, body: str) -> str | None:
+    """The body without the heartbeat's own secret, which scripts print with their commands."""
+    if not body:
+        return None
+    spec = CheckSpec(HEARTBEAT_URL, auth=("", readable(row.token) or ""))
+    return Redactor(spec).text(body)
+
+
+def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) -> None:
+    """Record what has passed without a ping, and say again what has not changed for an interval.
+    ``away``: no web process runs, so no ping can arrive and no deadline passes. ``every``: of all
+    heartbeats at once.
+    """
+    _number_causes()
+    due = HeartbeatStateRow.due_at <= now
+    while True:
+        with writing() as session:
+            chosen = HeartbeatStateRow.result_at.is_not(None) if every else due
+            watched = _load(session, chosen, MonitorRow.paused.is_(False))
+            outcomes: list[Recorded] = []
+            for heartbeat in watched.values():
+                before = heartbeat.state.fault
+                if not away:
+                    heartbeat.state = after_time(heartbeat.rules, heartbeat.state, now)
+                is_new = heartbeat.state.fault is not before
+                outcomes += heartbeat.outcome(now, is_new=is_new, away=away)
+                heartbeat.store(session)
+                if away:
+                    interval = timedelta(seconds=heartbeat.monitor.interval)
+                    heartbeat.row.due_at = now + interval
+            record(outcomes, now)
+        if every or len(watched) < AT_ONCE:
+            return
+
+
+def next_deadline() -> datetime | None:
+    """When ``record_deadlines`` is due."""
+    moment: datetime | None = db.session.scalar(
+        select(HeartbeatStateRow.due_at)
+        .where(HeartbeatStateRow.due_at.is_not(None))
+        .order_by(HeartbeatStateRow.due_at)
+        .limit(1)
+    )
+    return moment
+
+
+def watch_heartbeat(
+    session: AnySession, monitor_id: int, token: str, token_hash: str, slug: str | None
+) -> None:
+    """Add the state of a new heartbeat, which is pending."""
+    session.add(
+        HeartbeatStateRow(
+            monitor_id=monitor_id, token=token, token_hash=token_hash, slug=slug, runs=[]
+        )
+    )
+    session.flush()
+
+
+def change_heartbeat(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
+    """Apply a change of its fields. Does nothing for a monitor of another kind, as those below."""
+    for heartbeat in _of_monitor(session, monitor):
+        heartbeat.state = after_change(heartbeat.rules, heartbeat.state, now)
+        heartbeat.row.slug = heartbeat.monitor.slug  # type: ignore[attr-defined]
+        heartbeat.store(session)
+
+
+def pause_heartbeat(session: AnySession, monitor: MonitorRow) -> None:
+    for heartbeat in _of_monitor(session, monitor):
+        heartbeat.store(session)
+
+
+def resume_heartbeat(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
+    for heartbeat in _of_monitor(session, monitor):
+        heartbeat.state = watched_anew(heartbeat.rules, heartbeat.state, now)
+        heartbeat.store(session)
+
+
+def _of_monitor(session: AnySession, monitor: MonitorRow) -> Iterable[_Watched]:
+    if not is_heartbeat(monitor.url):
+        return ()
+    session.flush()
+    return _load_ids(session, [monitor.id]).values()
+
+
+def add_absence(session: AnySession, since: datetime, back: datetime) -> None:
+    """Add a time in which no web process ran to the deadlines of all heartbeats."""
+    ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
+    for start in range(0, len(ids), AT_ONCE):
+        for heartbeat in _load_ids(session, ids[start : start + AT_ONCE]).values():
+            heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, back)
+            heartbeat.store(session)
+            if heartbeat.row.due_at is not None:
+                heartbeat.row.due_at = back
+    wakeups.note(session, heartbeats.DEADLINES)

@@ -1,0 +1,233 @@
+"""What do the pings of a heartbeat say? All answers are here (decision 18); the recorder stores
+them and makes a result of each, which ``verdict.step`` judges.
+
+    ping        run                    fault                 next deadline
+    ==========  =====================  ====================  =============
+    success     ends the one of rid    none                  from here
+    fail        ends the one of rid    heartbeat_failed      from here
+    start       begins                 --                    --
+    log         --                     --                    --
+
+A fault besides: no ping by the deadline and the grace after it (``heartbeat_missed``), or a run
+that lasts too long (``heartbeat_overran``). It stays until a success.
+
+While no web process runs, no ping can arrive: that time is added to each deadline, and what would
+have been missed meanwhile is unknown. Pure: clock and stored state are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from app.i18n import N_, _
+from app.records import Cause, PingKind, Verdict
+from app.rules.figures import span
+from app.rules.schedules import next_due
+from app.rules.time import zone_of
+
+MOST_RUNS = 50  # open at once: the oldest are dropped
+MISSED = N_("No ping since %(since)s; one was due by %(due)s.")
+NONE_CAME = N_("No ping came; one was due by %(due)s.")
+FAILED = N_("It reported failure.")
+FAILED_WITH = N_("It reported failure: exit status %(status)s.")
+OVERRAN = N_("It started at %(start)s and had not ended after %(most)s.")
+NOT_LISTENING = N_("Pings could not arrive: no web process of this installation was running.")
+
+
+class HeartbeatFault(NamedTuple):
+    """Why a heartbeat is down, and since when."""
+
+    code: Cause
+    sentence: str
+    since: datetime
+
+
+class OpenRun(NamedTuple):
+    """A run that has started. ``until``: when it has lasted too long, None for never, or once it
+    has.
+    """
+
+    rid: str | None
+    started_at: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRules:
+    """``schedule``: lines of ``rules.schedules``; where it is empty, ``period`` applies."""
+
+    period: timedelta
+    grace: timedelta
+    schedule: Sequence[str] = ()
+    zone: str = "UTC"
+    max_run: timedelta | None = None
+
+    def due_after(self, at: datetime) -> datetime | None:
+        return next_due(self.schedule, self.zone, at) if self.schedule else at + self.period
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatState:
+    """``ended_at``: the last success or failure since watching began; ``expected_at``: the present
+    deadline, without grace. ``unknown_until``: a ping may have been lost, and nobody can tell
+    before then.
+    """
+
+    last_ping_at: datetime | None = None
+    ended_at: datetime | None = None
+    expected_at: datetime | None = None
+    unknown_until: datetime | None = None
+    runs: tuple[OpenRun, ...] = ()
+    fault: HeartbeatFault | None = None
+
+    @property
+    def running_since(self) -> datetime | None:
+        return min((run.started_at for run in self.runs), default=None)
+
+    def verdict(self, now: datetime) -> Verdict | None:
+        """None: no ping has come yet, and none was due."""
+        if self.fault is not None:
+            return Verdict.DOWN
+        if self.unknown_until is not None and now < self.unknown_until:
+            return Verdict.UNKNOWN
+        return None if self.ended_at is None else Verdict.UP
+
+    def acts_at(self, rules: HeartbeatRules) -> datetime | None:
+        """When the next fault comes, or ``unknown_until`` is over, unless a ping comes before."""
+        moments = [run.until for run in self.runs]
+        if self.fault is None:
+            moments += [self.unknown_until, _latest(rules, self.expected_at)]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class PingReport:
+    """What a ping says."""
+
+    at: datetime
+    kind: PingKind
+    exit_status: int | None = None
+    rid: str | None = None
+
+
+def after_ping(
+    rules: HeartbeatRules, state: HeartbeatState, ping: PingReport
+) -> tuple[HeartbeatState, timedelta | None]:
+    """The state after a ping, and how long the run took that it ended."""
+    state = replace(state, last_ping_at=ping.at)
+    if ping.kind is PingKind.LOG:
+        return state, None
+    others = tuple(run for run in state.runs if run.rid != ping.rid)
+    if ping.kind is PingKind.START:
+        until = None if rules.max_run is None else ping.at + rules.max_run
+        runs = (*others, OpenRun(ping.rid, ping.at, until))[-MOST_RUNS:]
+        return replace(state, runs=runs), None
+    started = next((run.started_at for run in state.runs if run.rid == ping.rid), None)
+    state = replace(
+        state,
+        runs=others,
+        ended_at=ping.at,
+        expected_at=rules.due_after(ping.at),
+        unknown_until=None,
+        fault=None if ping.kind is PingKind.SUCCESS else _failure(ping),
+    )
+    return state, None if started is None else max(ping.at - started, timedelta(0))
+
+
+def after_time(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
+    """The state at ``now``, where no ping has come since."""
+    overrun = min(
+        (run for run in state.runs if run.until is not None and run.until <= now),
+        key=lambda run: run.until or now,
+        default=None,
+    )
+    if overrun is not None:
+        runs = tuple(
+            run._replace(until=None) if run.until is not None and run.until <= now else run
+            for run in state.runs
+        )
+        state = replace(state, runs=runs, fault=state.fault or _overrun(rules, overrun, now))
+    latest = _latest(rules, state.expected_at)
+    if state.fault is None and latest is not None and latest <= now:
+        state = replace(state, unknown_until=None, fault=_missed(rules, state, latest, now))
+    return state
+
+
+def after_change(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
+    """The state after a change of the rules: by the new ones, nothing was missed before now."""
+    runs = tuple(
+        run._replace(until=_run_until(rules, run, now)) if run.started_at <= now else run
+        for run in state.runs
+    )
+    if state.expected_at is None:
+        return replace(state, runs=runs)
+    expected = rules.due_after(state.ended_at or now)
+    return replace(state, runs=runs, expected_at=expected and max(expected, now))
+
+
+def watched_anew(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
+    """The state of a heartbeat that is resumed: pending, with a full period until the deadline."""
+    return HeartbeatState(last_ping_at=state.last_ping_at, expected_at=rules.due_after(now))
+
+
+def after_absence(
+    rules: HeartbeatRules, state: HeartbeatState, since: datetime, back: datetime
+) -> HeartbeatState:
+    """The state after a time in which no web process ran, which is added to each deadline."""
+    away = back - since
+    runs = tuple(
+        run if run.until is None else run._replace(until=max(run.until, since) + away)
+        for run in state.runs
+    )
+    latest = _latest(rules, state.expected_at)
+    if state.fault is not None or state.expected_at is None or latest is None:
+        return replace(state, runs=runs)
+    expected = max(state.expected_at + away, back)
+    lost = latest <= back
+    return replace(
+        state,
+        runs=runs,
+        expected_at=expected,
+        unknown_until=expected + rules.grace if lost else state.unknown_until,
+    )
+
+
+def _latest(rules: HeartbeatRules, expected_at: datetime | None) -> datetime | None:
+    return None if expected_at is None else expected_at + rules.grace
+
+
+def _run_until(rules: HeartbeatRules, run: OpenRun, now: datetime) -> datetime | None:
+    return None if rules.max_run is None else max(run.started_at + rules.max_run, now)
+
+
+def _failure(ping: PingReport) -> HeartbeatFault:
+    sentence = _(FAILED_WITH, status=ping.exit_status) if ping.exit_status else _(FAILED)
+    return HeartbeatFault(Cause.HEARTBEAT_FAILED, sentence, ping.at)
+
+
+def _overrun(rules: HeartbeatRules, run: OpenRun, now: datetime) -> HeartbeatFault:
+    since = run.until or now
+    most = span((since - run.started_at).total_seconds())
+    sentence = _(OVERRAN, start=_clock(run.started_at, rules.zone, now), most=most)
+    return HeartbeatFault(Cause.HEARTBEAT_OVERRAN, sentence, since)
+
+
+def _missed(
+    rules: HeartbeatRules, state: HeartbeatState, latest: datetime, now: datetime
+) -> HeartbeatFault:
+    due = _clock(latest, rules.zone, now)
+    if rules.zone != "UTC":
+        due = f"{due} ({rules.zone})"
+    sentence = _(NONE_CAME, due=due)
+    if state.ended_at is not None:
+        sentence = _(MISSED, since=_clock(state.ended_at, rules.zone, now), due=due)
+    return HeartbeatFault(Cause.HEARTBEAT_MISSED, sentence, state.expected_at or latest)
+
+
+def _clock(moment: datetime, zone: str, now: datetime) -> str:
+    """What the clocks of the zone showed, with the day unless it is that of ``now``."""
+    there, today = moment.astimezone(zone_of(zone)), now.astimezone(zone_of(zone))
+    return f"{there:%H:%M}" if there.date() == today.date() else f"{there:%Y-%m-%d %H:%M}"

@@ -1,0 +1,265 @@
+"""Heartbeats: their secrets, their pings, and the pings that arrive (decision 18)."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from app.access import Access, audit
+from app.access.counters import Limit, origin_of
+from app.access.tokens import keyed_hash
+from app.db import DbSession, db, writing
+from app.db.tables import ApiKeyRow, HeartbeatStateRow, MonitorRow, PingRow
+from app.db.tags import tagged
+from app.db.types import from_ms, readable
+from app.engine import recorder
+from app.errors import Conflict, Invalid, NotFound, Throttled
+from app.i18n import N_, _
+from app.records import (
+    CONTACT,
+    DEFAULT_HEARTBEAT_INTERVAL,
+    HEARTBEAT_URL,
+    ApiKey,
+    ArrivedPing,
+    Monitor,
+    Page,
+    Pair,
+    Ping,
+    PingQuery,
+)
+from app.rules import slugs
+from app.rules.text import TAKEN, one_line
+from app.rules.tokens import is_token, make_ping_token
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.local.part import LocalPart, lock_monitor, require_monitor
+from app.stores.local.search import fits
+
+AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
+MOST_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
+MOST_BODY_START = 200  # characters of the first line
+NO_HEARTBEAT = N_("This monitor is no heartbeat, so it has no ping URL.")
+_STATE: Any = HeartbeatStateRow.__table__
+_STATES = select(
+    _STATE.c.monitor_id, HeartbeatStateRow.token, _STATE.c.last_ping_at, _STATE.c.expected_at,
+    HeartbeatStateRow.runs,
+)  # fmt: skip
+
+_WITH_TOKEN = select(_STATE.c.monitor_id).where(_STATE.c.token_hash == bindparam("hash"))
+
+
+def token_hash(token: str) -> str:
+    """By which the heartbeat of a token is found."""
+    return keyed_hash("ping", token)
+
+
+def new_token(session: DbSession, wanted: str | None) -> str:
+    """The secret of a new heartbeat: the ``wanted`` one, or a random one. Raises Invalid if another
+    heartbeat has it.
+    """
+    if wanted is None:
+        return make_ping_token()
+    taken = select(HeartbeatStateRow.monitor_id).where(
+        HeartbeatStateRow.token_hash == token_hash(wanted)
+    )
+    if session.scalar(taken) is not None:
+        raise Invalid({"heartbeat_token": [_(TAKEN)]})
+    return wanted
+
+
+def with_slug(fields: Fields) -> dict[str, Any]:
+    """The fields of a new heartbeat, with a slug of its name if it has none."""
+    return {**fields, "slug": fields.get("slug") or slugs.of_heartbeat(str(fields["name"]))}
+
+
+def watch(session: DbSession, row: MonitorRow, token: str) -> None:
+    slug: str | None = row.slug  # type: ignore[attr-defined] # a field of the kind
+    recorder.watch_heartbeat(session, row.id, token, token_hash(token), slug)
+
+
+def states_of(ids: Iterable[int], base_url: str) -> dict[int, dict[str, Any]]:
+    """The fields of the records of these heartbeats that their pings lead to."""
+    rows = db.session.execute(_STATES.where(_STATE.c.monitor_id.in_(list(ids))))
+    return {row.monitor_id: _fields(row, base_url) for row in rows}
+
+
+def _fields(row: Any, base_url: str) -> dict[str, Any]:
+    token = readable(row.token)
+    starts = [start for _rid, start, _until in row.runs]
+    return {
+        "ping_url": token and f"{base_url}/ping/{token}",
+        "last_ping_at": row.last_ping_at,
+        "expected_at": row.expected_at,
+        "running_since": from_ms(min(starts)) if starts else None,
+    }
+
+
+def _with_slug(slug: str, tag: str | None) -> Sequence[int]:
+    """The first heartbeats with this slug: two are enough to see that it is ambiguous."""
+    state = HeartbeatStateRow
+    ids = select(state.monitor_id).where(state.slug == slug).limit(2)
+    if tag is not None:
+        ids = ids.join(MonitorRow, MonitorRow.id == state.monitor_id).where(tagged([tag]))
+    return db.session.scalars(ids).all()
+
+
+class LocalHeartbeats(LocalPart, base.Heartbeats):
+    def list(self, query: PingQuery) -> Page[Ping]:
+        require_monitor(query.monitor_id)
+        of_monitor = PingRow.monitor_id == query.monitor_id
+        total = db.session.scalar(select(func.count()).select_from(PingRow).where(of_monitor)) or 0
+        rows = db.session.scalars(
+            select(PingRow)
+            .where(of_monitor)
+            .order_by(PingRow.id.desc())
+            .offset((query.page - 1) * query.per_page)
+            .limit(query.per_page)
+        )
+        pings = [replace(_ping(row), body=None) for row in rows]
+        return Page(pings, query.page, query.per_page, total)
+
+    def get(self, monitor_id: int, id: int) -> Ping:
+        row = db.session.get(PingRow, id) if fits(id) else None
+        if row is None or row.monitor_id != monitor_id:
+            raise NotFound(N_("ping"), id)
+        return _ping(row)
+
+    def new_token(self, monitor_id: int) -> Monitor:
+        with writing() as session:
+            row = lock_monitor(session, monitor_id)
+            state = session.get(HeartbeatStateRow, monitor_id)
+            if state is None:
+                raise Conflict(_(NO_HEARTBEAT))
+            token = make_ping_token()
+            state.token, state.token_hash = token, token_hash(token)
+            audit.changed(session, audit.thing(row), {"heartbeat_token": audit.CHANGED})
+        return self.store.monitors.get(monitor_id)
+
+
+def _ping(row: PingRow) -> Ping:
+    body = readable(row.body)
+    start = next((line for line in (body or "").splitlines() if line.strip()), "")
+    return Ping(
+        row.id,
+        row.at,
+        row.kind,
+        row.exit_status,
+        row.rid,
+        row.duration,
+        row.method,
+        row.address,
+        one_line(start, MOST_BODY_START) or None,
+        body,
+    )
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A ping that a thread waits for."""
+
+    monitor_id: int
+    ping: ArrivedPing
+    is_stored: bool = False
+    fault: Exception | None = None
+
+
+class LocalPings:
+    """Takes the pings that arrive. Needs an application context.
+
+    Those that come while others are stored are stored together, in the next transaction: at
+    midnight, all jobs call at once.
+    """
+
+    def __init__(self, access: Access, store: base.Store) -> None:
+        self._access, self._store = access, store
+        self._waiting: deque[_Waiting] = deque()
+        self._turn = threading.Lock()
+
+    def now(self) -> datetime:
+        return self._access.clock()
+
+    def find(self, token: str) -> int | None:
+        """The heartbeat with this secret."""
+        if not is_token(token):
+            return None
+        id: int | None = db.session.scalar(_WITH_TOKEN, {"hash": token_hash(token)})
+        db.session.rollback()  # whoever waits for its turn must not keep a connection
+        return id
+
+    def by_slug(
+        self, text: str, slug: str, address: str | None, *, create: bool
+    ) -> tuple[int, bool] | None:
+        """The heartbeat with this slug for a ping key, and whether it was created. None: there is
+        no such key, or no such heartbeat. Raises Conflict where several have it.
+        """
+        key = self._access.keys.ping_key(text, address)
+        if key is None or not slugs.is_heartbeat_slug(slug):
+            return None
+        ids = _with_slug(slug, key.tag)
+        if not ids and create:
+            with writing() as session:
+                # Two first pings at once make one heartbeat.
+                session.execute(
+                    select(ApiKeyRow.id).where(ApiKeyRow.id == key.id).with_for_update()
+                )
+                ids = _with_slug(slug, key.tag)
+                if not ids:
+                    return self._create(slug, key), True
+        db.session.rollback()
+        if len(ids) > 1:
+            raise Conflict(AMBIGUOUS)
+        return (ids[0], False) if ids else None
+
+    def _create(self, slug: str, key: ApiKey) -> int:
+        """As healthchecks does it: each day, with an hour of grace, and the usual contacts."""
+        fields = {
+            "name": slug,
+            "url": HEARTBEAT_URL,
+            "interval": DEFAULT_HEARTBEAT_INTERVAL,
+            "slug": slug,
+            "period": 24 * 3600,
+            "grace": 3600,
+            "tags": () if key.tag is None else (key.tag,),
+            "alerts": tuple(Pair(CONTACT, name) for name in self._store.contacts.defaults()),
+        }
+        return self._store.monitors.create(fields).id
+
+    def take(self, monitor_id: int, ping: ArrivedPing) -> None:
+        """Store a ping, and what follows from it."""
+        own = _Waiting(monitor_id, ping)
+        self._waiting.append(own)
+        with self._turn:
+            if not own.is_stored and own.fault is None:
+                self._record([self._waiting.popleft() for _ping in range(len(self._waiting))])
+        if own.fault is not None:
+            raise own.fault
+
+    def _record(self, batch: Sequence[_Waiting]) -> None:
+        try:
+            recorder.record_pings([(entry.monitor_id, entry.ping) for entry in batch], self.now())
+        except Exception as fault:
+            if len(batch) == 1:
+                batch[0].fault = fault
+                return
+            for entry in batch:  # a heartbeat that cannot be read does not stop the others
+                self._record([entry])
+        else:
+            for entry in batch:
+                entry.is_stored = True
+
+    def count_wrong(self, address: str | None) -> int | None:
+        """Count a name that nothing has. Returns None, or if its address has sent too many, after
+        how many seconds it may try again.
+        """
+        limit = Limit(f"pings:{origin_of(address)}", WINDOW_SECONDS, MOST_WRONG)
+        try:
+            self._access.counters.attempt("", limit)
+        except Throttled as fault:
+            return fault.retry_after
+        return None

@@ -1,0 +1,69 @@
+"""How a job calls its heartbeat, to copy, for each of the usual places that jobs run in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from app.i18n import N_, _
+from app.records import Monitor
+
+
+class Way(NamedTuple):
+    title: str
+    text: str
+
+
+_JOB = "/usr/local/bin/job"
+_CRON = "0 3 * * *"
+_WAYS = (
+    (N_("cron"), "{cron} {job} && curl -fsS -m 10 --retry 5 -o /dev/null {url}"),
+    (
+        N_("cron, with the exit status and the output"),
+        '{cron} out=$({job} 2>&1); curl -fsS -m 10 --retry 5 --data-raw "$out" {url}/$?',
+    ),
+    ("curl", "curl -fsS -m 10 --retry 5 {url}"),
+    ("wget", "wget -q -T 10 -t 5 -O /dev/null {url}"),
+    (
+        "systemd",
+        "[Unit]\nOnFailure=heartbeat-failed.service\n\n[Service]\nType=oneshot\n"
+        "ExecStartPre=-/usr/bin/curl -fsS -m 10 --retry 5 {url}/start\n"
+        "ExecStart={job}\n"
+        "ExecStopPost=/usr/bin/curl -fsS -m 10 --retry 5 {url}/${{EXIT_STATUS}}\n\n"
+        "# heartbeat-failed.service, for a job that cannot even be started\n[Service]\n"
+        "Type=oneshot\nExecStart=/usr/bin/curl -fsS -m 10 --retry 5 {url}/fail",
+    ),
+    (
+        "PowerShell",
+        "& C:\\Jobs\\job.exe\n"
+        "Invoke-RestMethod -Uri {url}/$LASTEXITCODE -TimeoutSec 10 -MaximumRetryCount 5",
+    ),
+    (
+        "Python",
+        "import urllib.request\n\n"
+        'urllib.request.urlopen("{url}", timeout=10)',
+    ),
+    (
+        "GitHub Actions",
+        "- name: Report to Wakeful\n  if: always()\n"
+        "  run: curl -fsS -m 10 --retry 5 ${{{{ secrets.PING_URL }}}}"
+        "${{{{ job.status != 'success' && '/fail' || '' }}}}\n"
+        "# PING_URL, a secret of the repository: {url}",
+    ),
+    (
+        N_("Kubernetes CronJob"),
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: job\nspec:\n"
+        '  schedule: "{cron}"\n  jobTemplate:\n    spec:\n      template:\n        spec:\n'
+        "          restartPolicy: Never\n          containers:\n            - name: job\n"
+        "              image: job-image-with-curl\n              command:\n"
+        "                - /bin/sh\n                - -c\n"
+        "                - job; curl -fsS -m 10 --retry 5 {url}/$?",
+    ),
+)  # fmt: skip
+
+
+def ways(monitor: Monitor) -> list[Way]:
+    cron = next((line for line in monitor.schedule if len(line.split()) == 5), _CRON)
+    return [
+        Way(_(title), text.format(cron=cron, job=_JOB, url=monitor.ping_url))
+        for title, text in _WAYS
+    ]
