@@ -263,10 +263,12 @@ class Steady:
             tokens = shards.locked(session, place, {monitor.shard for monitor in monitors})
             self._follow(session)
             good = {id: check for id, check in self._good.items() if self._is_valid(id, tokens)}
-            saved = [id for id in saved if self._is_valid(id, tokens)]
-            if not all:  # checks must not wait: what is locked is saved the next time
-                free = latest.lock_free_states(session, saved)
-                saved = [id for id in saved if id in free]
+            # Neither checks nor a stop may wait: what is locked is saved the next time, or is read
+            # from the results.
+            free = latest.lock_free_states(
+                session, [id for id in saved if self._is_valid(id, tokens)]
+            )
+            saved = [id for id in saved if id in free]
             latest.save(session, place, [self._columns(id) for id in saved])
             journal.keep_good_evidence(good)
         self._good, self._good_at = {}, clock + EVIDENCE_SECONDS
