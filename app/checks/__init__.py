@@ -12,6 +12,8 @@ Flask, no SQLAlchemy.
     http/         how a URL is checked over HTTP, and how its outcome is judged
     tcp/          how a TCP port is checked
     tls/          how a TLS server is checked
+    ping/         how a host is pinged
+    dns/          how records of DNS are checked
     certificate   judging a certificate chain, and reading when it ends
     redact        masking a monitor's secrets in what a check saw
     expiry/       when a domain name expires: RDAP, WHOIS

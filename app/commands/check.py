@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 import click
@@ -87,10 +87,13 @@ def _has(kind: Kind | None, field: str) -> bool:
     return kind is not None and field in kind.fields
 
 
-def _phases(timings: Timings, phases: Iterable[str]) -> Iterator[str]:
+def _phases(timings: Timings, phases: Collection[str]) -> Iterator[str]:
     for field in phases:
         ms = getattr(timings, field)
-        yield _line(_(PHASES[field]), "-" if ms is None else f"{ms} ms")
+        is_only_answer = field == "ttfb" and "connect" not in phases
+        yield _line(
+            _("Answer") if is_only_answer else _(PHASES[field]), "-" if ms is None else f"{ms} ms"
+        )
 
 
 def _line(name: str, value: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from app.checks.kinds import kind_of
+from app.checks.kinds import Kind, kind_of
 from app.db import db, journal, writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.records import Ending, Location, Result, Timings, Verdict
@@ -66,7 +66,7 @@ def write(
     results = list(_results(monitor_id, past, interval, days, now, random.Random(seed)))  # noqa: S311 (not a secret)
     kind = kind_of(db.session.get_one(MonitorRow, monitor_id).url)
     if kind is not None and "accepted_statuses" not in kind.fields:
-        results = [_connected(result) for result in results]
+        results = [_without_http(result, kind) for result in results]
     journal.assign_numbers(results)
     for result in results:
         rows.append(journal.row_of(result, Location.DEFAULT))
@@ -127,9 +127,10 @@ def _result(
     )
 
 
-def _connected(result: Result) -> Result:
-    """The result as a check that only connects would have brought it."""
-    timings = Timings(dns=result.timings.dns, connect=result.response_time)
+def _without_http(result: Result, kind: Kind) -> Result:
+    """The result as a check that only connects, or asks once, would have brought it."""
+    phase = "connect" if "connect" in kind.phases else "ttfb"
+    timings = Timings(**{phase: result.response_time})
     return replace(result, status_code=None, http_version=None, timings=timings)
 
 

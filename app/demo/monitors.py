@@ -20,6 +20,12 @@ NO_PORT = (
     "connection_refused",
     "The connection was refused by 127.0.0.1 port 25: nothing listens there.",
 )
+NO_TLS = (
+    "starttls_refused",
+    "The server at 127.0.0.1 port 587 does not start TLS. It answered “454 TLS is not available”.",
+)
+NO_RECORD = ("dns_no_answer", "The name shop.example has no MX record, by DNS server 127.0.0.1.")
+NO_PING = ("ping_timeout", "No answer from 127.0.0.1 to 5 pings within the limit of 30 s.")
 SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s.")
 
 # Words of the incidents' people.
@@ -81,6 +87,25 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
                 ("timeout", "5"), *team,
             ),
             Past(12, outages=(PastOutage(25.7, 18, *NO_PORT, acknowledged_by=LIN),)),
+        ),
+        (
+            _form(
+                "Mail submission", targets.submission, "production", ("starttls", "smtp"),
+                ("ssl_alert_days", "14"), ("timeout", "5"), *team,
+            ),
+            Past(16, outages=(PastOutage(40.2, 22, *NO_TLS, acknowledged_by=ADA),)),
+        ),
+        (
+            _form(
+                "Mail records", f"{targets.names}/shop.example?type=MX", "production",
+                ("alert_condition", "url_no_text"), ("alert_text_lookup", "10 mail.shop.example."),
+                ("timeout", "5"), *team,
+            ),
+            Past(9, outages=(PastOutage(18.9, 31, *NO_RECORD),)),
+        ),
+        (
+            _form("Router", "ping://127.0.0.1", "internal", ("ping_count", "5"), *team),
+            Past(6, 0.5, outages=(PastOutage(29.1, 7, *NO_PING), PastOutage(3.4, 12, *NO_PING))),
         ),
         (_form("Data warehouse", f"{http}/docs", "internal"), Past(310)),
         (

@@ -1,7 +1,8 @@
 """Local sites that fail by a script: one path each, judged by the minute of the clock.
 
-A listener for HTTP, one that greets as a mail server does, one for HTTPS with a certificate that
-runs out within days, one for HTTPS with a certificate that signed itself. All on loopback.
+A listener for HTTP, one that greets as a mail server does, one that starts TLS as such a server,
+one for HTTPS with a certificate that runs out within days, one for HTTPS with a certificate that
+signed itself, and a DNS server. All on loopback.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 
+import dns.message
+import dns.rdatatype
+import dns.rrset
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -128,6 +132,59 @@ class _Mail(socketserver.ThreadingTCPServer):
         """Nothing: a client that goes away is no news."""
 
 
+def starts_tls(minute: int) -> bool:
+    """Whether the submission server has its certificate at hand."""
+    return minute % 18 >= 4
+
+
+class _Submission(socketserver.StreamRequestHandler):
+    """SMTP as far as STARTTLS."""
+
+    server: _SubmissionServer
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 submission ESMTP ready\r\n")
+        while line := self.rfile.readline():
+            if line.upper().startswith(b"STARTTLS"):
+                break
+            self.wfile.write(b"250-submission\r\n250 STARTTLS\r\n")
+        if not starts_tls(datetime.now(UTC).minute):
+            self.wfile.write(b"454 TLS is not available\r\n")
+            return
+        self.wfile.write(b"220 Go ahead\r\n")
+        self.server.context.wrap_socket(self.connection, server_side=True).recv(1)
+
+
+class _SubmissionServer(_Mail):
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext) -> None:
+        super().__init__(address, _Submission)
+        self.context = context
+
+
+def records(minute: int) -> Sequence[str]:
+    """The mail servers in DNS: now and then somebody forgets them."""
+    return () if minute % 25 < 4 else ("10 mail.shop.example.",)
+
+
+class _Names(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        data, udp = self.request
+        query = dns.message.from_wire(data)
+        answer = dns.message.make_response(query)
+        name, asked = query.question[0].name, query.question[0].rdtype
+        values = records(datetime.now(UTC).minute)
+        if values and asked == dns.rdatatype.MX:
+            answer.answer.append(dns.rrset.from_text_list(name, 300, "IN", "MX", values))
+        udp.sendto(answer.to_wire(), self.client_address)
+
+
+class _NameServer(socketserver.ThreadingUDPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: what is no question gets no answer."""
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     context: ssl.SSLContext | None = None
@@ -147,7 +204,7 @@ class _Server(ThreadingHTTPServer):
 
 class Targets:
     """All listeners. ``http``, ``expiring`` and ``self_signed`` are their base URLs, ``mail`` is a
-    port that greets.
+    port that greets, ``submission`` one with STARTTLS, ``names`` the server of a dns: URL.
 
     ``authority`` is the file of the authority that signed the expiring certificate.
     """
@@ -156,9 +213,12 @@ class Targets:
         self.authority = folder / "demo-authority.pem"
         self._servers: list[socketserver.TCPServer] = []
         self.http = self._serve("http", None)
-        self.expiring = self._serve("https", self._signed(folder, days=6))
+        expiring = self._signed(folder, days=6)
+        self.expiring = self._serve("https", expiring)
         self.self_signed = self._serve("https", self._signed(folder, days=300, by_itself=True))
         self.mail = self._start("tcp", _Mail((HOST, 0), _Greeter))
+        self.submission = self._start("tls", _SubmissionServer((HOST, 0), expiring))
+        self.names = self._start("dns", _NameServer((HOST, 0), _Names))
 
     def close(self) -> None:
         for server in self._servers:
