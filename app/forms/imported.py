@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
@@ -26,6 +26,7 @@ from app.imports.values import shown, span
 from app.records import (
     CONTACT,
     MAX_NAME,
+    Assertion,
     Channel,
     Monitor,
     Pair,
@@ -33,6 +34,7 @@ from app.records import (
     masked_alert,
 )
 from app.rules import brackets
+from app.rules.assertions import words
 from app.rules.channel_values import CHANNELS
 
 # Fields whose values no sentence and no page repeats.
@@ -45,6 +47,7 @@ _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "remind_after", "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
     "request_headers", "request_body", "request_auth_username", "starttls", "ping_count",
+    "assertions",
 )  # fmt: skip
 
 
@@ -207,6 +210,8 @@ def _value(name: str, value: Any) -> str:
         return _("yes") if value else _("no")
     if name == "request_headers":
         return ", ".join(pair.key for pair in value)
+    if name == "assertions":
+        return "; ".join(words(row) for row in value)
     if name == "request_body":
         return _("%(num)s characters", num=len(value))
     return _(CONDITION_LABELS[value]) if name == "alert_condition" else str(value)
@@ -227,7 +232,7 @@ def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
 def record_of(candidate: Candidate) -> dict[str, Any]:
     """``candidate`` as JSON, for the step after the preview."""
     fields = {
-        name: [[item.key, item.value] if isinstance(item, Pair) else item for item in value]
+        name: [asdict(item) if isinstance(item, Pair | Assertion) else item for item in value]
         if isinstance(value, tuple)
         else value
         for name, value in candidate.fields.items()
@@ -236,12 +241,16 @@ def record_of(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in names} | {"fields": fields}
 
 
+def _entry(item: Any) -> Any:
+    if not isinstance(item, Mapping):
+        return item
+    return Pair(**item) if "key" in item else Assertion(**item)
+
+
 def candidate_of(record: Mapping[str, Any]) -> Candidate:
     """What ``record_of`` wrote."""
     fields = {
-        name: tuple(Pair(*item) if isinstance(item, list) else item for item in value)
-        if isinstance(value, list)
-        else value
+        name: tuple(map(_entry, value)) if isinstance(value, list) else value
         for name, value in record["fields"].items()
     }
     return Candidate(**{**record, "fields": fields, "remarks": tuple(record["remarks"])})

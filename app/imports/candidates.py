@@ -21,6 +21,7 @@ from app.records import (
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
+    Assertion,
     Pair,
     interval_fields,
 )
@@ -317,6 +318,13 @@ class Draft:
     def text(self, condition: str, lookup: str) -> None:
         self.fields["alert_condition"] = condition
         self.fields["alert_text_lookup"] = lookup
+
+    def assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
+        """``path``: in JSON."""
+        rows = self.fields.get("assertions", ())
+        if len(rows) < MOST_ROWS:
+            row = Assertion(source, path or None, op, value or None)
+            self.fields["assertions"] = tuple(dict.fromkeys((*rows, row)))
 
     def tags(self, tags: Iterable[str]) -> None:
         kept = list(self.fields.get("tags", ()))

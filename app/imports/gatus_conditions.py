@@ -1,4 +1,4 @@
-"""The conditions of a Gatus endpoint, such as ``[STATUS] == 200``, as a monitor's fields."""
+"""The conditions of a Gatus endpoint, such as ``[STATUS] == 200``, as fields and assertions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from app.i18n import N_, _
+from app.imports.asserted import any_of, json_path, whole
 from app.imports.candidates import NO_TEXT_FOUND, TEXT_FOUND, Draft
 from app.imports.values import number, seconds, shown
 
@@ -15,6 +16,8 @@ from app.imports.values import number, seconds, shown
 _OPERATORS = ("==", "!=", "<=", ">=", ">", "<")
 _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPS = {"==": "=", "!=": "!=", **{sign: sign for sign in _COMPARED}}
+_FUNCTION = re.compile(r"(?P<name>len|has)\((?P<of>\[BODY\][^()]*)\)")
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{1,6}")
 # A span as Go reads it; a number alone is in milliseconds.
@@ -39,7 +42,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
                 _("Condition on %(left)s dropped: Wakeful cannot check it.", left=shown(left))
             )
         else:
-            dropped = dropped or left not in ("[CONNECTED]", "[BODY]")  # a warning, no failure
+            dropped = dropped or left.endswith("_EXPIRATION]")  # a warning, no failure
     if not http:
         return
     if not codes:
@@ -91,15 +94,87 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
         if right != "NOERROR":
             draft.refuse(_("Wakeful cannot check that a name is missing in DNS."))
         return True  # what every check of DNS asks first
-    if left == "[RESPONSE_TIME]" and operator in ("<", "<="):
-        return _slow(draft, right)
+    if left == "[RESPONSE_TIME]":
+        return _time(draft, operator, right)
     if left == "[CERTIFICATE_EXPIRATION]" and operator in (">", ">="):
         return _expiry(draft, "ssl_alert_days", N_("Certificate expiry"), right)
     if left == "[DOMAIN_EXPIRATION]" and operator in (">", ">="):
         return _expiry(draft, "domain_alert_days", N_("Domain expiry"), right)
-    if left == "[BODY]" and operator in ("==", "!="):
-        return _text(draft, operator, right)
-    return False
+    if left == "[BODY]" and operator in ("==", "!=") and _text(draft, operator, right):
+        return True
+    return "[BODY]" in left and _assertion(draft, left, operator, right)
+
+
+def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
+    """A condition on the body, or on what is in its JSON."""
+    scheme = draft.url.partition(":")[0].lower()
+    if right.startswith("[") or scheme not in ("http", "https", "dns"):
+        return False
+    source = "answer" if scheme == "dns" else "body"
+    function = _FUNCTION.fullmatch(left)
+    path = json_path((function["of"] if function else left).removeprefix("[BODY]"))
+    if path is None or (source == "answer" and (function or path != "$")):
+        return False
+    if function:
+        counted = function["name"] == "len"
+        return (_length if counted else _presence)(draft, path, operator, right)
+    op, value = _OPS[operator], right
+    if operator in ("==", "!="):
+        op, value = _equal(operator, right)
+    if not value:
+        return False
+    if path == "$":
+        draft.assertion(source, op, value)
+    else:
+        draft.assertion("json", op, value, path)
+    return True
+
+
+def _equal(operator: str, right: str) -> tuple[str, str]:
+    """The op and the value of ``pat(...)``, ``any(...)`` or a text."""
+    op = "matches" if operator == "==" else "not_matches"
+    if right.startswith("pat(") and right.endswith(")"):
+        return op, whole(right[4:-1])
+    if right.startswith("any(") and right.endswith(")"):
+        return op, any_of(part.strip() for part in right[4:-1].split(","))
+    return _OPS[operator], right
+
+
+def _presence(draft: Draft, path: str, operator: str, right: str) -> bool:
+    if right not in ("true", "false") or operator not in ("==", "!="):
+        return False
+    exists = (right == "true") is (operator == "==")
+    draft.assertion("json", "exists" if exists else "not_exists", path=path)
+    return True
+
+
+def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
+    """A list has a value at an index, or not. A text can be compared with nothing alone."""
+    if not _CODE.fullmatch(right):
+        return False
+    count = int(right) + (operator in (">", "<="))  # >= count, or < count
+    if (operator in (">", ">=") and count == 1) or (operator == "!=" and count == 0):
+        if path == "$":
+            draft.assertion("body", "not_empty")
+        else:  # that it is there, too
+            draft.assertion("json", "not_empty", path=path)
+        return True
+    if operator == "==" and count == 0:
+        draft.assertion("json", "exists", path=path)
+        draft.assertion("json", "empty", path=path)
+        return True
+    if operator == "!=" or count == 0:
+        return False
+    if operator in (">", ">=", "=="):
+        draft.assertion("json", "exists", path=f"{path}[{count - 1}]")
+    if operator == "==":
+        draft.assertion("json", "not_exists", path=f"{path}[{count}]")
+    if operator in ("<", "<="):
+        draft.assertion("json", "not_exists", path=f"{path}[{count - 1}]")
+    draft.remark(
+        _("%(condition)s is read as the length of a list.", condition=shown(f"len({path})"))
+    )
+    return True
 
 
 def _ms(text: str) -> float | None:
@@ -110,11 +185,12 @@ def _ms(text: str) -> float | None:
     return None if span is None else round(1000 * span, 3)
 
 
-def _slow(draft: Draft, right: str) -> bool:
+def _time(draft: Draft, operator: str, right: str) -> bool:
+    """A slow answer is a failure to Gatus, not only degraded."""
     ms = _ms(right)
     if ms is None or ms <= 0:
         return False
-    draft.slow_after(ms)
+    draft.assertion("response_time", _OPS[operator], f"{ms:g}")
     return True
 
 
@@ -130,7 +206,9 @@ def _text(draft: Draft, operator: str, right: str) -> bool:
     """``pat(*text*)`` alone: other patterns are no search for a text."""
     inner = right.removeprefix("pat(*").removesuffix("*)")
     # A record is short: its whole text is looked for, too.
-    whole = f"pat(*{inner}*)" == right or (inner == right and draft.url.startswith("dns:"))
+    whole = f"pat(*{inner}*)" == right or (
+        inner == right and draft.url.startswith("dns:") and not right.startswith("any(")
+    )
     if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
         return False
     draft.text(NO_TEXT_FOUND if operator == "==" else TEXT_FOUND, inner)

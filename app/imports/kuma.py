@@ -12,6 +12,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
+from app.imports.asserted import json_path
 from app.imports.candidates import (
     NO_TEXT_FOUND,
     TEXT_FOUND,
@@ -36,7 +37,7 @@ TOOL = Tool(
     kinds={
         "push": "Push", "docker": "Docker",
         "steam": N_("game server"), "gamedig": N_("game server"), "mqtt": "MQTT",
-        "json-query": N_("JSON query"), "grpc-keyword": "gRPC", "real-browser": N_("browser"),
+        "grpc-keyword": "gRPC", "real-browser": N_("browser"),
         "tailscale-ping": N_("Tailscale Ping"), "radius": "RADIUS", "redis": "Redis",
         "sqlserver": N_("SQL Server"), "postgres": "PostgreSQL", "mysql": "MySQL",
         "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ", "kafka-producer": "Kafka",
@@ -75,6 +76,9 @@ RENAMED = {
     "resend_interval": "resendInterval",
     "auth_method": "authMethod",
     "http_body_encoding": "httpBodyEncoding",
+    "json_path": "jsonPath",
+    "json_path_operator": "jsonPathOperator",
+    "expected_value": "expectedValue",
     "proxy_id": "proxyId",
     "retry_interval": "retryInterval",
     "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
@@ -83,6 +87,9 @@ RENAMED = {
     "ip_family": "ipFamily",
     "expected_tls_alert": "expectedTlsAlert",
 }
+_JSON_OPS = {
+    "==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "contains": "contains",
+}  # fmt: skip
 _BODY_TYPES = {
     "": "application/json",
     "json": "application/json",
@@ -171,7 +178,7 @@ def _monitor(
     groups: Mapping[str, _Group],
 ) -> None:
     kind = entry.text("type")
-    if kind in ("http", "keyword"):
+    if kind in ("http", "keyword", "json-query"):
         _http(draft, entry, kind)
     elif kind == "port":
         # With the warning, version 2 makes a handshake and wants a valid certificate. Version 1,
@@ -241,9 +248,28 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if kind == "keyword":
         inverted = entry.is_on("invertKeyword")
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
+    if kind == "json-query":
+        _json_query(draft, entry)
     _login(draft, entry)
     if body := entry.text("body"):
         draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
+
+
+def _json_query(draft: Draft, entry: ImportEntry) -> None:
+    """A path of JSONata. More than names and indices is a program of its own."""
+    expression = entry.text("jsonPath").strip()
+    path = json_path(expression, hyphens=False)
+    op = _JSON_OPS.get(entry.text("jsonPathOperator") or "==")
+    if path is None or op is None:
+        draft.refuse(
+            _(
+                'The JSON query "%(query)s" is more than a path. Create the monitor with an'
+                " assertion on JSON.",
+                query=shown(expression),
+            )
+        )
+        return
+    draft.assertion("json", op, entry.text("expectedValue"), path)
 
 
 def _codes(text: str) -> Sequence[Any]:

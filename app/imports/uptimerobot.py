@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from app.i18n import N_, _
 from app.imports import channels
+from app.imports.asserted import escaped
 from app.imports.candidates import (
     NO_CODES,
     NO_TEXT_FOUND,
@@ -166,9 +167,12 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
     if words not in KEYWORDS:
         draft.refuse(_('The keyword type "%(type)s" cannot be read.', type=shown(kind)))
-    draft.text(KEYWORDS.get(words, NO_TEXT_FOUND), value)
-    if case.lower().replace(" ", "") in ("1", "caseinsensitive"):
-        draft.remark(_("The keyword becomes case-sensitive."))
+    condition = KEYWORDS.get(words, NO_TEXT_FOUND)
+    if case.lower().replace(" ", "") in ("1", "caseinsensitive") and value:
+        op = "matches" if condition == NO_TEXT_FOUND else "not_matches"
+        draft.assertion("body", op, f"(?i){escaped(value)}")
+    else:
+        draft.text(condition, value)
 
 
 def _request(draft: Draft, entry: ImportEntry) -> None:

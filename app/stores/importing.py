@@ -269,6 +269,7 @@ _CHECK = {
     "request_body": "",
     "alert_condition": "url_unavailable",
     "alert_text_lookup": "",
+    "assertions": "()",
     "request_auth_username": "",
 }
 

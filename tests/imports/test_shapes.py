@@ -12,7 +12,7 @@ from app.forms.imported import ImportDefaults, judge
 from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
-from app.records import Pair
+from app.records import Assertion, Pair
 from tests.support.kuma import kuma_db
 
 REFUSED = object()
@@ -317,7 +317,7 @@ UPTIME_ROBOT = [
      {"request_body": "a=b+c"}, []),
     ("a keyword", robot(type="KEYWORD", keywordType="ALERT_NOT_EXISTS", keywordValue="x",
                         keywordCaseType=1),
-     {"alert_condition": "url_no_text"}, ["case-sensitive"]),
+     {"assertions": (Assertion("body", None, "matches", "(?i)x"),)}, []),
     ("a keyword type that nobody knows", robot2(type=2, keyword_type=3, keyword_value="x"), REFUSED,
      ['keyword type "3"']),
     ("headers as a list", robot(customHttpHeaders=[{"name": "X-A", "value": "b"}]),
@@ -358,11 +358,11 @@ def gatus(conditions='"[STATUS] == 200"', more="", top=""):
 ANY = {"accepted_statuses": "200-399"}
 CONDITIONS = [
     # what is dropped must not leave a check that calls a 503 up
-    ('"[BODY].status == UP"', ANY, ["Condition on [BODY].status dropped", "accepts 200-399"]),
-    ('"len([BODY]) > 0"', ANY, ["Condition on len([BODY]) dropped"]),
+    ('"[BODY].status == [BODY].x"', ANY, ["Condition on [BODY].status dropped", "200-399"]),
+    ('"len([BODY].a) != 3"', ANY, ["Condition on len([BODY].a) dropped"]),
+    ('"age([BODY].a) < 3"', ANY, ["Condition on age([BODY].a) dropped"]),
     ('"[CERTIFICATE_EXPIRATION] > 48h"', {**ANY, "ssl_alert_days": 2}, ["accepts 200-399"]),
     ('"[BODY] == pat(*ok*)"', {"accepted_statuses": "100-599", "alert_text_lookup": "ok"}, []),
-    ('"[BODY] == pat(*a*b*)"', ANY, ["Condition on [BODY] dropped"]),
     ('"[CONNECTED] == true"', {"accepted_statuses": "100-599"}, []),
     ('"[CONNECTED] == false"', REFUSED, ["connection is refused"]),
     ('"[CONNECTED] != true"', REFUSED, ["connection is refused"]),
@@ -380,14 +380,58 @@ CONDITIONS = [
     ('"200 == [STATUS]"', {"accepted_statuses": "200"}, []),
     ('"400 > [STATUS]"', {"accepted_statuses": "100-399"}, []),
     # units
-    ('"[STATUS] == 200", "[RESPONSE_TIME] < 2s"', {"slow_after": 2000}, ["degraded"]),
-    ('"[STATUS] == 200", "[RESPONSE_TIME] < 500ms"', {"slow_after": 500}, []),
-    ('"[STATUS] == 200", "[RESPONSE_TIME] < 500"', {"slow_after": 500}, []),
-    ('"[STATUS] == 200", "[RESPONSE_TIME] < 1m30s"', {"slow_after": 60_000}, ["90000 ms becomes"]),
     ('"[STATUS] == 200", "[CERTIFICATE_EXPIRATION] > 172800000"', {"ssl_alert_days": 2}, []),
     ('"[STATUS] == 200", "[DOMAIN_EXPIRATION] > 720h"', {"domain_alert_days": 30}, []),
     ('"[STATUS] == 200"', {"timeout": 10, "ssl_alert_days": None, "interval": 60}, []),
 ]
+
+
+ASSERTED = [
+    ("[BODY].status == UP", [("json", "$.status", "=", "UP")]),
+    ("[BODY].a-b[0].c != 5", [("json", "$['a-b'][0].c", "!=", "5")]),
+    ("[BODY][1].n >= 2.5", [("json", "$[1].n", ">=", "2.5")]),
+    ("5 < [BODY].n", [("json", "$.n", ">", "5")]),
+    ("[BODY].s == pat(*a*b?)", [("json", "$.s", "matches", "(?s)^.*a.*b.$")]),
+    ("[BODY].s != any(x.y, z)", [("json", "$.s", "not_matches", r"^(?:x\.y|z)$")]),
+    ("[BODY] == pat(*a*b*)", [("body", None, "matches", "(?s)^.*a.*b.*$")]),
+    ("[BODY] == OK", [("body", None, "=", "OK")]),
+    ("len([BODY]) > 0", [("body", None, "not_empty", None)]),
+    ("len([BODY].a) >= 1", [("json", "$.a", "not_empty", None)]),
+    ("len([BODY].a) == 2", [("json", "$.a[1]", "exists", None),
+                            ("json", "$.a[2]", "not_exists", None)]),
+    ("len([BODY].a) < 2", [("json", "$.a[1]", "not_exists", None)]),
+    ("len([BODY].a) == 0", [("json", "$.a", "exists", None), ("json", "$.a", "empty", None)]),
+    ("has([BODY].errors) == false", [("json", "$.errors", "not_exists", None)]),
+    ("has([BODY].ok) == true", [("json", "$.ok", "exists", None)]),
+    ("[RESPONSE_TIME] < 2s", [("response_time", None, "<", "2000")]),
+    ("[RESPONSE_TIME] <= 500", [("response_time", None, "<=", "500")]),
+    ("1m30s > [RESPONSE_TIME]", [("response_time", None, "<", "90000")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "assertions"), ASSERTED)
+def test_conditions_of_gatus_on_the_answer_become_assertions(condition, assertions):
+    wanted = {"assertions": tuple(Assertion(*parts) for parts in assertions)}
+    check(gatus(f'"[STATUS] == 200", "{condition}"'), wanted | {"slow_after": None}, [])
+
+
+@pytest.mark.parametrize(
+    ("query", "operator", "assertion"),
+    [
+        ("status", None, ("json", "$.status", "=", "ok")),
+        ("$.data[0].`a-b`", "!=", ("json", "$.data[0]['a-b']", "!=", "ok")),
+        ("", "contains", ("json", "$", "contains", "ok")),
+        ("$count(items)", "==", None),
+        ("items[id=1].name", "==", None),
+        ("total-used", ">", None),
+        ("a & b", "==", None),
+    ],
+)
+def test_json_queries_of_uptime_kuma_that_are_paths_become_assertions(query, operator, assertion):
+    more = {"jsonPathOperator": operator} if operator else {}
+    entry = kuma(type="json-query", jsonPath=query, expectedValue="ok", **more)
+    wanted = {"assertions": (Assertion(*assertion),)} if assertion else REFUSED
+    check(entry, wanted, [] if assertion else ["more than a path"])
 
 
 @pytest.mark.parametrize(("conditions", "wanted", "sentences"), CONDITIONS)

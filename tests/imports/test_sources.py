@@ -11,7 +11,7 @@ from app.forms.imported import ImportDefaults, judge
 from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
-from app.records import Pair
+from app.records import Assertion, Pair
 from tests.support.kuma import ROWS, SAMPLES, TABLES, kuma_db
 
 # What each sample must not show to anybody: no sentence about it may repeat one of these.
@@ -136,11 +136,7 @@ def test_the_conditions_of_gatus_become_fields():
     rows = sample("gatus.yaml")
     fields = rows["website"].fields
     assert fields["accepted_statuses"] == "200-201,204"
-    assert (fields["slow_after"], fields["ssl_alert_days"], fields["domain_alert_days"]) == (
-        300,
-        2,
-        30,
-    )
+    assert (fields["ssl_alert_days"], fields["domain_alert_days"]) == (2, 30)
     assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (300, 10, 1)
     assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
     assert fields["tags"] == ("core",)
@@ -149,9 +145,10 @@ def test_the_conditions_of_gatus_become_fields():
         Pair("Authorization", "Bearer gatusheadersecret"),
         Pair("X-Zone", "eu"),
     )
-    remark = remarks(rows, "website")
-    assert "Condition on [BODY].status dropped: Wakeful cannot check it." in remark
-    assert "A slow response shows as degraded and opens no incident." in remark
+    assert fields["assertions"] == (
+        Assertion("json", "$.status", "=", "UP"),
+        Assertion("response_time", None, "<", "300"),
+    )
     header = rows["header"].fields
     assert (header["alert_condition"], header["alert_text_lookup"]) == (
         "url_no_text",
@@ -169,7 +166,8 @@ def test_the_json_of_uptimerobot_is_read():
     assert rows["Google"].fields["interval"] == 900
     assert rows["Google"].fields["request_auth_password"] == "robotpassword"
     page = rows["My Web Page"]
-    assert (page.fields["alert_condition"], page.candidate.paused) == ("url_no_text", True)
+    assert page.fields["assertions"][0].op == "matches", "it ignores case"
+    assert page.candidate.paused
     assert rows["My FTP Server"].fields["url"] == "tcp://ftp.mywebpage.example.com:21"
     assert rows["PortTest"].fields["url"] == "tcp://mailpool.example.com:25"
 

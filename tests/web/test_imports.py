@@ -274,12 +274,12 @@ def test_a_preview_shows_tags_and_contacts(app, editor):
 
 def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
     endpoint = "  - {name: %s, url: 'https://%s.example', conditions: [%s], interval: 5s}\n"
-    dropped, stated = "'[BODY].a == 1', '[STATUS] == 200'", "'[STATUS] == 200'"
+    dropped, stated = "'[IP].a == 1', '[STATUS] == 200'", "'[STATUS] == 200'"
     endpoints = [endpoint % (name, name, dropped if name != "d" else stated) for name in "abcd"]
     sockets = "".join(f"  - {{name: w{n}, url: 'ws://{n}.example'}}\n" for n in range(3))
     upload(editor, f"endpoints:\n{''.join(endpoints)}{sockets}".encode())
     text = editor.text
-    for sentence in ("Interval: 5 s becomes 10 s.", "Condition on [BODY].a", "no WebSocket"):
+    for sentence in ("Interval: 5 s becomes 10 s.", "Condition on [IP].a", "no WebSocket"):
         assert text.count(sentence) == 1
     assert "Interval: 5 s becomes 10 s. 4 entries" in text
     assert text.count("Notes: 1 , 2") == 3
