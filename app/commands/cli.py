@@ -73,7 +73,8 @@ COMMANDS = {
         "importing.import_file",
         N_(
             "Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an "
-            'export of UptimeRobot, Better Stack or Gatus. "-" reads standard input.\n\n'
+            "export of UptimeRobot, Better Stack, healthchecks or Gatus."
+            ' "-" reads standard input.\n\n'
             "Exit code 0: all were created. 3: some were skipped, as the output says. 1: "
             "none."
         ),

@@ -15,7 +15,7 @@ from app.forms.monitor import (
     CONDITION_LABELS,
     OF_INTERFACE,
     OWN_FIELDS,
-    MonitorForm,
+    MonitorStoreForm,
     days_label,
     name_of,
 )
@@ -38,8 +38,8 @@ from app.rules.assertions import words
 from app.rules.channel_values import CHANNELS
 
 # Fields whose values no sentence and no page repeats.
-SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
-_LABELS = labels_of(MonitorForm)
+SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts", "heartbeat_token")
+_LABELS = labels_of(MonitorStoreForm)
 # What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest
 # where it is not what a monitor without it has.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
@@ -119,7 +119,7 @@ def judge(
     if not contacts:
         remarks += _drop_contacts(values)
     try:
-        fields = binding.bind(MonitorForm, _pairs(values), context)
+        fields = binding.bind(MonitorStoreForm, _pairs(values), context)
     except Invalid as fault:
         return Judged(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
     lacking = () if own_fields else OWN_FIELDS

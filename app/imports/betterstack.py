@@ -33,7 +33,7 @@ TOOL = Tool(
     names=["pronounceable_name"],
     kinds={
         "udp": "UDP",
-        "playwright": "Playwright", "heartbeat": N_("heartbeat"),
+        "playwright": "Playwright",
     },
     dropped={
         "maintenance_from": WINDOW, "maintenance_to": WINDOW, "maintenance_days": WINDOW,
@@ -49,7 +49,7 @@ TOOL = Tool(
         "expiration_policy_id", "team_name", "call", "sms", "email", "push", "critical_alert",
         "team_wait", "proxy_port", "remember_cookies", "port", "required_keyword",
         "expected_status_codes", "playwright_script", "scenario_name", "http_method", "request_",
-        "auth_", "checks_version", "url",
+        "auth_", "checks_version", "url", "name", "heartbeat_group_id", "sort_index", "paused",
     ),
 )  # fmt: skip
 
@@ -63,7 +63,8 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
     for record in records(data, "data"):
         entry = mapping(record.get("attributes")) or record
         if record.get("type") == "heartbeat":
-            entry = {"pronounceable_name": entry.get("name"), "monitor_type": "heartbeat"}
+            name = {"pronounceable_name": entry.get("name")}
+            entry = {**entry, **name, "monitor_type": "heartbeat"}
         entries.append(entry)
     return [entry for entry in entries if "pronounceable_name" in entry or "monitor_type" in entry]
 
@@ -79,6 +80,11 @@ def read(data: object) -> Reading:
 def _monitor(draft: Draft, entry: ImportEntry) -> None:
     draft.url = entry.text("url")
     kind = entry.text("monitor_type")
+    if kind == "heartbeat":
+        token = draft.url.rstrip("/").rpartition("/")[2]
+        draft.heartbeat(token, entry.number("period"), entry.number("grace"))
+        draft.paused = bool(entry.text("paused_at")) or entry.text("status") == "paused"
+        return
     if kind in HTTP:
         _http(draft, entry, kind)
     elif kind == "tcp":

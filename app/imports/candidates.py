@@ -14,8 +14,12 @@ from app.records import (
     ALERT_DAYS,
     CHECK_EVERY_SECONDS,
     CONFIRMATIONS,
+    DEFAULT_HEARTBEAT_INTERVAL,
+    GRACE_SECONDS,
+    HEARTBEAT_URL,
     MAX_REDIRECTS,
     MAX_TAG,
+    PERIOD_SECONDS,
     PING_COUNT,
     REMIND_AFTER_MINUTES,
     SLOW_AFTER_MS,
@@ -32,6 +36,7 @@ FORMATS = {
     "kuma": N_("Uptime Kuma: backup or list of monitors (JSON), or kuma.db"),
     "uptimerobot": N_("UptimeRobot: CSV, or JSON of the API"),
     "betterstack": N_("Better Stack: JSON of /api/v2/monitors, or CSV"),
+    "healthchecks": N_("healthchecks: JSON of /api/v3/checks/"),
     "gatus": N_("Gatus: configuration or ConfigMap (YAML)"),
     "upptime": N_("Upptime: .upptimerc.yml"),
     "kuvasz": N_("Kuvasz: monitors (YAML)"),
@@ -185,6 +190,15 @@ class Draft:
         self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
         if chosen != seconds:
             self._changed(N_("Interval"), span(seconds), span(chosen))
+
+    def heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
+        """A monitor that is called. ``token``: the secret of its ping URL, which jobs have."""
+        self.url = HEARTBEAT_URL
+        self.fields["interval"] = str(DEFAULT_HEARTBEAT_INTERVAL)
+        if token:
+            self.fields["heartbeat_token"] = token
+        self._bounded("period", N_("Expected every"), period, PERIOD_SECONDS, span)
+        self._bounded("grace", N_("Grace"), grace, GRACE_SECONDS, span)
 
     def timeout(self, seconds: float | None) -> None:
         self._bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, span)

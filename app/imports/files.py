@@ -11,6 +11,7 @@ from app.i18n import N_, _
 from app.imports import (
     betterstack,
     gatus,
+    healthchecks,
     kuma,
     kuma_database,
     other_tools,
@@ -29,7 +30,7 @@ NOT_THE_FORMAT = N_(
 )
 UNKNOWN = N_(
     "Wakeful does not know this %(kind)s. It reads those of Uptime Kuma, UptimeRobot, Better Stack,"
-    " Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
+    " healthchecks, Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
 )
 MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
 JSON, YAML, LINES = "JSON", "YAML", "CSV"
@@ -131,6 +132,7 @@ _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables
     "kuma": (kuma.recognizes, lambda data, _variables: kuma.read(data)),
     "uptimerobot": (uptimerobot.recognizes, lambda data, _variables: uptimerobot.read(data)),
     "betterstack": (betterstack.recognizes, lambda data, _variables: betterstack.read(data)),
+    "healthchecks": (healthchecks.recognizes, lambda data, _variables: healthchecks.read(data)),
     "upptime": (other_tools.recognizes_upptime, other_tools.read_upptime),
     "kuvasz": (other_tools.recognizes_kuvasz, other_tools.read_kuvasz),
     "checkmate": (other_tools.recognizes_checkmate, other_tools.read_checkmate),

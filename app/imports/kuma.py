@@ -35,7 +35,7 @@ WITHOUT_SECRETS = N_(
 TOOL = Tool(
     N_("Uptime Kuma"),
     kinds={
-        "push": "Push", "docker": "Docker",
+        "docker": "Docker",
         "steam": N_("game server"), "gamedig": N_("game server"), "mqtt": "MQTT",
         "grpc-keyword": "gRPC", "real-browser": N_("browser"),
         "tailscale-ping": N_("Tailscale Ping"), "radius": "RADIUS", "redis": "Redis",
@@ -101,6 +101,7 @@ _MARKS = frozenset({
     "childrenIDs", "resendInterval", "retry_interval", "accepted_statuscodes_json",
 })  # fmt: skip
 _LISTS = ("monitorList", "monitors")
+PUSH_GRACE = 60  # seconds: Uptime Kuma has none, and Wakeful no less
 MOST_TAG = 500  # characters that are looked at: one tag may be that of every monitor
 MOST_GROUPS = 50  # above each other
 
@@ -203,6 +204,8 @@ def _monitor(
             draft.first_of(N_("DNS servers"), servers),
             entry.get("port"),
         )
+    elif kind == "push":
+        draft.heartbeat(entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE)
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         TOOL.refuse_kind(draft, kind)
@@ -211,9 +214,10 @@ def _monitor(
     if entry.is_on("domainExpiryNotification"):
         draft.warn("domain_alert_days", N_("Domain warning"))
     interval = entry.number("interval")
-    draft.interval(interval, entry.get("interval"))
-    pause = entry.number("retryInterval") or interval
-    draft.confirmations(entry.number("maxretries"), pause)
+    pause, retries = entry.number("retryInterval") or interval, entry.number("maxretries")
+    if kind != "push":
+        draft.interval(interval, entry.get("interval"))
+        draft.confirmations(retries, pause)
     resend = entry.number("resendInterval")
     draft.remind_after(resend and resend * (interval or 60) / 60)
     draft.tags(_tags(entry))

@@ -120,7 +120,7 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
 def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     kuma = sample("kuma-backup.json")
     assert kuma["Router"].url == "ping://192.0.2.1"
-    assert kuma["Backup job"].faults == ("Wakeful has no Push checks yet.",)
+    assert kuma["Backup job"].faults == ("Wakeful has no MQTT checks yet.",)
     assert "upside-down" in kuma["Must be closed"].faults[0]
     assert "Public sites" not in kuma, "a group is a tag of its monitors"
     assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")

@@ -118,7 +118,7 @@ def test_a_preview_of_a_file_says_what_is_stored_and_what_does_not_fit(app, edit
     upload(editor, sample("kuma-backup.json"))
     editor.shows(
         "Uptime Kuma: 7 entries. Nothing is saved yet.",
-        "Wakeful has no Push checks yet.",
+        "Wakeful has no MQTT checks yet.",
         "Starts paused.",
         "Interval: 20 s · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
         " · Rechecks before an incident: 3 · Certificate expiry: 14 days before · Method: POST"

@@ -72,7 +72,9 @@ ENTRIES: tuple[tuple[str, str, str, Extent], ...] = (
     (N_("People"), N_("Accounts, roles and invitations."), "people.index", Extent.BARE),
     (
         N_("Import"),
-        N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus, other tools, or a CSV file."),
+        N_(
+            "From Uptime Kuma, UptimeRobot, Better Stack, healthchecks, Gatus, other tools, or CSV."
+        ),
         "imports.start",
         Extent.BARE,
     ),

@@ -1,0 +1,67 @@
+"""healthchecks: the JSON of ``/api/v3/checks/``. Jobs go on calling the same UUIDs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.i18n import N_, _
+from app.imports.candidates import Draft, Reading
+from app.imports.tool import Tool
+from app.imports.values import ImportEntry, records, span
+from app.records import GRACE_SECONDS
+
+CHANNELS_DROPPED = N_("Integrations are dropped: the file has only their ids. Choose contacts.")
+NO_UUID = N_(
+    "The file has no UUID of it, so its ping URL is new. Export with a key that may write."
+)
+KEYWORDS = N_("Keywords in the body are dropped: exit statuses and /fail say what has failed.")
+TOOL = Tool(
+    "healthchecks",
+    N_("Check %(position)s"),
+    dropped={
+        "desc": N_("Description dropped: Wakeful has no notes yet."),
+        "methods": N_("The filter of methods is dropped: any method is a ping."),
+        **dict.fromkeys(
+            ("start_kw", "success_kw", "failure_kw", "subject", "subject_fail"), KEYWORDS
+        ),
+        "manual_resume": N_("It resumes by hand alone, as every monitor that is paused."),
+    },
+    ignored=(
+        "n_pings", "status", "started", "last_", "next_ping", "unique_key", "update_url",
+        "pause_url", "resume_url", "badge_url", "channels", "filter_", "uuid", "ping_url",
+        "req_", "timeout", "schedule", "tz",
+    ),
+)  # fmt: skip
+
+
+def recognizes(data: object) -> bool:
+    return any("grace" in row and "n_pings" in row for row in records(data, "checks"))
+
+
+def read(data: object) -> Reading:
+    rows = [row for row in records(data, "checks") if "grace" in row]
+    remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
+    return TOOL.reading(TOOL.drafts([_given(row) for row in rows], _check), remarks)
+
+
+def _given(row: Any) -> dict[str, Any]:
+    """Without the settings that say nothing."""
+    return {key: value for key, value in row.items() if value not in ("", None, False)}
+
+
+def _check(draft: Draft, entry: ImportEntry) -> None:
+    token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
+    draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
+    if not token:
+        draft.remark(_(NO_UUID))
+    lines = tuple(line.strip() for line in entry.text("schedule").splitlines() if line.strip())
+    if lines:
+        draft.fields.pop("period", None)
+        draft.fields |= {"schedule": lines, "zone": entry.text("tz") or "UTC"}
+    if slug := entry.text("slug"):
+        draft.fields["slug"] = slug
+    draft.name = draft.name or slug or token
+    draft.tags(entry.text("tags").split())
+    draft.paused = entry.text("status") == "paused"
+    if entry.number("grace") is None:
+        draft.remark(_("Grace becomes %(grace)s.", grace=span(GRACE_SECONDS[0])))

@@ -1,0 +1,79 @@
+"""Jobs that call another tool are imported with the secrets that they call (decision 18)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.forms.imported import ImportDefaults, judge
+from app.forms.schema import FormContext
+from app.imports import files
+
+UUID = "5f2c1e34-0000-4000-8000-00000000000a"
+CHECK = {
+    "name": "Nightly", "slug": "nightly", "tags": "prod db", "desc": "", "grace": 900,
+    "n_pings": 7, "status": "up", "started": False, "last_ping": None, "next_ping": None,
+    "manual_resume": False, "methods": "", "subject": "", "start_kw": "", "success_kw": "",
+    "failure_kw": "", "filter_subject": False, "filter_body": False, "uuid": UUID,
+    "ping_url": f"https://hc.example/ping/{UUID}", "update_url": "https://hc.example/x",
+    "pause_url": "https://hc.example/y", "resume_url": "https://hc.example/z", "channels": "a,b",
+    "timeout": 3600,
+}  # fmt: skip
+CRON = {"timeout": None, "schedule": "30 2 * * *", "tz": "Europe/Berlin", "status": "paused"}
+PUSH = {"type": "push", "name": "Nightly", "interval": 3600, "maxretries": 2, "retryInterval": 60,
+        "pushToken": "k7Yz0PqRs1TuVwXy2AbCd3EfGh4IjKlM", "active": True}  # fmt: skip
+STACK = {
+    "id": "1", "type": "heartbeat",
+    "attributes": {
+        "url": "https://uptime.example/api/v1/heartbeat/aBcDeF0123456789", "name": "Nightly",
+        "period": 3600, "grace": 300, "call": False, "sms": False, "email": True, "push": True,
+        "team_wait": None, "heartbeat_group_id": None, "sort_index": None, "paused_at": None,
+        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+        "status": "up",
+    },
+}  # fmt: skip
+
+
+def judged(data):
+    [candidate] = files.read(json.dumps(data).encode()).candidates
+    return judge(candidate, ImportDefaults(), FormContext()), candidate
+
+
+@pytest.mark.parametrize(
+    ("data", "token", "expected"),
+    [
+        ({"checks": [CHECK]}, UUID, {"period": 3600, "grace": 900, "slug": "nightly",
+                                     "tags": ("prod", "db")}),
+        ({"checks": [CHECK | CRON]}, UUID, {"period": None, "schedule": ("30 2 * * *",),
+                                            "zone": "Europe/Berlin"}),
+        ({"checks": [CHECK | {"schedule": "Mon 02:00\nhourly", "timeout": None, "tz": ""}]}, UUID,
+         {"schedule": ("Mon 02:00", "hourly"), "zone": "UTC"}),
+        ({"monitorList": [PUSH]}, PUSH["pushToken"], {"period": 3600, "grace": 60}),
+        ({"data": [STACK]}, "aBcDeF0123456789", {"period": 3600, "grace": 300}),
+    ],
+)  # fmt: skip
+def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
+    monitor, candidate = judged(data)
+    assert monitor.fits, monitor.faults
+    assert (monitor.url, monitor.name) == ("heartbeat:", "Nightly")
+    fields = dict(monitor.fields)
+    assert fields["heartbeat_token"] == token
+    assert {name: fields[name] for name in expected} == expected
+    assert candidate.paused == (data == {"checks": [CHECK | CRON]})
+    assert token not in str([*monitor.sentences, monitor.settings])
+
+
+def test_what_healthchecks_has_besides_is_named():
+    more = {
+        "desc": "At night",
+        "methods": "POST",
+        "failure_kw": "ERROR",
+        "uuid": "",
+        "ping_url": "",
+    }
+    monitor, _candidate = judged({"checks": [CHECK | more]})
+    assert monitor.fits
+    assert monitor.fields["heartbeat_token"] is None
+    for word in ("Description", "methods", "Keywords", "ping URL is new"):
+        assert word in str(monitor.remarks)
