@@ -41,7 +41,7 @@ THINGS = {
     "field": Thing(r"\bremind_after\b", (FIELD,)),
     "field of a check": Thing(r"\bslow_after\b", (FIELD, "If a check needs the field")),
     "kind": Thing(
-        r'"ping"|\bping://|\bchecks[./]ping\b|\bping/ |\bicmp\.|net[./]icmp',
+        r'\bping://|\bchecks[./]ping\b|    ping/  |At\("ping"|\bicmp\.|net[./]icmp',
         ("How to add a kind of check",),
     ),
     "source": Thing(r"(?i)\bbetter ?stack\b(?!'s heartbeats)", ("How to add a source of imports",)),
