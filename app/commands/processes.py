@@ -75,9 +75,11 @@ def serve(again: str | None) -> None:
         from app.commands import cli
         from app.commands.serve import Supervisor
 
-        # Before the fork: most of what the alert worker needs, the other parts need too, and share.
+        # Before the fork: what several parts need, they share.
         if settings.store == "local":
-            import app.alerts.worker  # noqa: F401
+            import app.alerts.worker
+            import app.engine.recorder
+            import app.stores.health  # noqa: F401
 
     def part(words: Sequence[str]) -> None:
         """Run the command of these words in this process."""
