@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -105,6 +106,18 @@ class AssertionList(PairList):
             for half, sentence in faults(entry).items():
                 row.errors_of(half).append(sentence)
         return entry
+
+    def add_offered(self, pressed: str) -> None:
+        """Add the row of a button: its parts as a list in JSON."""
+        try:
+            parts = json.loads(pressed)
+        except (ValueError, RecursionError):
+            parts = None
+        if isinstance(parts, list) and len(parts) == len(AssertionRow.halves):
+            self.rows = [row for row in self.rows if not row.is_blank]
+            row = self.add_row()
+            for half, part in zip(row.halves, parts, strict=True):
+                setattr(row, half, part if isinstance(part, str) else "")
 
     def add_row_fault(self, position: int, half: str, sentence: str) -> None:
         """``position``: of the entry among the values."""

@@ -9,7 +9,7 @@ import pytest
 
 from app.checks.prober import Prober
 from app.net.policy import Policy
-from app.records import CheckSpec
+from app.records import Assertion, CheckSpec
 from tests.checks.servers import NameServer
 
 NAME = "shop.test"
@@ -48,7 +48,10 @@ def prober(names: NameServer) -> Iterator[Prober]:
 @pytest.mark.parametrize("kind", RECORDS)
 def test_section_17_a_record_of_each_type_is_up_and_searched_as_dig_writes_it(prober, kind):
     text = {"alert_condition": "url_no_text", "alert_text_lookup": RECORDS[kind]}
-    outcome = prober.check(CheckSpec(url=f"dns:{NAME}?type={kind.lower()}", **text))
+    asserted = (Assertion("answer", None, "=", RECORDS[kind]),)
+    spec = CheckSpec(url=f"dns:{NAME}?type={kind.lower()}", assertions=asserted, **text)
+    outcome = prober.check(spec)
+    assert [row.ok for row in outcome.result.assertions] == [True]
     assert (outcome.result.verdict, outcome.matched) == ("up", RECORDS[kind])
     assert outcome.answered
     assert outcome.evidence["answers"] == [

@@ -631,6 +631,13 @@ CONTENT = [
     _up("http body of exactly the cap", http(f"/sized/{CAP}"), **WITH_TEXT),
     _up("http body of exactly the cap, gzip", http(f"/sized/{CAP}?packed=gzip"), **WITH_TEXT),
     _up("http body one byte over the cap", http(f"/sized/{CAP + 1}"), *CUT),
+    _up("assertion on a body that is cut off", http(f"/sized/{CAP + 1}"), *CUT,
+        **_asserts("json", "=", "ok", "$.status")),
+    _up("assertions on status and certificate", https(), **_asserts("certificate_days", ">", "0")),
+    _down("assertion on a body that is no JSON", http(), Cause.ASSERTION_FAILED, "not JSON",
+          **_asserts("json", "=", "ok", "$.status")),
+    _down("assertion and a 503", http("/status/503"), "http_status:503",
+          **_asserts("status", "=", "200")),
     _up("text cut off at the cap", http(f"/sized/{CAP + 1}"), *CUT, **WITH_TEXT),
     _up("text cut off at the cap, gzip", http(f"/sized/{CAP + 1}?packed=gzip"), *CUT, **WITH_TEXT),
     _up("text across the cap", http("/marker-across-cap"), *CUT, **WITH_TEXT),
@@ -778,6 +785,14 @@ def ping(label: str = "good") -> At:
 
 PINGS = [
     _up("ping answered", ping()),
+    _up("ping without loss", ping(), **_asserts("loss", "=", "0")),
+    _down(
+        "ping fails an assertion",
+        ping(),
+        Cause.ASSERTION_FAILED,
+        "Response time",
+        **_asserts("response_time", ">", "60000"),
+    ),
     Row("ping answered over IPv6", At("ping", ("[::1]",)), v6=True),
     _down("ping dns_nxdomain", ping("nxdomain"), Cause.DNS_NXDOMAIN),
     _down("ping no route", ping("unreachable"), Cause.HOST_UNREACHABLE),

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from app.db import db, journal, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.records import Assertion
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.support.queries import queries
@@ -125,6 +126,29 @@ def test_rows_are_added_and_removed_without_a_script(app, editor):
     editor.press("Save", name="Other")
     assert row(app).alerts == [["email", "ops@example.com"]]
     assert row(app).name == "Other"
+
+
+def test_what_an_answer_has_becomes_an_assertion_by_a_click(app, editor, httpserver):
+    """Without a script too. What looks secret is not offered."""
+    body = '{"status": "ok", "api_token": "abcdefgh", "items": [1]}'
+    httpserver.expect_request("/").respond_with_data(body, content_type="application/json")
+    url = httpserver.url_for("/")
+    editor.open("/monitors/new").press("Check now", url=url, name="Shop")
+    assert "abcdefgh" not in str(editor.form_with("Save")[0].buttons)
+    editor.press("status = ok")
+    form, _ = editor.form_with("Save")
+    values = dict(form.values)
+    assert [values[f"assertions[0][{half}]"] for half in ("source", "property", "op", "value")] == [
+        "json", "$.status", "=", "ok",
+    ]  # fmt: skip
+    wrong = {"assertions[0][value]": "", "assertions[0][op]": "<"}
+    assert editor.press("Save", **wrong).shows("< needs a value.").status == 422
+    editor.press("Save", **{"assertions[0][value]": "degraded", "assertions[0][op]": "="})
+    editor.shows("Assertions", "status = degraded")
+    assert row(app).assertions == (Assertion("json", "$.status", "=", "degraded"),)
+    editor.press("Check now").shows('status is "ok", expected "degraded"')
+    incident = editor.open("/monitors/1/edit").press("Check now")
+    incident.shows("fails", "status = degraded")
 
 
 def test_an_expiry_that_is_asked_for_and_not_known_is_shown_as_unknown(app, editor):

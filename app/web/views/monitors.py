@@ -44,7 +44,16 @@ from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.many_forms import BulkForm
-from app.web.shown import calling, checked, form_sums, monitor_rows, planned, statistics, times
+from app.web.shown import (
+    calling,
+    checked,
+    form_sums,
+    monitor_rows,
+    offered,
+    planned,
+    statistics,
+    times,
+)
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, contacts
 
@@ -208,6 +217,9 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         """One row more or less, or a test."""
         if self.form.change_rows():
             return self.page(200)
+        if "offer" in request.form and "assertions" in self.form:
+            self.form.assertions.add_offered(request.form["offer"])
+            return self.page(200)
         if channel_tests.BUTTON in request.form:
             return self._send_tests()
         return self._check_typed() if "test" in request.form else None
@@ -283,6 +295,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             "failure": failure,
             "kind": kind,
             "twins": twins,
+            "offers": offered.offered(outcome) if outcome and "assertions" in form else (),
+            "offer_value": offered.button_value,
             "left_out": checked.left_out(outcome.result, form.locations.data or ())
             if outcome is not None and LOCATIONS in form
             else None,

@@ -1,0 +1,67 @@
+"""The assertions that an answer offers on the monitor's form: a click makes the row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.records import MASK, Assertion, AssertionOp, AssertionSource, Outcome
+from app.rules.assertions import faults
+from app.rules.json_path import WrittenNumber, parsed
+
+_MOST = 8  # members of the JSON
+_LONGEST = 80  # characters of a value
+# Headers that differ with each answer, or say nothing that people would assert, are not offered.
+_HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
+
+
+def offered(outcome: Outcome) -> Sequence[Assertion]:
+    """By what the answer of a check has: its status, the members of its JSON, its headers."""
+    evidence = outcome.evidence or {}
+    rows = [
+        *_status(outcome),
+        *(row for name, value in _members(evidence) for row in _member(name, value)),
+        *(
+            Assertion(AssertionSource.HEADER, name, AssertionOp.EQ, value)
+            for name, value in evidence.get("headers") or ()
+            if name.lower() in _HEADERS
+        ),
+    ]
+    return [row for row in rows if _fits(row)]
+
+
+def _status(outcome: Outcome) -> Sequence[Assertion]:
+    status = outcome.result.status_code
+    if status is None:
+        return ()
+    return [Assertion(AssertionSource.STATUS, None, AssertionOp.EQ, str(status))]
+
+
+def _members(evidence: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
+    if evidence.get("body_cut"):
+        return ()
+    try:
+        document = parsed(evidence.get("body") or "")
+    except ValueError:
+        return ()
+    return list(document.items())[:_MOST] if isinstance(document, dict) else ()
+
+
+def _member(name: str, value: Any) -> Sequence[Assertion]:
+    path = f"$.{name}" if name.isidentifier() else f"$[{json.dumps(name)}]"
+    if isinstance(value, list | dict):
+        return [Assertion(AssertionSource.JSON, path, AssertionOp.NOT_EMPTY)]
+    written = value.text if isinstance(value, WrittenNumber) else value
+    plain = written if isinstance(written, str) else json.dumps(written)
+    return [Assertion(AssertionSource.JSON, path, AssertionOp.EQ, plain)]
+
+
+def _fits(row: Assertion) -> bool:
+    value = row.value or ""
+    is_shown = not row.looks_secret() and MASK not in value and len(value) <= _LONGEST
+    return is_shown and not faults(row)
+
+
+def button_value(row: Assertion) -> str:
+    return json.dumps([row.source, row.property, row.op, row.value])
