@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from app.checks.prober import Prober
+from app.codec.packing import outcome_of, pack
 from app.net import icmp
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
@@ -129,7 +130,8 @@ def test_section_17_a_ping_that_is_answered_is_up_with_evidence_of_each(ping):
     assert len(evidence["echoes"]) == 10
     assert {echo["address"] for echo in evidence["echoes"]} == {"127.0.0.1"}
     assert all(echo["ms"] >= 0 and echo["error"] is None for echo in evidence["echoes"])
-    json.dumps(evidence)
+    brought = outcome_of(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
+    assert brought.evidence["echoes"] == evidence["echoes"]
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 2])
