@@ -24,7 +24,7 @@ from werkzeug.wsgi import get_input_stream
 
 from app.errors import Conflict
 from app.middleware import EARLY, Environ, Layer, continued
-from app.records import MAX_BODY_BYTES, MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
+from app.records import MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
 from app.stores import unavailable
 
 log = logging.getLogger("wakeful.api")
@@ -76,8 +76,6 @@ class PingAddresses(Layer):
             else:
                 log.exception("A ping was not stored")
                 answer = _text(500, "Something went wrong.")
-        if _length(environ) > MAX_BODY_BYTES:
-            answer.headers["Connection"] = "close"
         return answer(environ, start_response)
 
     # --- the three families
@@ -196,11 +194,6 @@ def _ms(text: str | None) -> int | None:
     except ValueError:
         return None
     return round(value) if 0 <= value <= _MOST_MS else None
-
-
-def _length(environ: Environ) -> int:
-    text = environ.get("CONTENT_LENGTH") or "0"
-    return int(text[:18]) if text.isascii() and text.isdigit() else 0
 
 
 def _body(environ: Environ) -> str:

@@ -8,8 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+
+import requests
 
 from app import config, create_app
 from app.commands.cli import OWNER_ONLY
@@ -22,11 +28,14 @@ from app.forms.binding import bind
 from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorForm
 from app.forms.window import WindowForm
-from app.records import Notice, Role
+from app.records import HEARTBEAT_URL, Notice, Role
 from app.stores import current_access, current_store
 
 DAYS = 90
 INTERVAL = 60
+JOB_SECONDS = 40
+JOB = [("name", "Copy of the files"), ("url", HEARTBEAT_URL), ("period", "60"), ("grace", "60"),
+       ("max_run", "30"), ("tags", "internal")]  # fmt: skip
 FOLDER = Path("instance/demo")
 EMAIL = "demo@wakeful.test"
 
@@ -57,18 +66,30 @@ def main() -> int:
         schema.upgrade()
         current_access().settings.set(Notice.DEMO, "1")
         current_access().people.create(EMAIL, password, Role.ADMIN)
-        _fill(targets)
+        ping_url = _fill(targets)
     print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
     service = subprocess.Popen([sys.executable, "-m", "app.commands.cli", "serve"])
     # Ctrl-C reaches the service too; a signal to this process alone is passed on.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: service.terminate())
+    threading.Thread(target=_call, args=(ping_url,), daemon=True).start()
     code = service.wait()
     targets.close()
     return max(code, 0)
 
 
-def _fill(targets: Targets) -> None:
+def _call(url: str) -> None:
+    """Call the heartbeat as its job does: each run is timed, and each fifth fails."""
+    for number in count(1):
+        time.sleep(JOB_SECONDS)
+        for end in ("/start", "/3" if number % 5 == 0 else ""):
+            with suppress(requests.RequestException):  # while the service starts
+                requests.post(url + end, data=b"Copied 214 files.", timeout=5)
+            time.sleep(2)
+
+
+def _fill(targets: Targets) -> str:
+    """Returns the ping URL of a heartbeat."""
     now = datetime.now(UTC)
     store = current_store()
     wanted = monitors(targets)
@@ -82,6 +103,7 @@ def _fill(targets: Targets) -> None:
             store.windows.create(bind(WindowForm, _planned(monitor.id, now)))
         if monitor.name == "Newsletter":
             store.monitors.update(monitor.id, {"pause": True})
+    heartbeat = store.monitors.create(bind(MonitorForm, JOB))
     for marker in _deploys(now):
         store.markers.create(bind(MarkerForm, marker))
     print()
@@ -90,6 +112,7 @@ def _fill(targets: Targets) -> None:
     for id in made.values():
         store.monitors.update(id, {"interval": INTERVAL})
     store.monitors.update(made["Public API"], {"check_every": 20})
+    return str(heartbeat.ping_url)
 
 
 def _deploys(now: datetime) -> list[Pairs]:

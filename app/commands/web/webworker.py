@@ -262,7 +262,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         """Answer the request; returns whether the connection stays open. Runs in a thread."""
         if conn.is_broken():
             return False
-        return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
+        kept = self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
+        # Whoever sends so much with a ping need not have a connection that stays.
+        return kept and conn.body.length <= MAX_BODY_BYTES
 
     def _answer_before_body(self, conn: ClientConnection) -> object:
         return self._guarded(conn, lambda: self._early(conn))
