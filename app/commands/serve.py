@@ -113,7 +113,7 @@ class Supervisor:
             _libc.prctl(_PR_SET_NAME, b"wakeful")
             state = json.loads(again)
             with socket.socket(fileno=state["fd"]) as self._listener:
-                self._base, self._prepared = state["base"], True
+                self._prepared = True
                 self._serve(state["fd"], state["children"])
             return 0
         with listen(self.settings.bind, WAIT_SECONDS) as self._listener:
@@ -195,7 +195,7 @@ class Supervisor:
             for child in self._children
             if child.process is not None
         ]
-        state = {"fd": self._listener.fileno(), "base": self._base, "children": children}
+        state = {"fd": self._listener.fileno(), "children": children}
         pids = ",".join(str(pid) for pid, *_times in children)
         python = sys.executable
         self._close_connections()
@@ -231,6 +231,7 @@ class Supervisor:
         return Forked(pid)
 
     def _close_connections(self) -> None:
+        """A process that is forked, or another program, must not have them."""
         with self.app.app_context():
             db.session.remove()
             db.engine.dispose()
