@@ -43,7 +43,7 @@ _WAYS = (
         'urllib.request.urlopen("{url}", timeout=10)',
     ),
     (
-        "GitHub Actions",
+        N_("GitHub Actions"),
         "- name: Report to Wakeful\n  if: always()\n"
         "  run: curl -fsS -m 10 --retry 5 ${{{{ secrets.PING_URL }}}}"
         "${{{{ job.status != 'success' && '/fail' || '' }}}}\n"
