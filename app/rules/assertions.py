@@ -37,7 +37,7 @@ from app.records import (
     mask,
 )
 from app.rules import text
-from app.rules.json_path import WrittenNumber, parsed, query, values_at
+from app.rules.json_path import TOO_DEEP, WrittenNumber, parsed, query, values_at
 from app.rules.patterns import WorkBudget, compiled, matches
 
 OPPOSITES = {
@@ -181,10 +181,9 @@ def judge(
                 values = answer.values(assertion)
                 ok = _judged(assertion, values, answer)
             why = None
-        except ValueError as fault:
-            ok, why = False, f"{_name(assertion)}: {fault}"
-        except RecursionError:
-            ok, why = False, f"{_name(assertion)}: {_('the JSON is nested too deeply')}"
+        except (ValueError, RecursionError) as fault:
+            reason = fault if isinstance(fault, ValueError) else _(TOO_DEEP)
+            ok, why = False, f"{_name(assertion)}: {reason}"
         shown = _shown(assertion, values, answer)
         plain = assertion.masked()
         checked.append(

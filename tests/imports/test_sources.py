@@ -136,6 +136,7 @@ def test_the_conditions_of_gatus_become_fields():
     rows = sample("gatus.yaml")
     fields = rows["website"].fields
     assert fields["accepted_statuses"] == "200-201,204"
+    assert fields["slow_after"] is None, "a slow answer is a failure there, not only degraded"
     assert (fields["ssl_alert_days"], fields["domain_alert_days"]) == (2, 30)
     assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (300, 10, 1)
     assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
