@@ -29,6 +29,8 @@ NOT_FOR_PEOPLE = {
     "app/api/openapi.py": "the API's document, in English",
     "app/api/operations.py": "the API's document, in English",
     "app/api/schemas.py": "the API's document, in English",
+    "app/api/pings.py": "answers to programs, in the words of the services that they were made for",
+    "app/commands/resting.py": "the log of the supervisor, which loads no translations",
     "app/commands/web/webworker.py": "gunicorn's log",
     "app/db/statements.py": "SQL",
     "app/db/migrations/": "SQL",

@@ -392,9 +392,9 @@ class MonitorForm(SchemaForm):
         ),
     )
     starttls = WordChoice(
-        "STARTTLS",
+        N_("STARTTLS"),
         words=StartTls,
-        none=N_("None: TLS at once"),
+        none=N_("TLS at once"),
         description=N_("How TLS begins on a port that speaks its own protocol first."),
     )
     ping_count = Number(

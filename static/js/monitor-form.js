@@ -15,13 +15,13 @@ function hostOf(text) {
 name.addEventListener("input", () => { follows = isNew && name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
 
-// Show only the fields that the kind of this URL has, and any other with an error, so that it can
-// be corrected.
+// Show only the fields that the kind of this URL has (without a scheme: http), and any other with
+// an error, so that it can be corrected.
 const schemes = new Map(form.dataset.schemes.trim().split(" ").map((pair) => pair.split(":")));
 function showKind() {
-  const kind = schemes.get(url.value.trim().split(":")[0].toLowerCase());
+  const kind = schemes.get(url.value.trim().split(":")[0].toLowerCase()) ?? "http";
   for (const part of form.querySelectorAll("[data-kinds]")) {
-    const strange = kind !== undefined && !part.dataset.kinds.split(" ").includes(kind);
+    const strange = !part.dataset.kinds.split(" ").includes(kind);
     part.hidden = strange && !part.querySelector(".fault");
   }
 }

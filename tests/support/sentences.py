@@ -35,7 +35,7 @@ FOR_PROGRAMMERS = {
 DOCUMENTED = {"operation"}
 # Read by a database, another server or a library.
 FOR_MACHINES = re.compile(
-    r"^(?:BEGIN|PRAGMA|REPEATABLE|SELECT|SET|SHOW|Bearer|HTTP|SMTP) |^Wakeful \("
+    r"^(?:BEGIN|LISTEN|PRAGMA|REPEATABLE|SELECT|SET|SHOW|Bearer|GenieKey|HTTP|SMTP) |^Wakeful \("
 )
 # Methods that look for a text of somebody else's.
 LOOKING = {"replace", "startswith", "endswith", "removeprefix", "removesuffix"}

@@ -29,7 +29,13 @@ from tests.web.visitor import Visitor
 MOST_PAGES, MOST_ALIKE = 400, 3
 # Encrypted columns, by table: those that are planted here ...
 PLANTED = {
-    "monitors": {"request_headers", "request_auth_password", "request_body", "alerts"},
+    "monitors": {
+        "request_headers",
+        "request_auth_password",
+        "request_body",
+        "alerts",
+        "assertions",
+    },
     "contacts": {"channels"},
     "settings": {"value"},
     "subscribers": {"value"},
@@ -100,6 +106,10 @@ def planted(app: Flask) -> Planted:
         "request_body": canary("monitors.request_body"),
         "request_headers": [{"key": "X-Key", "value": canary("monitors.request_headers")}],
         "alerts": [{"key": "slack", "value": slack}, {"key": "contact", "value": "Night"}],
+        "assertions": [{
+            "source": "header", "property": "X-Token", "op": "=",
+            "value": canary("monitors.assertions"),
+        }],
     }  # fmt: skip
     for path, body in (("contacts", contact), ("monitors", monitor)):
         stored = client.post(f"{PREFIX}/{path}", json=body, headers=write)

@@ -28,6 +28,7 @@ from app import i18n
 from app.db import db
 from app.pages import front
 from app.pages.bars import BarsCache
+from app.records import StartTls
 from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.web.frame import language
@@ -144,6 +145,7 @@ def _data(path: Path, typed: object = None) -> Data:
         *_texts(typed),
         *_texts(scene.EVIDENCE),
         *(channel.placeholder for channel in CHANNELS.values()),
+        *StartTls,
     }
     texts.add("Bergen")  # a place in the evidence of an incident, which is compressed
     # The library that reads cron lines says them in English.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.checks.kinds import FIELDS, kind_of
+from app.checks.kinds import FIELDS, HTTP, kind_of
 from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
 from app.forms.lists import Names, PairList
@@ -74,7 +74,7 @@ EXPIRY = (
     SumPart("ssl_alert_days", N_("Certificate: {}")),
     SumPart("domain_alert_days", N_("Domain: {}")),
     SumPart("verify_tls", "", none=N_("certificate not verified")),
-    SumPart("starttls", N_("STARTTLS: {}")),
+    SumPart("starttls"),
 )
 MAINTENANCE = (
     SumPart("maintenance_start_at", N_("From {}")),
@@ -101,11 +101,13 @@ def as_data(parts: Sequence[SumPart]) -> list[dict[str, str]]:
 
 
 def _has(form: BrowserMonitorForm, name: str) -> bool:
-    """Whether the page shows the field, which depends on the URL and the condition."""
+    """Whether the page shows the field, which depends on the URL (without a scheme: http) and the
+    condition.
+    """
     if name == "alert_text_lookup":
         return bool(form.alert_condition.data != AlertCondition.URL_UNAVAILABLE)
-    kind = kind_of(form.url.data or "")
-    return kind is None or name not in FIELDS or name in kind.fields
+    kind = kind_of(form.url.data or "") or HTTP
+    return name not in FIELDS or name in kind.fields
 
 
 def _words(form: BrowserMonitorForm, part: SumPart) -> str:
