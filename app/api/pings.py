@@ -158,6 +158,13 @@ def _family(path: str) -> tuple[str | None, list[str]]:
     return None, []
 
 
+def is_ping(target: str) -> bool:
+    """Whether a request with this path and query is a ping. Its connection is closed after a body
+    of more than MAX_BODY_BYTES.
+    """
+    return _family(target.partition("?")[0])[0] is not None
+
+
 def _read_call(parts: list[str]) -> _Call | None:
     """``TOKEN`` and what it says. ``kind`` is None for an exit status that there is not."""
     token, rest = parts[0], parts[1:]

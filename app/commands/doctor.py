@@ -54,6 +54,10 @@ MENDED_BY = {
         "They log in with a passkey or a recovery code. If they have none, an admin resets their "
         "second factor on the People page, or run: wakeful user reset EMAIL"
     ),
+    "heartbeat_states": N_(
+        "Make a new token on the page of the heartbeat, and give it to the job."
+    ),
+    "pings": N_("Nothing to do: it is deleted when it is old enough."),
     "post_updates": N_("Correct the update, or delete its post."),
     "report_mails_sent": N_("Delete the monthly report and set it up again."),
 }
@@ -215,7 +219,7 @@ def _secrets(subject: Subject) -> Statements:
         replaced_by = REPLACED_BY_ITSELF.get(value.id) if value.table == "settings" else None
         advice = replaced_by or MENDED_BY.get(value.table, MENDED_BY_NONE)
         sentence = f"{value}. {_(advice)}"
-        yield sentence if replaced_by or value.table == "deliveries" else Fault(sentence)
+        yield sentence if replaced_by or value.table in ("deliveries", "pings") else Fault(sentence)
     if all_readable:
         yield _(STORED_WHOLE)
 

@@ -50,6 +50,8 @@ _NOUNS = {
     "monitor_states": MONITORS.singular,
     "monitor_evidence": MONITORS.singular,
     "authenticator_apps": N_("authenticator app of person"),
+    "heartbeat_states": N_("heartbeat"),
+    "pings": N_("ping"),
     "status_page_groups": N_("group of status pages"),
     "post_updates": N_("update of a post"),
     "report_mails_sent": REPORT_MAILS.singular,

@@ -511,7 +511,7 @@ class MonitorForm(SchemaForm):
         ),
     )
     slug = Text(
-        N_("Name in ping URLs"),
+        N_("Name in ping addresses"),
         most=MAX_HEARTBEAT_SLUG,
         rule=check_heartbeat_slug,
         description=N_(

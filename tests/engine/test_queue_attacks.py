@@ -98,11 +98,11 @@ def test_garbage_is_refused(sealed):
 
 def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
     once = NonceCache()
-    assert once.is_new(b"a", 0)
-    assert once.is_new(b"b", 50)
-    assert not once.is_new(b"a", REMEMBERED_SECONDS - 1)
-    assert once.is_new(b"a", REMEMBERED_SECONDS + 1)
-    assert not once.is_new(b"b", REMEMBERED_SECONDS + 2)
+    assert once.take(b"a", 0)
+    assert once.take(b"b", 50)
+    assert not once.take(b"a", REMEMBERED_SECONDS - 1)
+    assert once.take(b"a", REMEMBERED_SECONDS + 1)
+    assert not once.take(b"b", REMEMBERED_SECONDS + 2)
     assert REMEMBERED_SECONDS < KEPT_SECONDS, "the claim of a batch outlives it"
 
 

@@ -24,9 +24,10 @@ from gunicorn.config import Config
 from app.alerts import words as alert_words
 from app.alerts.answers import retry_after
 from app.api.call import FORM, JSON, Body
+from app.checks.curl import exchange
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
-from app.checks.http import compose, exchange
+from app.checks.http import compose
 from app.checks.redact import Redactor
 from app.codec import foreign
 from app.commands.web import bodies

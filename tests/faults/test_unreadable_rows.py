@@ -372,6 +372,7 @@ def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
             stop.set()
         raise LookupError("nobody has foreseen this")
 
+    box.open(box.monitor(("webhook", "https://hooks.example/")))  # so that there is work
     monkeypatch.setattr(claims, "due_lanes", due)
     box.worker.run(stop)
     assert turns == ["failed"] * 3

@@ -21,16 +21,18 @@ from app.db.tables import (
     AuthenticatorAppRow,
     ContactRow,
     DeliveryRow,
+    HeartbeatStateRow,
     IncidentRow,
     MonitorEvidenceRow,
     MonitorRow,
+    PingRow,
     SettingRow,
     StatusPageRow,
     SubscriberRow,
 )
 from app.db.types import Encrypted, Why
 from app.net.canary import MEMORY
-from app.records import SECRET_FIELDS, Notice
+from app.records import SECRET_FIELDS, Assertion, Notice
 from app.stores import health
 from tests.alerts.conftest import Outbox
 from tests.factories import make_incident, make_monitor, make_person, now
@@ -43,6 +45,7 @@ SECRETS = {
     "request_auth_password": "a secret password",
     "request_body": "a secret body",
     "alerts": EMAIL,
+    "assertions": (Assertion("status", "", "=", "200"),),
 }
 
 
@@ -60,6 +63,13 @@ def whole(app):
         (delivery,) = box.tell("incident.opened", shop, incident)
         with app.app_context(), writing() as session:
             session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
+            job = HeartbeatStateRow(
+                monitor_id=shop.id, token=f"token-{shop.id}", token_hash=str(shop.id), runs=[]
+            )
+            ping = PingRow(
+                monitor_id=shop.id, at=now(), kind="success", method="GET", body="a secret body"
+            )
+            session.add_all([job, ping])
             at = {"created_at": now(), "updated_at": now()}
             page = StatusPageRow(name="Status", slug=f"status-{shop.id}", **at)
             name = f"Team {shop.id}"
@@ -72,7 +82,7 @@ def whole(app):
             )  # fmt: skip
             session.add(reader)
             session.flush()
-            contact, subscriber = team.id, reader.id
+            contact, subscriber, called = team.id, reader.id, ping.id
         owner = make_person(app, email=f"owner{shop.id}@example.test").id
         with app.app_context(), writing() as session:
             session.add(
@@ -89,11 +99,13 @@ def whole(app):
         IncidentRow.evidence: incident.id, DeliveryRow.value: delivery, DeliveryRow.facts: delivery,
         SubscriberRow.value: subscriber, ContactRow.channels: contact,
         AuthenticatorAppRow.secret: owner, SettingRow.value: "other",
+        HeartbeatStateRow.token: shop.id, PingRow.body: called,
     }  # fmt: skip
 
 
 EDIT = "Edit the monitor and enter it again, or remove it."
 NEXT_INCIDENT = "It is dropped when the next incident of that monitor opens."
+NEW_TOKEN = "Make a new token on the page of the heartbeat, and give it to the job."
 BY_AGE = "Nothing to do: it is deleted when it is old enough."
 # By column: how doctor calls the value, and what it says to do.
 NAMED = {
@@ -101,6 +113,9 @@ NAMED = {
     MonitorRow.request_auth_password: ('password of "Shop" (monitor {})', EDIT),
     MonitorRow.request_body: ('request body of "Shop" (monitor {})', EDIT),
     MonitorRow.alerts: ('alerts of "Shop" (monitor {})', EDIT),
+    MonitorRow.assertions: ('assertions of "Shop" (monitor {})', EDIT),
+    HeartbeatStateRow.token: ("token of heartbeat {}", NEW_TOKEN),
+    PingRow.body: ("body of ping {}", BY_AGE),
     MonitorEvidenceRow.last_good: ('last good check kept of "Shop" (monitor {})', NEXT_INCIDENT),
     MonitorEvidenceRow.failing: ('failing checks kept of "Shop" (monitor {})', NEXT_INCIDENT),
     IncidentRow.evidence: (
@@ -166,7 +181,7 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
         name, advice = NAMED[column]
         sentence = f"The {name.format(id)} cannot be read, because {Why.OTHER_KEY}. {advice}"
         (finding,) = [finding for finding in unreadable if finding.sentence == sentence]
-        nothing_to_do = column.class_ is DeliveryRow
+        nothing_to_do = column.class_ in (DeliveryRow, PingRow)
         assert finding.fault is not nothing_to_do
 
 
@@ -292,14 +307,15 @@ def test_readyz_counts_what_cannot_be_read_and_finds_no_fault_in_it(app, whole, 
     ready = client.get("/readyz")
     rest = "all the rest works: another instance would do no better"
     assert ready.json["faults"] == no_checker, rest
-    assert ready.json["unreadable"] == 6
+    assert ready.json["unreadable"] == 7
     assert ready.json["warnings"] == [
-        "6 stored values cannot be read. wakeful doctor names each and says what to do."
+        "7 stored values cannot be read. wakeful doctor names each and says what to do."
     ]
-    assert "wakeful_unreadable_values 6.0" in client.get("/metrics").text
+    assert "wakeful_unreadable_values 7.0" in client.get("/metrics").text
     with app.app_context(), writing() as session:
         row = session.get_one(MonitorRow, whole[MonitorRow.alerts])
         row.alerts = row.request_headers = row.request_body = row.request_auth_password = None
+        row.assertions = ()
         session.delete(session.get_one(ContactRow, whole[ContactRow.channels]))
     assert client.get("/readyz").json["unreadable"] == 1
     with app.app_context():

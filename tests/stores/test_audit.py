@@ -42,6 +42,8 @@ NOT_RECORDED = {
     "shards": _ENGINE,
     "heartbeats": _ENGINE,
     "domains": _ENGINE,
+    "heartbeat_states": _ENGINE,
+    "pings": _ENGINE,
     "report_mails_sent": _ENGINE,
     "cancelled_events": "what calendars of status pages are told, after a change that has a line",
     "counters": "counts of requests",

@@ -223,7 +223,7 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
     page = visit("/monitors/import")
     page.get_by_label("File (optional)").set_input_files(BACKUP)
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("button", name="Create 4 monitors")).to_be_visible()
+    expect(page.get_by_role("button", name="Create 5 monitors")).to_be_visible()
     page = visit("/monitors/import")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_be_focused()

@@ -72,7 +72,7 @@ def test_contacts_monitors_windows_and_imports_are_written_on_the_remote_server(
     with BACKUP.open("rb") as file:
         page = remote.client.post(form.action, data={**dict(form.values), "file": (file, "kuma")})
     remote._take(page)
-    remote.press("Create 4 monitors").shows("4 monitors created")
+    remote.press("Create 5 monitors").shows("5 monitors created")
     assert sum(monitor.paused for monitor in store.monitors.list(MonitorQuery()).items) == 1
     remote.open("/contacts/1/delete").press("Delete contact", force=True)
     assert store.monitors.get(shop.id).alerts == ()

@@ -15,7 +15,7 @@ TYPES = ("A", "AAAA", "CNAME", "MX", "NS", "TXT", "SRV", "CAA", "SOA", "PTR")
 PORT = 53
 
 _SHAPE = re.compile(
-    r"dns:(?://(?P<server>[^/?#]*)/?|/)?(?P<name>[^/?#]*)(?:\?(?P<query>[^#]*))?", re.IGNORECASE
+    r"dns:(?://(?P<server>[^/?#]*+)/?|/)?(?P<name>[^/?#]*+)(?:\?(?P<query>[^#]*))?", re.IGNORECASE
 )
 # A slash is part of the names that RFC 2317 gives to small reverse zones.
 _LABEL = re.compile(r"[a-z0-9_*/-]{1,63}")

@@ -59,14 +59,14 @@ def _is_packet(data: bytes) -> bool:
 
 
 # The last line of a reply, behind whose code there is no hyphen; or a line without a code.
-_coded = re.compile(rb"^\d{3}(?: [^\n]*)?\r?\n|\A(?!\d{3})[^\n]*\n", re.MULTILINE).search
+_CODED = re.compile(rb"^\d{3}(?: [^\n]*+|\r)?\n|\A(?!\d{3})[^\n]*+\n", re.MULTILINE)
 # Any line but those that IMAP sends beside its answers.
-_tagged = re.compile(rb"^(?!\* (?!OK|PREAUTH|BYE))[^\n]*\n", re.MULTILINE | re.IGNORECASE).search
-_line = re.compile(rb"\n").search
-_stanza = re.compile(
-    rb"</(?:\w+:)?features\s*>|<(?:\w+:)?features\s*/>|<proceed\b[^>]*>|<failure\b[^>]*>"
-    rb"|<(?:\w+:)?error\b|</(?:\w+:)?stream\s*>"
-).search
+_TAGGED = re.compile(rb"^(?!\* (?!OK|PREAUTH|BYE))[^\n]*\n", re.MULTILINE | re.IGNORECASE)
+_LINE = re.compile(rb"\n")
+_STANZA = re.compile(
+    rb"</(?:\w++:)?features\s*+>|<(?:\w++:)?features\s*+/>|<proceed\b[^<>]*+>|<failure\b[^<>]*+>"
+    rb"|<(?:\w++:)?error\b|</(?:\w++:)?stream\s*+>"
+)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..|\x83...|\x84....)"
 _LDAP_REQUEST = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037"
 _POSTGRES_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
@@ -77,20 +77,20 @@ _MYSQL_REQUEST = b"\x20\x00\x00\x01\x00\x8a\x00\x00\x00\x00\x00\x01\x21" + bytes
 
 DIALOGUES: Mapping[str, Dialogue] = {
     StartTls.SMTP: _dialogue(
-        _coded,
+        _CODED.search,
         (b"", rb"\A220"),
         (b"EHLO localhost\r\n", rb"^250[ -]STARTTLS\b"),
         (b"STARTTLS\r\n", rb"\A220"),
     ),
-    StartTls.IMAP: _dialogue(_tagged, (b"", rb"^\* OK\b"), (b"a STARTTLS\r\n", rb"^a OK\b")),
-    StartTls.POP3: _dialogue(_line, (b"", rb"\A\+OK"), (b"STLS\r\n", rb"\A\+OK")),
-    StartTls.FTP: _dialogue(_coded, (b"", rb"\A220"), (b"AUTH TLS\r\n", rb"\A234")),
+    StartTls.IMAP: _dialogue(_TAGGED.search, (b"", rb"^\* OK\b"), (b"a STARTTLS\r\n", rb"^a OK\b")),
+    StartTls.POP3: _dialogue(_LINE.search, (b"", rb"\A\+OK"), (b"STLS\r\n", rb"\A\+OK")),
+    StartTls.FTP: _dialogue(_CODED.search, (b"", rb"\A220"), (b"AUTH TLS\r\n", rb"\A234")),
     StartTls.LDAP: _dialogue(
         _is_message,
         (_LDAP_REQUEST, rb"\A\x30" + _LENGTH + rb"\x02\x01\x01\x78" + _LENGTH + rb"\x0a\x01\x00"),
     ),
     StartTls.XMPP: _dialogue(
-        _stanza,
+        _STANZA.search,
         (
             b"<?xml version='1.0'?><stream:stream xmlns='jabber:client' to='%HOST%' version='1.0'"
             b" xmlns:stream='http://etherx.jabber.org/streams'>",

@@ -263,8 +263,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if conn.is_broken():
             return False
         kept = self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
-        # Whoever sends so much with a ping need not have a connection that stays.
-        return kept and conn.body.length <= MAX_BODY_BYTES
+        if kept and conn.body.length > MAX_BODY_BYTES:
+            from app.api.pings import is_ping  # loaded with the application, after the start
+
+            return not is_ping(conn.path)
+        return kept
 
     def _answer_before_body(self, conn: ClientConnection) -> object:
         return self._guarded(conn, lambda: self._early(conn))
