@@ -10,15 +10,16 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from app.access.webhook_secret import PREFIX
 from app.alerts.answers import Acceptance, Answer
-from app.alerts.channels import SENDERS
+from app.alerts.channels import SENDERS, opsgenie, pagerduty, pushover
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, Tone
 from app.config import Settings
@@ -100,7 +101,14 @@ def receiver(answer: Callable[[Connection], None]) -> Iterator[str]:
 
 def send(channel: str, url: str, path: Path, *, sms: str = "twilio", seconds: float = 60) -> Answer:
     """One alert through the sender of a channel, whose service is at ``url``."""
-    values = {Channel.TELEGRAM: "123:ABC/-100", Channel.SMS: "+447700900123"}
+    values = {
+        Channel.TELEGRAM: "123:ABC/-100",
+        Channel.SMS: "+447700900123",
+        Channel.GOTIFY: f"{url}/?token=Abc",
+        Channel.PUSHOVER: f"{'u' * 30}/{'a' * 30}",
+        Channel.PAGERDUTY: "a" * 32,
+        Channel.OPSGENIE: "-".join(["abcdef01", "2345", "6789", "abcd", "ef0123456789"]),
+    }
     settings = Settings(
         instance=path,
         database_url="sqlite://",
@@ -112,7 +120,10 @@ def send(channel: str, url: str, path: Path, *, sms: str = "twilio", seconds: fl
     message = Message("test", Tone.PLAIN, "Test", "It works.", NOW)
     value = values.get(Channel(channel), f"{url}/hook")
     tools = Tools(settings, network, (PREFIX + "a" * 32,))
-    return SENDERS[channel](Outgoing("msg_1", value, message, NOW), tools)
+    with ExitStack() as patched:
+        for module in (opsgenie, pagerduty, pushover):
+            patched.enter_context(patch.object(module, "API", f"{url}/"))
+        return SENDERS[channel](Outgoing("msg_1", value, message, NOW), tools)
 
 
 def outcome(answer: bytes, path: Path, channel: str = Channel.WEBHOOK, **how: str) -> Answer:
