@@ -181,7 +181,7 @@ class Checker:
             with self._listening():
                 self.checks.run(lambda: self._try_turn(stop), self._returns.take, stop)
         finally:
-            stop.set()  # for the chores, if the place has another carrier
+            keeper.end(stop)  # which is not set yet if the place has another carrier
             self._give_up()
             for chore in chores:
                 chore.join(CHORES_SECONDS)

@@ -43,6 +43,10 @@ class DeadlineWatch:
         self._away = False
         self._wake = threading.Event()
 
+    def wake(self) -> None:
+        """Look now. Safe from any thread."""
+        self._wake.set()
+
     def look(self) -> float:
         """Record what has passed; returns after how many seconds to look again. Needs an
         application context.
@@ -60,7 +64,7 @@ class DeadlineWatch:
 
     def run(self, app: Flask, stop: threading.Event) -> None:
         """Watch until ``stop`` is set."""
-        with wakeups.listening(app, heartbeats.DEADLINES, self._wake.set, LEAST_PAUSE_SECONDS):
+        with wakeups.listening(app, heartbeats.DEADLINES, self.wake, LEAST_PAUSE_SECONDS):
             while not stop.is_set():
                 pause = POLL_SECONDS
                 try:

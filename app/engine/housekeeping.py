@@ -94,6 +94,7 @@ class Housekeeper:
         self.settings = settings
         self.clock = clock
         self._silence_watch = SilenceWatch(clock)
+        self._deadlines = DeadlineWatch(clock)
         self._policies = policies
         self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
@@ -119,13 +120,18 @@ class Housekeeper:
             threading.Thread(target=self._run, args=(chores, stop), name=name, daemon=True)
             for name, chores in rounds.items()
         ]
-        watch = DeadlineWatch(self.clock)
+        run = self._deadlines.run
         threads.append(
-            threading.Thread(target=watch.run, args=(self.app, stop), name="deadlines", daemon=True)
+            threading.Thread(target=run, args=(self.app, stop), name="deadlines", daemon=True)
         )
         for thread in threads:
             thread.start()
         return threads
+
+    def end(self, stop: threading.Event) -> None:
+        """Set ``stop``, and let the thread see it that waits for a deadline."""
+        stop.set()
+        self._deadlines.wake()
 
     def _run(self, chores: list[Chore], stop: threading.Event) -> None:
         pause = LEAST_PAUSE_SECONDS

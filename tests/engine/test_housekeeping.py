@@ -270,7 +270,7 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     stop = threading.Event()
     threads = house.keeper.start(stop)
     assert done.wait(60)
-    stop.set()
+    house.keeper.end(stop)
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
