@@ -166,7 +166,7 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
     # Summed at different times, one never, and with gaps that only the longer interval covers.
     here = hour(now()) + timedelta(minutes=25)
     ids = []
-    for place, interval in enumerate((60, 1800, 86_400, 1800)):
+    for place, interval in enumerate((60, 1800, 3600, 1800)):
         monitor = make_monitor(core, interval=interval, created_at=here - timedelta(days=3))
         id = monitor.id
         ids.append(id)
