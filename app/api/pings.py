@@ -29,11 +29,8 @@ from app.stores import unavailable
 
 log = logging.getLogger("wakeful.api")
 
-HEADERS = {
-    "Ping-Body-Limit": str(MAX_PING_BODY_BYTES),
-    "Access-Control-Allow-Origin": "*",
-    "Cache-Control": "no-store",
-}
+FOR_SCRIPTS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
+HEADERS = {"Ping-Body-Limit": str(MAX_PING_BODY_BYTES), **FOR_SCRIPTS}
 KINDS = {"start": PingKind.START, "fail": PingKind.FAIL, "log": PingKind.LOG}
 NO_MONITOR = "Monitor not found or not active."
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
@@ -218,7 +215,5 @@ def _text(status: int, text: str, headers: dict[str, str] | None = None) -> Resp
 
 
 def _json(status: int, content: dict[str, Any]) -> Response:
-    headers = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
-    return Response(
-        json.dumps(content, separators=(",", ":")), status, headers, mimetype="application/json"
-    )
+    text = json.dumps(content, separators=(",", ":"))
+    return Response(text, status, FOR_SCRIPTS, mimetype="application/json")

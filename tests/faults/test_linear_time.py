@@ -93,7 +93,7 @@ def spec_redactor(value: str) -> None:
     redactor.text(value, cut=True)
     redactor.header("x-other", value)
     redactor.header("set-cookie", value)
-    redactor.whole(value, len(value) // 2, len(value) // 2 + 10)
+    redactor.widened(value, len(value) // 2, len(value) // 2 + 10)
 
 
 def check_answer(value: str) -> None:
@@ -106,7 +106,7 @@ def check_answer(value: str) -> None:
 
 def remember_cookies(value: str) -> None:
     carried = compose.Carried(SPEC)
-    carried.remember(BASE, [value, *value.split("\n")])
+    carried.store_cookies(BASE, [value, *value.split("\n")])
     carried.state(BASE)
 
 
@@ -155,7 +155,7 @@ def remote_record(value: str) -> None:
         "request_headers": [value], "alerts": [{"key": "email", "value": value}],
         "maintenance_start_at": value, value: value,
     }  # fmt: skip
-    foreign.monitor({"id": 1, **fields}, own=lambda: False)
+    foreign.monitor({"id": 1, **fields}, is_wakeful=lambda: False)
 
 
 def remote_fault(value: str) -> None:
