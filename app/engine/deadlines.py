@@ -56,8 +56,11 @@ class DeadlineWatch:
         # A time in the future was written before the clock was set back.
         away = at is not None and now - at > AWAY_AFTER
         begins, self._away = away and not self._away, away
-        recorder.record_deadlines(now, away=away, every=begins)
         due = recorder.next_deadline()
+        # Not at each look: a transaction that writes waits for others, and nothing may be due.
+        if begins or (due is not None and due <= now):
+            recorder.record_deadlines(now, away=away, every=begins)
+            due = recorder.next_deadline()
         db.session.rollback()
         left = POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
         return min(POLL_SECONDS, max(0.0, left))

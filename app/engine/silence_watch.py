@@ -18,7 +18,7 @@ from app.db import db, faults, heartbeats, patience
 
 log = logging.getLogger(__name__)
 
-EVERY_SECONDS = 5.0  # people are notified when the list of places shows the silence
+EVERY_SECONDS = 15.0  # a place is silent after minutes
 LONGEST_PAUSE = timedelta(seconds=60)  # between two looks
 LOOK_SECONDS = 60.0  # time limit of a statement
 
