@@ -193,3 +193,10 @@ def test_the_catalogue_has_each_sentence_once():
         sentence = message if isinstance(message, str) else message[0]
         alike.setdefault(_plain(sentence), []).append(sentence)
     assert [sentences for sentences in alike.values() if len(sentences) > 1] == []
+
+
+def test_no_help_text_is_clipped():
+    """A help says "Leave empty for no limit.", not "Empty: no limit.", and "Example: 2.1"."""
+    with CATALOGUE.open("rb") as file:
+        messages = [message.id for message in read_po(file) if isinstance(message.id, str)]
+    assert [text for text in messages if re.search(r"\bEmpty: |^Such as ", text)] == []

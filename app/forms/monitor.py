@@ -271,7 +271,7 @@ def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
     zone = Zone(
         N_("Time zone of quiet hours"),
         default=DEFAULT_QUIET_ZONE,
-        description=N_("Such as Europe/Berlin."),
+        description=N_("Example: Europe/Berlin"),
     )
     return start, end, zone
 
@@ -477,7 +477,7 @@ class MonitorForm(SchemaForm):
         N_("Expected every, in seconds"),
         low=PERIOD_SECONDS[0],
         high=PERIOD_SECONDS[1],
-        description=N_("How long after a ping the next one is due. Empty: the interval."),
+        description=N_("How long after a ping the next one is due. Leave empty for the interval."),
     )
     schedule = Lines(
         N_("Schedule"),
@@ -492,7 +492,7 @@ class MonitorForm(SchemaForm):
     zone = Zone(
         N_("Time zone of the schedule"),
         default=DEFAULT_SCHEDULE_ZONE,
-        description=N_("Such as Europe/Berlin."),
+        description=N_("Example: Europe/Berlin"),
     )
     grace = Number(
         N_("Grace, in seconds"),
@@ -515,8 +515,8 @@ class MonitorForm(SchemaForm):
         most=MAX_HEARTBEAT_SLUG,
         rule=check_heartbeat_slug,
         description=N_(
-            "With a key of scope ping, this heartbeat is called by it: lower-case letters, digits,"
-            " - and _. Empty: made of the name."
+            "Names this heartbeat in ping addresses that begin with a key of scope ping: lower-case"
+            " letters, digits, - and _. Leave empty to derive it from the name."
         ),
     )
 
@@ -581,8 +581,8 @@ class MonitorStoreForm(MonitorForm):
         most=MAX_TOKEN,
         rule=check_token,
         description=N_(
-            "To keep that of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, - and"
-            " _. Empty: a new one."
+            "Keeps the address of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, -"
+            " and _. Leave empty for a new one."
         ),
     )
 

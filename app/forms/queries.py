@@ -251,7 +251,7 @@ class ReportQueryForm(SchemaForm):
     monitors = Ids(
         "Monitors",
         most=MAX_REPORT_MONITORS,
-        description="Comma-separated ids. Empty: all.",
+        description="Comma-separated ids. Leave empty for all.",
     )
     days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
 

@@ -304,7 +304,7 @@ class MailServerForm(BrowserForm):
         required=True,
         most=MAX_NAME,
         rule=smtp.check_host,
-        description=N_("Such as mail.example.com."),
+        description=N_("Example: mail.example.com"),
         render_kw=_PLAIN,
     )
     tls = WordChoice(
@@ -318,7 +318,7 @@ class MailServerForm(BrowserForm):
         required=True,
         most=MAX_NAME,
         rule=smtp.check_sender,
-        description=N_("Such as Wakeful <alerts@example.com>."),
+        description=N_("Example: Wakeful <alerts@example.com>"),
         render_kw=_PLAIN,
     )
 
