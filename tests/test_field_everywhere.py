@@ -77,6 +77,7 @@ UNUSUAL: dict[str, Any] = {
     "follow_redirects": False,
     "verify_tls": False,
     "slow_after": 1234,
+    "slow_alert_after": 7,
     "confirmations": 5,
     "tags": ("a", "b"),
     "remind_after": 60,

@@ -38,7 +38,7 @@ from app.db.statements import as_stored, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
 from app.db.types import Unreadable, Why, readable, record_of
 from app.i18n import _
-from app.records import NOT_SENT, Channel, DeliveryStatus, Event
+from app.records import NOT_SENT, Channel, DeliveryStatus, Event, IncidentSeverity
 from app.rules.time import iso
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ _PENDING = (
         DeliveryRow.id, DeliveryRow.event, DeliveryRow.monitor_id, DeliveryRow.incident_id,
         DeliveryRow.created_at, DeliveryRow.next_attempt_at, DeliveryRow.attempts,
         DeliveryRow.lease_until, DeliveryRow.reason, DeliveryRow.channel, IncidentRow.ended_at,
-        IncidentRow.acknowledged_at,
+        IncidentRow.acknowledged_at, IncidentRow.severity,
     )
     .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
     .where(DeliveryRow.lane == bindparam("lane"), DeliveryRow.status == DeliveryStatus.PENDING)
@@ -241,6 +241,7 @@ def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDeliver
         "event": str(group.event),
         "at": iso(now),
         "count": len(ids),
+        "degraded": sum(row.severity == IncidentSeverity.DEGRADED for row in group.rows),
         "incidents": [row.facts for row in first],
         "deliveries": ids,
     }

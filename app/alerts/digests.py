@@ -27,7 +27,7 @@ from app.db import AnySession
 from app.db.statements import updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
-from app.records import BY_INCIDENT, DeliveryStatus, Event
+from app.records import BY_INCIDENT, DeliveryStatus, Event, IncidentSeverity
 from app.rules.time import iso
 
 MonitorSources = tuple[int, str | None]  # a monitor's id, and the sources of some of its rows
@@ -244,6 +244,10 @@ def _facts(rows: Sequence[Any], incidents: Incidents, now: datetime) -> dict[str
         "at": iso(now),
         "since": iso(rows[0].created_at),
         "open": still_open,
+        "degraded": sum(
+            incident.ended_at is None and incident.severity == IncidentSeverity.DEGRADED
+            for incident, _monitor in pairs
+        ),
         "resolved": len(pairs) - still_open,
         "incidents": [
             snapshot(Event.INCIDENTS_DIGEST, monitor, incident, now)

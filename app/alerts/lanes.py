@@ -116,6 +116,7 @@ class Waiting:
     leased: bool = False
     reason: str | None = None
     channel: str = ""
+    severity: str | None = None  # of its incident
     incident_ended: bool = False
     settled: bool = False
 

@@ -182,19 +182,19 @@ def _rows_of(
         present = targets_among(alert.monitor, contacts.get(alert.monitor.id, ()))
         before = notified.get(alert.follow_up_of or 0, NOBODY)
         if alert.follow_up_of is not None:
-            targets = _targets_of_follow_up(alert.event, present, before, hours)
+            targets = _targets_of_follow_up(alert, present, before, hours)
         else:
             if isinstance(alert.monitor.alerts, Unreadable):
                 why = alert.monitor.alerts.why
                 sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
                 log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
-            targets = _wanting(present, alert.event)
+            targets = _wanting(present, alert)
         parts.append((alert, targets, before))
     return _messages(session, parts, now)
 
 
 def _targets_of_follow_up(
-    event: Event, present: Targets, before: Recipients, hours: Hours
+    alert: Alert, present: Targets, before: Recipients, hours: Hours
 ) -> Targets:
     """The channel values that were alerted to this incident; of an acknowledgement only those that
     the monitor still has and that want it. ``hours``: those of the contacts that ``before`` names.
@@ -202,8 +202,8 @@ def _targets_of_follow_up(
     present_targets = {
         target: present[target] for target in present if lane(*target) in before.targets
     }
-    if event != Event.INCIDENT_RESOLVED:
-        return _wanting(present_targets, event)
+    if alert.event != Event.INCIDENT_RESOLVED:
+        return _wanting(present_targets, alert)
     targets: dict[Target, Sequence[Source]] = {
         target: (Source(),) for target in before.targets.values() if target is not None
     }
@@ -217,10 +217,11 @@ def _targets_of_follow_up(
     return targets
 
 
-def _wanting(targets: Targets, event: Event) -> Targets:
-    """The channel values that a source wants this event for, with those sources."""
+def _wanting(targets: Targets, alert: Alert) -> Targets:
+    """The channel values that a source wants this alert for, with those sources."""
+    severity = None if alert.incident is None else alert.incident.severity
     wanting = {
-        target: [source for source in sources if source.wants(event)]
+        target: [source for source in sources if source.wants(alert.event, severity)]
         for target, sources in targets.items()
     }
     return {target: sources for target, sources in wanting.items() if sources}

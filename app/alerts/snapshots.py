@@ -54,7 +54,9 @@ def snapshot(
     if incident is not None:
         facts["incident"] = {
             "id": incident.id,
+            "severity": incident.severity,
             "started_at": iso(incident.started_at),
+            "down_since": incident.down_since and iso(incident.down_since),
             "acknowledged_at": incident.acknowledged_at and iso(incident.acknowledged_at),
             "acknowledged_by": incident.acknowledged_by,
             "ended_at": incident.ended_at and iso(incident.ended_at),

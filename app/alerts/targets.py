@@ -20,7 +20,7 @@ from app.db.cached import cached_for
 from app.db.statements import as_stored
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
-from app.records import CONTACT, Event, MinSeverity, MonitorRef
+from app.records import CONTACT, Event, IncidentSeverity, MinSeverity, MonitorRef
 from app.rules import quiet_hours
 from app.rules.quiet_hours import QuietHours
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
@@ -57,9 +57,11 @@ class Source:
     min_severity: str = MinSeverity.ALL
     acknowledgements: bool = True
 
-    def wants(self, event: str) -> bool:
-        if event in _EXPIRIES:
-            return self.min_severity == MinSeverity.ALL
+    def wants(self, event: str, severity: str | None = None) -> bool:
+        """``severity``: of the incident, if the event is of one."""
+        is_notice = event in _EXPIRIES or severity == IncidentSeverity.DEGRADED
+        if is_notice and self.min_severity == MinSeverity.DOWN:
+            return False
         return self.acknowledgements or event != Event.INCIDENT_ACKNOWLEDGED
 
 

@@ -50,7 +50,7 @@ from app.errors import Conflict
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.net.policy import Policy
-from app.records import NOT_SENT, Channel
+from app.records import NOT_SENT, Channel, IncidentSeverity
 from app.rules.channel_values import CHANNELS
 from app.rules.clocks import is_due
 from app.rules.masking import frames_of, raised_at
@@ -527,7 +527,7 @@ def _others_down(session: AnySession) -> dict[int, str]:
     query = (
         select(MonitorRow.id, MonitorRow.name)
         .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
-        .where(IncidentRow.ended_at.is_(None))
+        .where(IncidentRow.ended_at.is_(None), IncidentRow.severity == IncidentSeverity.DOWN)
         .order_by(IncidentRow.started_at)
         .limit(MAX_OTHERS_DOWN)
     )

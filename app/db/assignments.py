@@ -53,7 +53,7 @@ _STATE_COLUMNS = (
     MonitorStateRow.status_since, MonitorStateRow.failing_since, MonitorStateRow.failures,
     MonitorStateRow.recovering_since, MonitorStateRow.unconfirmed_at, MonitorStateRow.response_time,
     MonitorStateRow.ssl_fingerprint, MonitorStateRow.alerted_certificates,
-    IncidentRow.started_at, IncidentRow.by_hand,
+    IncidentRow.started_at, IncidentRow.by_hand, IncidentRow.severity, IncidentRow.down_since,
     AssignmentRow.verdict.label("verdict_here"), AssignmentRow.failures.label("failures_here"),
     exists().where(
         _ELSEWHERE.monitor_id == AssignmentRow.monitor_id,

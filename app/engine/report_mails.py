@@ -18,7 +18,7 @@ from app.db import AnySession, db, faults, rollups, writing
 from app.db.statements import insert_new
 from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, ReportMailSentRow
 from app.db.types import to_ms
-from app.records import MAX_REPORT_MONITORS
+from app.records import MAX_REPORT_MONITORS, IncidentSeverity
 from app.rules.clocks import believable
 from app.rules.figures import month_name, report_subject, report_title
 from app.rules.time import iso
@@ -121,17 +121,18 @@ def _incidents(
         select(IncidentRow)
         .where(
             IncidentRow.monitor_id.in_(monitors),
-            IncidentRow.started_at < end,
+            IncidentRow.severity == IncidentSeverity.DOWN,
+            end > rollups.DOWN_SINCE,
             or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > start),
             IncidentRow.classification.is_(None),
         )
-        .order_by(IncidentRow.started_at, IncidentRow.id)
+        .order_by(rollups.DOWN_SINCE, IncidentRow.id)
         .limit(INCIDENTS_NAMED)
     )
     return [
         {
             "name": monitors[row.monitor_id],
-            "started_at": iso(row.started_at),
+            "started_at": iso(row.down_since or row.started_at),
             "ended_at": row.ended_at and iso(row.ended_at),
             "cause": row.cause,
         }

@@ -72,6 +72,7 @@ from app.records import (
     REMIND_AFTER_MINUTES,
     SENT_SECRETS,
     SLOW_AFTER_MS,
+    SLOW_ALERT_AFTER_MINUTES,
     TIMEOUT_SECONDS,
     AlertCondition,
     LocationRule,
@@ -111,6 +112,7 @@ OWN_FIELDS = (
     "verify_tls",
     "request_body",
     "slow_after",
+    "slow_alert_after",
     "confirmations",
     "tags",
     "remind_after",
@@ -409,6 +411,15 @@ class MonitorForm(SchemaForm):
         low=SLOW_AFTER_MS[0],
         high=SLOW_AFTER_MS[1],
         description=N_("A slower answer is shown as degraded. Leave empty for never."),
+    )
+    slow_alert_after = Number(
+        N_("Alert when slow for, in minutes"),
+        low=SLOW_ALERT_AFTER_MINUTES[0],
+        high=SLOW_ALERT_AFTER_MINUTES[1],
+        description=N_(
+            "An incident of severity degraded opens when the median response time of the last so"
+            " many minutes is slow. It is no downtime. Leave empty, or 0, for never."
+        ),
     )
     confirmations = Number(
         N_("Rechecks before an incident"),

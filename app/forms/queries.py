@@ -22,6 +22,7 @@ from app.records import (
     DeliveryStatus,
     IncidentQuery,
     IncidentSearchBy,
+    IncidentSeverity,
     IncidentSortBy,
     IncidentStatus,
     MarkerQuery,
@@ -138,6 +139,16 @@ class IncidentQueryForm(PageForm):
             IncidentStatus.RESOLVED: "Resolved",
         }.__getitem__,
         none="Any",
+    )
+    severity = WordChoice(
+        "Severity",
+        words=IncidentSeverity,
+        labels={
+            IncidentSeverity.DOWN: "Down",
+            IncidentSeverity.DEGRADED: "Degraded",
+        }.__getitem__,
+        none="Any",
+        description="An addition of ours: down, or slow for so long that it alerts.",
     )
     sort_by = WordChoice(
         "Order by",

@@ -274,6 +274,7 @@ def _state_at(since: datetime, state: State) -> State:
         recovering_since=recovering if recovering and recovering < since else None,
         started_at=state.started_at,
         by_hand=state.by_hand,
+        slow_since=state.slow_since,
     )
 
 

@@ -120,7 +120,8 @@ class Step(StrEnum):
     NONE = "none"
     CONFIRM = "confirm"  # keep the check's evidence: it failed and is being confirmed
     CANCEL = "cancel"  # drop the evidence that was kept
-    OPEN = "open"  # open an incident that started at ``Transition.moment``
+    # open an incident that started at ``Transition.moment``, or make the degraded one down
+    OPEN = "open"
     END = "end"  # end the open incident at ``Transition.moment``
 
 
@@ -128,7 +129,9 @@ class Step(StrEnum):
 class State:
     """What is remembered between checks. Times are aware.
 
-    ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident.
+    ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident; of
+    one that was degraded first, when it became down. ``slow_since``: the start of the open incident
+    while it is degraded (``app/judge/slow.py``); failures are confirmed as without one.
     """
 
     checked_at: datetime | None = None
@@ -139,6 +142,7 @@ class State:
     recovering_since: datetime | None = None
     started_at: datetime | None = None
     by_hand: bool = False
+    slow_since: datetime | None = None
 
     @property
     def stage(self) -> Stage:
@@ -221,7 +225,7 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
     if failures > confirmations or observation.conclusive:
         # It may have failed in a maintenance before, which does not count.
         down_since = max(state.status_since or since, since)
-        opened = replace(cleared(state), started_at=since, status_since=down_since)
+        opened = replace(cleared(state), started_at=since, status_since=down_since, slow_since=None)
         return Transition(opened, Step.OPEN, moment=since)
     confirming = replace(state, failing_since=since, failures=failures)
     return Transition(confirming, Step.CONFIRM, recheck=True)

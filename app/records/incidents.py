@@ -31,6 +31,13 @@ class IncidentSortBy(StrEnum):
     ENDED_AT = "ended_at"
 
 
+class IncidentSeverity(StrEnum):
+    """How bad an incident is (decision 19): one that is degraded becomes down when checks fail."""
+
+    DOWN = "down"
+    DEGRADED = "degraded"  # slow for so long that it alerts; it is no downtime
+
+
 class Classification(StrEnum):
     """What an incident turned out to be; it corrects the figures (extension)."""
 
@@ -103,6 +110,9 @@ class Incident:
     comment: str | None = None
     evidence: Mapping[str, Any] | None = None
     # additions of ours
+    severity: Annotated[str, IncidentSeverity] = IncidentSeverity.DOWN
+    # When one that was degraded became down; None for any other
+    down_since: datetime | None = None
     acknowledged_by: str | None = None
     by_hand: bool = False
     found_late: bool = False  # only results that came late show it; nobody was alerted
@@ -144,3 +154,4 @@ class IncidentQuery:
     brief: bool = False
     bound_tag: str | None = None
     counted: bool = True
+    severity: str | None = None

@@ -99,6 +99,7 @@ MAX_TAGS = 20
 MAX_TAG = 50
 TIMEOUT_SECONDS = (1, 60)
 SLOW_AFTER_MS = (1, 60_000)
+SLOW_ALERT_AFTER_MINUTES = (0, 60)  # 0: never
 CONFIRMATIONS = (0, 5)
 REMIND_AFTER_MINUTES = (5, 1_440)
 PING_COUNT = (1, 10)
@@ -178,6 +179,7 @@ class Monitor:
     follow_redirects: bool = True
     verify_tls: bool = True
     slow_after: int | None = None  # ms
+    slow_alert_after: int | None = None  # minutes; None or 0: slowness opens no incident
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
     remind_after: int | None = None  # minutes between reminders while unacknowledged

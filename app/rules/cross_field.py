@@ -77,6 +77,13 @@ def due(period: int | None, schedule: Sequence[str]) -> Faults:
     return ()
 
 
+def slow_alert(minutes: int | None, limit: int | None) -> Faults:
+    if minutes and limit is None:
+        sentence = _("Nothing counts as slow yet. Set after how many milliseconds it is slow.")
+        return [("slow_alert_after", sentence)]
+    return ()
+
+
 # The fields that each rule reads, in the order of its arguments.
 RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("alert_condition", "alert_text_lookup", "request_method"), text_condition),
@@ -84,6 +91,7 @@ RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("maintenance_start_at", "maintenance_end_at"), maintenance),
     (("quiet_start", "quiet_end"), quiet_hours),
     (("period", "schedule"), due),
+    (("slow_alert_after", "slow_after"), slow_alert),
 )
 
 

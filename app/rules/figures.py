@@ -62,6 +62,11 @@ def span(seconds: float) -> str:
     return " ".join(parts)
 
 
+def milliseconds(ms: float) -> str:
+    """A short duration: 240 ms, 1.5 s."""
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+
+
 MONTHS = (
     N_("January"),
     N_("February"),

@@ -20,6 +20,9 @@ CHANGED = N_(
     "The monitor was changed during the incident. As it is judged now, it is not down, but the "
     "failure may still last."
 )
+NOT_SLOW_NOW = N_(
+    "The monitor was changed during the incident. As it is judged now, it is not slow."
+)
 # What ended it is not known: an old incident, or one of a server that says nothing of it.
 OVER = N_("Over after %(length)s")
 

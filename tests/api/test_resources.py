@@ -34,6 +34,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         accepted_statuses="200,404",
         follow_redirects="false",
         slow_after="900",
+        slow_alert_after="5",
         confirmations="0",
         tags="prod, api",
         remind_after="30",
@@ -73,6 +74,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "follow_redirects": False,
         "verify_tls": True,
         "slow_after": 900,
+        "slow_alert_after": 5,
         "confirmations": 0,
         "tags": ["prod", "api"],
         "remind_after": 30,
@@ -243,6 +245,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "ended_at": LATER + "Z", "duration": 86_400, "cause": "Power cut", "cause_code": None,
         "comment": "a\nb", "evidence": None, "acknowledged_by": None, "by_hand": True,
         "found_late": False, "classification": None, "ending": "person", "seen_by": [],
+        "severity": "down", "down_since": None,
         "changes": [], "unwatched": [], "unreadable": [],
     }  # fmt: skip
 

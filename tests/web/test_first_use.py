@@ -138,6 +138,7 @@ def test_folded_sections_say_what_they_hold(app, editor):
     make_monitor(
         app,
         alert_condition="url_text", alert_text_lookup="Sold out", slow_after=900, confirmations=1,
+        slow_alert_after=10,
         alerts=[["email", "ops@example.com"], ["email", "shop@example.com"]], remind_after=30,
         quiet_start="22:00", quiet_end="07:00", request_headers=[["A", "b"]],
         request_auth_username="ada", follow_redirects=False, verify_tls=False,
@@ -146,7 +147,7 @@ def test_folded_sections_say_what_they_hold(app, editor):
     assert summaries(editor.open("/monitors/1/edit").page.text) == {
         "When a ping is due": "",
         "When to alert": "The response contains the text, “Sold out”, within 30 s, slow after"
-        " 900 ms, 1 recheck",
+        " 900 ms, alert when slow for 10 min, 1 recheck",
         "Who to alert": "2 channels, reminder every 30 minutes, quiet from 22:00, until 07:00",
         "Request": "GET, expects 200-399, no redirects, 1 header, as ada",
         "Certificate and domain": "Certificate: Automatic (when a third of its lifetime remains),"

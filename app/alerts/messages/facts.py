@@ -11,7 +11,7 @@ from typing import Any
 from app.alerts import words
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import N_, _, listed
-from app.records import Ending
+from app.records import Ending, IncidentSeverity
 from app.rules.who_saw import how_it_ended
 
 Facts = Mapping[str, Any]
@@ -53,14 +53,27 @@ def started_at(incident: Facts) -> datetime:
     return datetime.fromisoformat(incident["started_at"])
 
 
+def is_degraded(incident: Facts) -> bool:
+    """Whether it is slow, and not down. Facts of an older version do not say."""
+    return incident.get("severity") == IncidentSeverity.DEGRADED
+
+
+def down_since(incident: Facts) -> datetime:
+    """Since when it is down; of a degraded one, since when it is slow."""
+    since: str | None = incident.get("down_since")
+    return datetime.fromisoformat(since) if since else started_at(incident)
+
+
 def ended_at(facts: Facts) -> datetime:
     """When the incident ended; for an open one, when the message was written."""
     return datetime.fromisoformat(facts["incident"]["ended_at"] or facts["at"])
 
 
 def lasted(facts: Facts, until: datetime) -> str:
-    """How long it was down by ``until``; "at most" if nothing was checked for some of that time."""
-    length = words.duration((until - started_at(facts["incident"])).total_seconds())
+    """How long it was down, or slow, by ``until``; "at most" if nothing was checked for a part of
+    that time.
+    """
+    length = words.duration((until - down_since(facts["incident"])).total_seconds())
     unwatched = facts["incident"]["unwatched"]
     return _("at most %(span)s", span=length) if unwatched else length
 

@@ -10,19 +10,20 @@ from app.alerts import words
 from app.alerts.messages.facts import (
     Facts,
     cause_of,
+    down_since,
     ended_at,
     ending_of,
     incident_data,
     incident_links,
+    is_degraded,
     lasted,
     name_of,
     recovered,
-    started_at,
     written_at,
 )
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.alerts.messages.notices import EXPIRIES
-from app.i18n import _, _n
+from app.i18n import N_, _, _n
 from app.records import Event
 
 
@@ -39,15 +40,12 @@ def burst(facts: Facts, context: MessageContext) -> Message:
         )
         for member in members
     ]
-    title = _n("%(num)s monitor is down", "%(num)s monitors are down", count)
-    if good and all(recovered(member) for member in members):
-        title = _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
-    elif good:  # the others may still fail
-        title = _n("%(num)s incident is over", "%(num)s incidents are over", count)
+    slow = facts.get("degraded", 0)
+    tone = Tone.GOOD if good else Tone.BAD if slow < count else Tone.WARNING
     return Message(
         event=facts["event"],
-        tone=Tone.GOOD if good else Tone.BAD,
-        title=title,
+        tone=tone,
+        title=_title_of_end(members, count, slow) if good else _title(count - slow, slow),
         summary=_("They changed within a minute, so this is one message for all of them."),
         at=written_at(facts),
         items=(*items, *_more(count - len(members))),
@@ -60,14 +58,40 @@ def burst(facts: Facts, context: MessageContext) -> Message:
     )
 
 
+def _title(down: int, slow: int) -> str:
+    """``slow``: how many are degraded, beside those that are down."""
+    if not slow:
+        return _n("%(num)s monitor is down", "%(num)s monitors are down", down)
+    if not down:
+        return _n("%(num)s monitor is slow", "%(num)s monitors are slow", slow)
+    return _n(
+        "%(num)s monitor is down, and %(slow)s slow",
+        "%(num)s monitors are down, and %(slow)s slow",
+        down,
+        slow=slow,
+    )
+
+
+def _title_of_end(members: Sequence[Facts], count: int, slow: int) -> str:
+    if not all(recovered(member) for member in members) or 0 < slow < count:
+        # the others may still fail
+        return _n("%(num)s incident is over", "%(num)s incidents are over", count)
+    if slow:
+        return _n("%(num)s monitor is fast again", "%(num)s monitors are fast again", count)
+    return _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
+
+
 def digest(facts: Facts, context: MessageContext) -> Message:
     """Quiet hours are over. ``facts["incidents"]`` are the first ten, as they are now;
     ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
     """
     still_open, ended, noticed = facts["open"], facts["resolved"], facts["notice_count"]
     members, notices = facts["incidents"], facts["notices"]
-    parts = [_n("%(num)s still down", "%(num)s still down", still_open)] if still_open else []
-    parts += [_n("%(num)s outage over", "%(num)s outages over", ended)] if ended else []
+    slow = facts.get("degraded", 0)
+    down = still_open - slow
+    parts = [_n("%(num)s still down", "%(num)s still down", down)] if down else []
+    parts += [_n("%(num)s still slow", "%(num)s still slow", slow)] if slow else []
+    parts += [_n("%(num)s incident over", "%(num)s incidents over", ended)] if ended else []
     parts += [_n("%(num)s notice", "%(num)s notices", noticed)] if noticed else []
     alone = len(members) == 1 == still_open + ended  # then its links are the message's
     items = [
@@ -85,7 +109,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     since = words.clock_time(datetime.fromisoformat(facts["since"]))
     return Message(
         event=facts["event"],
-        tone=Tone.BAD if still_open else Tone.GOOD if ended else Tone.WARNING,
+        tone=Tone.BAD if down else Tone.GOOD if ended and not slow else Tone.WARNING,
         title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
         summary=_("Held back since %(time)s.", time=since),
         at=written_at(facts),
@@ -124,23 +148,37 @@ def _outage_of(facts: Facts) -> str:
     """How long an incident lasted and why, or how it ended without a recovery."""
     if not recovered(facts):
         return ending_of(facts)
-    length = lasted(facts, ended_at(facts))
-    return _("was down for %(length)s. %(cause)s", length=length, cause=_cause(facts))
+    sentence = (
+        N_("was slow for %(length)s. %(cause)s")
+        if is_degraded(facts["incident"])
+        else N_("was down for %(length)s. %(cause)s")
+    )
+    return _(sentence, length=lasted(facts, ended_at(facts)), cause=_cause(facts))
 
 
 def _state_of(facts: Facts) -> str:
     """Whether an incident lasts, and since when; or what ``_outage_of`` says of it."""
     incident = facts["incident"]
-    start, cause = words.clock_time(started_at(incident)), _cause(facts)
+    start, cause = words.clock_time(down_since(incident)), _cause(facts)
     if incident["ended_at"] and not recovered(facts):
         return ending_of(facts)
+    over, acknowledged, lasts = _STATES[is_degraded(incident)]
     if incident["ended_at"]:
-        return _(
-            "was down for %(length)s from %(start)s. %(cause)s",
-            length=lasted(facts, ended_at(facts)),
-            start=start,
-            cause=cause,
-        )
-    if incident["acknowledged_at"]:
-        return _("still down since %(start)s, acknowledged. %(cause)s", start=start, cause=cause)
-    return _("still down since %(start)s. %(cause)s", start=start, cause=cause)
+        length = lasted(facts, ended_at(facts))
+        return _(over, length=length, start=start, cause=cause)
+    return _(acknowledged if incident["acknowledged_at"] else lasts, start=start, cause=cause)
+
+
+# By whether an incident is degraded: it is over, it lasts and is acknowledged, it lasts.
+_STATES = {
+    False: (
+        N_("was down for %(length)s from %(start)s. %(cause)s"),
+        N_("still down since %(start)s, acknowledged. %(cause)s"),
+        N_("still down since %(start)s. %(cause)s"),
+    ),
+    True: (
+        N_("was slow for %(length)s from %(start)s. %(cause)s"),
+        N_("still slow since %(start)s, acknowledged. %(cause)s"),
+        N_("still slow since %(start)s. %(cause)s"),
+    ),
+}

@@ -10,10 +10,12 @@ from app.alerts.messages.facts import (
     Facts,
     address_of,
     cause_of,
+    down_since,
     ended_at,
     ended_by_silence,
     incident_data,
     incident_links,
+    is_degraded,
     lasted,
     message_of,
     name_of,
@@ -29,44 +31,64 @@ from app.i18n import N_, _, _n
 from app.records import Ending
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
-from app.rules.who_saw import CHANGED, fell_silent
+from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
 STILL_DOWN = N_("Still down: %(name)s")
+STILL_DEGRADED = N_("Still degraded: %(name)s")
 
 Detail = tuple[str, str]
 
 
 def opened(facts: Facts, context: MessageContext) -> Message:
-    details = list(_while_open(facts, context))
+    incident, details = facts["incident"], list(_while_open(facts, context))
     if times := _flapping(facts):
         note = _n(
             "Down %(num)s time in 10 minutes. The next alert comes when it stays down.",
             "Down %(num)s times in 10 minutes. The next alert comes when it stays down.",
             times,
         )
+        if is_degraded(incident):
+            note = _n(
+                "Slow %(num)s time in 10 minutes. The next alert comes when it stays slow.",
+                "Slow %(num)s times in 10 minutes. The next alert comes when it stays slow.",
+                times,
+            )
         details.insert(0, (_("Flapping"), note))
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
     late = (facts.get("extra") or {}).get("late")
-    title = _(STILL_DOWN if late else N_("Down: %(name)s"), name=name_of(facts))
-    summary = f"{cause_of(facts['incident'])}{sentence_of_gaps(facts)}"
-    return _about_incident(facts, context, Tone.BAD, title, summary, details)
+    opening = N_("Degraded: %(name)s") if is_degraded(incident) else N_("Down: %(name)s")
+    title = _(_still(incident) if late else opening, name=name_of(facts))
+    summary = f"{cause_of(incident)}{sentence_of_gaps(facts)}"
+    return _about_incident(facts, context, _tone(incident), title, summary, details)
+
+
+def _still(incident: Facts) -> str:
+    return STILL_DEGRADED if is_degraded(incident) else STILL_DOWN
+
+
+def _tone(incident: Facts) -> Tone:
+    return Tone.WARNING if is_degraded(incident) else Tone.BAD
 
 
 def reminder(facts: Facts, context: MessageContext) -> Message:
-    so_far = lasted(facts, written_at(facts))
-    details = [(_("Cause"), cause_of(facts["incident"])), *_while_open(facts, context)]
-    summary = _("Down for %(length)s, and nobody has acknowledged it yet.", length=so_far)
-    title = _(STILL_DOWN, name=name_of(facts))
+    so_far, incident = lasted(facts, written_at(facts)), facts["incident"]
+    details = [(_("Cause"), cause_of(incident)), *_while_open(facts, context)]
+    sentence = (
+        N_("Slow for %(length)s, and nobody has acknowledged it yet.")
+        if is_degraded(incident)
+        else N_("Down for %(length)s, and nobody has acknowledged it yet.")
+    )
+    title, summary = _(_still(incident), name=name_of(facts)), _(sentence, length=so_far)
     return _about_incident(
-        facts, context, Tone.BAD, title, summary + sentence_of_gaps(facts), details
+        facts, context, _tone(incident), title, summary + sentence_of_gaps(facts), details
     )
 
 
 def acknowledged(facts: Facts, context: MessageContext) -> Message:
     incident = facts["incident"]
-    details = [(_("Cause"), cause_of(incident)), _down_since(incident)]
+    details = [(_("Cause"), cause_of(incident)), *_since(incident)]
     summary = _("Somebody is looking at it.")
     if person := incident.get("acknowledged_by"):
         summary = _("Acknowledged by %(name)s", name=words.shorten(person, 100)) + "."
@@ -76,12 +98,13 @@ def acknowledged(facts: Facts, context: MessageContext) -> Message:
 
 def resolved(facts: Facts, context: MessageContext) -> Message:
     incident = facts["incident"]
-    begin, end = (words.clock_time(at) for at in (started_at(incident), ended_at(facts)))
+    begin, end = (words.clock_time(at) for at in (down_since(incident), ended_at(facts)))
+    state = _("Slow") if is_degraded(incident) else _("Down")
     details = [
         (_("Cause"), cause_of(incident)),
         # While nothing was checked, it may have been up.
         (
-            _("At most") if incident.get("unwatched") else _("Down"),
+            _("At most") if incident.get("unwatched") else state,
             _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
@@ -97,16 +120,22 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
     """Title and summary. Whoever resolves an incident does not bring the monitor up, nor does a
     place that falls silent: it may still fail, so the message must not say that it is up.
     """
+    slow = is_degraded(facts["incident"])
+    if recovered(facts) and slow:
+        title = _("Fast again: %(name)s", name=name_of(facts))
+        return title, _("It was slow for %(length)s.", length=length)
     if recovered(facts):
         title = _("Up again: %(name)s", name=name_of(facts))
-        return title, _("It was down for %(length)s.", length=length)
+        still_slow = (facts.get("extra") or {}).get("slow")
+        rest = " " + _("It is up, but slow.") if still_slow else ""
+        return title, _("It was down for %(length)s.", length=length) + rest
     title = _("Resolved: %(name)s", name=name_of(facts))
     if what_ended(facts) != Ending.PERSON:
         why = ""
         if ended_by_silence(facts):
             why = f"{fell_silent(silent_places(facts))} "
         elif what_ended(facts) == Ending.CHANGED:
-            why = f"{_(CHANGED)} "
+            why = f"{_(NOT_SLOW_NOW if slow else CHANGED)} "
         return title, why + _("The incident lasted %(length)s.", length=length)
     if name := (facts.get("extra") or {}).get("resolved_by"):
         name = words.shorten(name, words.MAX_NAME_SHOWN)
@@ -153,13 +182,16 @@ def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     if deployed := incident.get("deployed"):
         yield _("Deployed"), "; ".join(_deployed(entry, incident) for entry in deployed)
     yield from _changes(incident)
-    yield _down_since(incident)
+    yield from _since(incident)
     yield address_of(facts)
     yield from _others_down(_("Also down"), facts, context)
 
 
-def _down_since(incident: Facts) -> Detail:
-    return _("Down since"), words.clock_time(started_at(incident))
+def _since(incident: Facts) -> Iterator[Detail]:
+    if is_degraded(incident) or incident.get("down_since"):
+        yield _("Slow since"), words.clock_time(started_at(incident))
+    if not is_degraded(incident):
+        yield _("Down since"), words.clock_time(down_since(incident))
 
 
 def _deployed(entry: Facts, incident: Facts) -> str:

@@ -16,11 +16,13 @@ from app.db.rollups.reading import (
     only_summed,
     report_figures,
     single,
+    usual,
 )
-from app.db.rollups.rows import SUMMED, checks, incidents_between, monitor_of
+from app.db.rollups.rows import DOWN_SINCE, SUMMED, checks, incidents_between, monitor_of
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
+    "DOWN_SINCE",
     "SUMMED",
     "CachedDays",
     "Charted",
@@ -39,4 +41,5 @@ __all__ = [
     "reroll_each",
     "roll",
     "single",
+    "usual",
 ]

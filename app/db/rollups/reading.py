@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from statistics import median
 from typing import Any
 
 from sqlalchemy import (
@@ -37,7 +38,7 @@ from app.db.rollups.rows import (
 )
 from app.db.tables import RollupRow
 from app.db.types import to_ms
-from app.records import UPTIME_RANGES
+from app.records import PHASES, UPTIME_RANGES
 from app.stats import report
 from app.stats.series import (
     ChartSpan,
@@ -257,6 +258,36 @@ def single(
     return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
 
+def usual(spans: Mapping[int, tuple[int, int]]) -> dict[int, list[int | None]]:
+    """The response time and the phases (ms) of each monitor that were usual between two times (ms):
+    medians of the averages of its whole hours. Monitors without such an hour are left out.
+    """
+    first = min(begin for begin, _end in spans.values()) // 1000
+    hours: dict[int, list[list[float]]] = {}
+    for row in db.session.execute(_AVERAGES, {"ids": list(spans), "start": first}):
+        begin, end = spans[row.monitor_id]
+        if begin <= row.start * 1000 and (row.start + HOUR_S) * 1000 <= end:
+            sums = [row.response_sum, *(row.phases or [0] * len(PHASES))]
+            averages = [spent / row.response_count for spent in sums]
+            hours.setdefault(row.monitor_id, []).append(averages)
+    return {
+        id: [round(median(column)) for column in zip(*averages, strict=True)]
+        for id, averages in hours.items()
+    }
+
+
+_AVERAGES = select(
+    ROLLUPS.c.monitor_id,
+    ROLLUPS.c.start,
+    ROLLUPS.c.response_count,
+    ROLLUPS.c.response_sum,
+    ROLLUPS.c.phases,
+).where(
+    ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+    ROLLUPS.c.period == HOUR_S,
+    ROLLUPS.c.start >= bindparam("start"),
+    ROLLUPS.c.response_count > 0,
+)
 _STRIPS = select(
     ROLLUPS.c.monitor_id,
     ROLLUPS.c.start,

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, or_, select
+from sqlalchemy import BindParameter, bindparam, func, or_, select
 
 from app.db import cached, db, packed, windows
 from app.db.journal import KEY, RAW
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
 from app.db.tags import tags_of
-from app.db.types import VERDICTS, from_ms, number_of, to_ms
+from app.db.types import VERDICTS, Moment, from_ms, number_of, to_ms
 from app.db.windows import own_window
 from app.judge.verdict import Check
-from app.records import CONFIRMATIONS, PHASES, MaintenanceWindow, Verdict
+from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow, Verdict
 from app.rules.recurrence import for_all, occurrences_between
 from app.stats.cover import Span, cover_limit_ms, of_several_places
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Incident, Sums, Trouble, trouble
@@ -47,19 +47,23 @@ MONITORS = (
     .where(_STATES.c.monitor_id.in_(_IDS))
     .order_by(_STATES.c.monitor_id)
 )
+# The time in which it was degraded before is no downtime.
+DOWN_SINCE = func.coalesce(_INCIDENT.c.down_since, _INCIDENT.c.started_at, type_=Moment)
 _INCIDENTS = (
     select(
         _INCIDENT.c.monitor_id,
-        _INCIDENT.c.started_at,
+        DOWN_SINCE,
         _INCIDENT.c.ended_at,
         _INCIDENT.c.classification,
     )
     .where(
         _INCIDENT.c.monitor_id.in_(_IDS),
-        _INCIDENT.c.started_at < bindparam("end"),
+        _INCIDENT.c.severity == IncidentSeverity.DOWN,
+        _INCIDENT.c.started_at < bindparam("end"),  # which an index has
+        bindparam("end") > DOWN_SINCE,
         or_(_INCIDENT.c.ended_at.is_(None), _INCIDENT.c.ended_at > bindparam("start")),
     )
-    .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
+    .order_by(DOWN_SINCE, _INCIDENT.c.id)
 )
 
 
@@ -157,7 +161,9 @@ def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
-    """Start, end (ms) and classification of the incidents that overlap this time, oldest first."""
+    """Start, end (ms) and classification of the outages that overlap this time, oldest first: the
+    incidents that are down, from when they are.
+    """
     by_monitor: dict[int, list[Incident]] = {id: [] for id in ids}
     span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
     for monitor_id, started, ended, classification in db.session.execute(_INCIDENTS, span):

@@ -11,7 +11,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to
-from app.db.types import CheckedJson, EncryptedJson, Moment, NamedMoment
+from app.db.types import CheckedJson, EncryptedJson, Moment, NamedMoment, Word
+from app.records import IncidentSeverity
 
 
 class IncidentRow(Model):
@@ -51,6 +52,14 @@ class IncidentRow(Model):
     evidence: Mapped[Any | None] = mapped_column(
         EncryptedJson(is_evidence), deferred=True, info=UNSEEN
     )
+    severity: Mapped[str] = mapped_column(
+        Word(16, IncidentSeverity, IncidentSeverity.DOWN),
+        default=IncidentSeverity.DOWN,
+        server_default=IncidentSeverity.DOWN.value,
+        info=UNSEEN,
+    )
+    # When one that was degraded became down; null for any other
+    down_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     by_hand: Mapped[bool] = mapped_column(default=False, info=UNSEEN)
     # only results that came late show it: it opened as one that has ended
     found_late: Mapped[bool] = mapped_column(default=False, server_default=false(), info=UNSEEN)

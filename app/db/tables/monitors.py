@@ -112,6 +112,7 @@ class MonitorRow(Model):
     follow_redirects: Mapped[bool]
     verify_tls: Mapped[bool]
     slow_after: Mapped[int | None]  # ms
+    slow_alert_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
     confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")

@@ -58,11 +58,16 @@ def cause_by_some(
     ]
     if not causing:
         return None, None
-    names = ", ".join(place.title for place in causing)
-    counted = _(_COUNTED[verdict], count=len(causing), total=len(votes), names=names)
+    saw = counted(verdict, [place.title for place in causing], len(votes))
     cause = causing[0].cause
-    sentences = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(places)]
+    sentences = [f"{saw}: {cause}" if cause else f"{saw}.", *_silent(places)]
     return causing[0].cause_code, " ".join(sentences)
+
+
+def counted(verdict: Verdict, titles: Sequence[str], total: int) -> str:
+    """Which of ``total`` places see it: down, or degraded."""
+    names = ", ".join(titles)
+    return _(_COUNTED[verdict], count=len(titles), total=total, names=names)
 
 
 def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:

@@ -206,7 +206,9 @@ def store_evidence(incident: IncidentRow, evidence: Mapping[str, Any]) -> None:
     """Store the evidence of an incident, and the places that saw it, which lists show."""
     incident.evidence = evidence
     saw = [
-        title_of(place) for place in named_places(evidence) if place.get("verdict") == Verdict.DOWN
+        title_of(place)
+        for place in named_places(evidence)
+        if place.get("verdict") == incident.severity  # the words are those of a verdict
     ]
     incident.seen_by = saw or None
 

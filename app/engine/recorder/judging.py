@@ -19,12 +19,13 @@ from app.db.by_place import NewestCheck
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
-from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, outages
+from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, outages, slowness
 from app.engine.recorder.assigned import MonitorAssignments
 from app.engine.recorder.rows import columns_of, covers_s, last_end, whole
 from app.engine.schedule import is_repeat
 from app.judge.fold import in_turn, is_out_of_turn, margin
 from app.judge.verdict import (
+    Check,
     Decision,
     PlaceCheck,
     Rules,
@@ -79,6 +80,8 @@ class MonitorInBatch:
     changed: bool = False
     # The start of its last check, if all its places are silent; None again from the next check on
     silent_from: datetime | None = None
+    # Its results of this batch, if an incident opens when it is slow
+    results: list[Check] = field(default_factory=list)
 
     @property
     def state(self) -> State:
@@ -139,6 +142,8 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         _keep_evidence(batch, before.state, decision.step, outcome)
         _incident(batch, monitor, before.state, decision, result)
         _notify_again(batch, monitor, result)
+    if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
+        decision = _judge_slow(batch, monitor, decision, outcome)
     if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
         _keep_aside(batch, monitor, before.votes.get(check.place), outcome)
     _plan(batch, monitor, decision, result)
@@ -155,7 +160,7 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
     monitor.newest = max(monitor.newest or at, at)
     if gap is None:
         return
-    if is_open(monitor.state):
+    if is_open(monitor.state) or monitor.state.slow_since is not None:
         gaps.note(session, row.id, gap)
     if (state := after_gap(monitor.state)) is not monitor.state:
         monitor.set_state(state)
@@ -301,7 +306,9 @@ def _incident(
         return
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
-        batch.incident_changes[id] = outages.Opening(id, moment, result, monitor.summed_until)
+        batch.incident_changes[id] = outages.Opening(
+            id, moment, result, monitor.summed_until, was_slow=before.slow_since is not None
+        )
         monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
@@ -314,8 +321,60 @@ def _incident(
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)
         batch.incident_changes[id] = outages.Closing(
-            id, moment, monitor.summed_until, good, silent, by_silence
+            id,
+            moment,
+            monitor.summed_until,
+            good,
+            silent,
+            by_silence,
+            slow=monitor.state.verdict is Verdict.DEGRADED,
         )
+
+
+def _judge_slow(
+    batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, outcome: Outcome
+) -> Decision:
+    """Note that an incident opens because the monitor is slow, or that such a one ends. While
+    checks fail, or another incident is open, nothing follows; what a fast check opens neither.
+    """
+    state, result, id = monitor.state, outcome.result, monitor.row.id
+    check = slowness.check_of(result, batch.place_id, covers_s(monitor.row))
+    monitor.results.append(check)
+    if state.stage is not Stage.CLEAR or id in batch.incident_changes or not result.is_good:
+        return decision
+    if result.maintenance:
+        return decision
+    places = monitor.rules.places_since
+    rules = slowness.rules_of(monitor.row, monitor.votes_from, places)
+    if rules is None:
+        if state.slow_since is not None:
+            _end_slow(batch, monitor, result.checked_at, changed=True)
+        return decision
+    if state.slow_since is None and (result.response_time or 0) <= rules.limit:
+        return decision
+    fold = slowness.fold_of(id, rules, monitor.results, believable(batch.now))
+    ended = None if state.slow_since else last_end(batch.session, id)
+    after = fold.step(state.slow_since, ended, conclusive=outcome.conclusive)
+    if after.step is Step.OPEN and after.moment is not None:
+        batch.failing.keep(outcome, first=True)
+        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters())
+        batch.incident_changes[id] = outages.Opening(
+            id, after.moment, result, monitor.summed_until, slow=slow
+        )
+        monitor.set_state(replace(state, slow_since=whole(after.moment)))
+    elif after.step is Step.END and after.moment is not None and state.slow_since is not None:
+        _end_slow(batch, monitor, after.moment, changed=monitor.votes_from > state.slow_since)
+    return replace(decision, recheck=decision.recheck or after.recheck)
+
+
+def _end_slow(
+    batch: ResultBatch, monitor: MonitorInBatch, moment: datetime, *, changed: bool
+) -> None:
+    id = monitor.row.id
+    batch.incident_changes[id] = outages.Closing(
+        id, moment, monitor.summed_until, (), changed=changed
+    )
+    monitor.set_state(replace(monitor.state, slow_since=None))
 
 
 def _notify_again(batch: ResultBatch, monitor: MonitorInBatch, result: Result) -> None:

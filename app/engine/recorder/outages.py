@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 
@@ -18,31 +18,47 @@ from app.db import AnySession, rollups
 from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, LocationRow, MonitorRow
 from app.db.types import readable
-from app.engine.recorder import by_place, evidence, gaps
+from app.engine.recorder import by_place, evidence, gaps, slowness
 from app.engine.recorder.alerting import notify_all
 from app.engine.recorder.rows import end, remark_at, whole
-from app.i18n import _
-from app.records import MAX_CAUSE, Ending, Event, Result, Verdict
-from app.rules.who_saw import CHANGED, fell_silent, seen_by
+from app.i18n import N_, _
+from app.judge.slow import Usual
+from app.judge.verdict import Check
+from app.records import MAX_CAUSE, Cause, Ending, Event, IncidentSeverity, Result, Verdict
+from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent, seen_by
 
 # Built once: the ids are those of a batch.
 _IDS: Any = bindparam("ids", expanding=True)
 _MONITORS = select(
     *MONITOR_COLUMNS, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at
 ).where(MonitorRow.id.in_(_IDS))
+WAS_SLOW = N_("It was slow before it was down: %(cause)s")
 _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
+
+
+class Slow(NamedTuple):
+    """Why a monitor is slow: ``checks`` of the places that are, which took longer than ``limit``
+    (ms) by their median. ``voters``: how many places there are with enough checks.
+    """
+
+    checks: Sequence[Check]
+    limit: int
+    voters: int
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
     """An incident that began at ``since`` and that ``result`` confirmed. ``summed_until``: the
-    monitor's ``rolled_until``.
+    monitor's ``rolled_until``. ``slow``: it is degraded. ``was_slow``: the open one was degraded
+    and becomes down.
     """
 
     monitor_id: int
     since: datetime
     result: Result
     summed_until: datetime | None
+    slow: Slow | None = None
+    was_slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +67,7 @@ class Closing:
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
     no vote any more. If that is why the incident ends (``by_silence``), or if no other place saw
     it, nobody saw it end, and the incident and its message say so. ``changed``: the incident ends
-    because the rule or the places of the monitor changed.
+    because the rule or the places of the monitor changed. ``slow``: it is up again, and slow.
     """
 
     monitor_id: int
@@ -61,6 +77,7 @@ class Closing:
     silent: Sequence[NewestCheck] = ()
     by_silence: bool = False
     changed: bool = False
+    slow: bool = False
 
 
 Change = Opening | Closing
@@ -86,7 +103,7 @@ def carry_out(
                 Event.INCIDENT_OPENED if isinstance(change, Opening) else Event.INCIDENT_RESOLVED,
                 monitors[change.monitor_id],
                 incidents[change.monitor_id],
-                _silent_in(incidents[change.monitor_id], change),
+                _besides(incidents[change.monitor_id], change),
             )
             for change in changes
             if change.monitor_id in incidents
@@ -95,11 +112,15 @@ def carry_out(
     )
 
 
-def _silent_in(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
-    """What a message says besides: the places whose silence ended the incident."""
-    if isinstance(change, Opening) or incident.ending != Ending.SILENCE:
+def _besides(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
+    """What a message says besides: the places whose silence ended the incident, and that a monitor
+    that is up again is slow.
+    """
+    if isinstance(change, Opening):
         return None
-    return {"silent": [place.title for place in change.silent]}
+    if incident.ending == Ending.SILENCE:
+        return {"silent": [place.title for place in change.silent]}
+    return {"slow": True} if change.slow else None
 
 
 def _by_id(monitors: Iterable[Any]) -> dict[int, Any]:
@@ -124,44 +145,90 @@ def _open(
         for opening in openings
     ]
     evidence_of = evidence.of_incidents(session, failing, new_incidents)
+    degraded = _open_rows(session, [opening for opening in openings if opening.was_slow])
+    slow = {opening.monitor_id: opening.since for opening in openings if opening.slow}
+    usual = slowness.usual_in_week(slow) if slow else {}
     incidents = {
-        opening.monitor_id: _incident(opening, evidence_of[opening.monitor_id], now)
+        (id := opening.monitor_id): _incident(
+            opening, degraded.get(id), evidence_of[id], usual.get(id), places[id], now
+        )
         for opening in openings
     }
     session.add_all(incidents.values())
     session.flush()
     for opening in openings:
         # The incident may have begun in an hour that is already summed.
-        _sum_again(opening, incidents[opening.monitor_id].started_at)
+        incident = incidents[opening.monitor_id]
+        _sum_again(opening, incident.down_since or incident.started_at)
     return incidents
 
 
-def _incident(opening: Opening, parts: Mapping[str, Any], now: datetime) -> IncidentRow:
-    """The row of a new incident. Its cause is that of the first failing check: a repeat may fail
-    for another reason, as when a server first hangs and then refuses.
+def _open_rows(session: AnySession, changes: Sequence[Change]) -> dict[int, IncidentRow]:
+    """The open incidents of these monitors."""
+    ids = [change.monitor_id for change in changes]
+    rows = session.scalars(_OPEN, {"ids": ids}) if ids else ()
+    return {incident.monitor_id: incident for incident in rows}
+
+
+def _incident(
+    opening: Opening,
+    degraded: IncidentRow | None,
+    parts: Mapping[str, Any],
+    usual: Usual | None,
+    places: Sequence[NewestCheck],
+    now: datetime,
+) -> IncidentRow:
+    """The row of a new incident, or that of the ``degraded`` one, which becomes down. Its cause is
+    that of the first failing check: a repeat may fail for another reason, as when a server first
+    hangs and then refuses.
     """
     first, result = parts["failing"] or {}, opening.result
-    cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
-    incident = IncidentRow(
+    cause, code = first.get("cause") or result.cause or "", first.get("cause_code")
+    incident = degraded or IncidentRow(
         monitor_id=opening.monitor_id,
         started_at=whole(opening.since),
-        cause=cause,
-        cause_folded=cause and cause.casefold(),
-        cause_code=first.get("cause_code") or result.cause_code,
+        severity=IncidentSeverity.DEGRADED if opening.slow else IncidentSeverity.DOWN,
         by_hand=False,
         created_at=whole(now),
-        updated_at=whole(now),
     )
+    if (slow := opening.slow) is not None:
+        usual = usual or _usual_before(parts["usual"])
+        cause = slowness.cause_at(slow.checks, slow.limit, usual, places, slow.voters)
+        code = Cause.SLOW_RESPONSE
+    elif degraded is not None:
+        _become_down(degraded, opening.since, now)
+    incident.cause = cause[:MAX_CAUSE] or None
+    incident.cause_folded = incident.cause and incident.cause.casefold()
+    incident.cause_code = code or result.cause_code
+    incident.updated_at = whole(now)
     evidence.store_evidence(incident, parts)
     return incident
+
+
+def _usual_before(figures: Mapping[str, Any] | None) -> Usual | None:
+    """What was usual in the checks just before: of a monitor without a week."""
+    if figures is None:
+        return None
+    return Usual(figures["response_time"], figures["timings"], in_week=False)
+
+
+def _become_down(incident: IncidentRow, since: datetime, now: datetime) -> None:
+    """Whoever has acknowledged that it is slow has not seen that it is down."""
+    incident.severity = IncidentSeverity.DOWN
+    incident.down_since = down_since = max(whole(since), incident.started_at)
+    incident.reminded_at = now  # reminders count from here
+    remark_at(incident, _(WAS_SLOW, cause=incident.cause or ""), down_since)
+    if incident.acknowledged_by:
+        who = _("%(name)s had acknowledged that it is slow.", name=incident.acknowledged_by)
+        remark_at(incident, who, down_since)
+    incident.acknowledged_at = incident.acknowledged_by = None
 
 
 def _end(
     session: AnySession, closings: Sequence[Closing], monitors: Mapping[int, Any], now: datetime
 ) -> dict[int, IncidentRow]:
     """End incidents, by monitor."""
-    ids = [closing.monitor_id for closing in closings]
-    incidents = {incident.monitor_id: incident for incident in session.scalars(_OPEN, {"ids": ids})}
+    incidents = _open_rows(session, closings)
     for closing in closings:
         if (incident := incidents.get(closing.monitor_id)) is not None:
             since_change = monitors[closing.monitor_id].updated_at >= incident.started_at
@@ -171,8 +238,9 @@ def _end(
             gaps.keep_those_within(incident, _ended(incident, closing, now, changed=changed))
     session.flush()
     for closing in closings:
-        if closing.monitor_id in incidents:
-            _sum_again(closing, incidents[closing.monitor_id].ended_at or closing.at)
+        incident = incidents.get(closing.monitor_id)
+        if incident is not None and incident.severity == IncidentSeverity.DOWN:
+            _sum_again(closing, incident.ended_at or closing.at)
     return incidents
 
 
@@ -189,7 +257,8 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: b
         return ended
     if changed:
         ended = end(incident, closing.at, now, Ending.CHANGED)
-        remark_at(incident, _(CHANGED), ended)
+        is_slow = incident.severity == IncidentSeverity.DEGRADED
+        remark_at(incident, _(NOT_SLOW_NOW if is_slow else CHANGED), ended)
         return ended
     return end(incident, closing.at, now, Ending.RECOVERED)
 

@@ -47,6 +47,7 @@ _MONITOR_COLUMNS = (
     MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
     MonitorRow.paused, MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at,
     MonitorRow.ssl_alert_days, MonitorRow.tags, MonitorRow.location_rule, MonitorRow.created_at,
+    MonitorRow.slow_after, MonitorRow.slow_alert_after, MonitorRow.options,
 )  # fmt: skip
 # Built once: building them takes longer than running them.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -61,7 +62,7 @@ _LOADED = (
 )
 _OPEN = select(
     IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
-    IncidentRow.created_at,
+    IncidentRow.created_at, IncidentRow.severity, IncidentRow.down_since,
 ).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
 # Checks of one monitor in one place that start in the same millisecond.
 _MOST_AT_ONCE = 50
@@ -213,7 +214,7 @@ def _load(
 
 
 def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> MonitorInBatch:
-    state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
+    state = state_of(row, incident)
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
     if not assignments.elsewhere:  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)

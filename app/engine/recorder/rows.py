@@ -16,7 +16,7 @@ from app.db.types import record_of
 from app.errors import NotFound
 from app.judge.fold import FAR_FUTURE
 from app.judge.verdict import State
-from app.records import MAX_COMMENT, Ending, Verdict
+from app.records import MAX_COMMENT, Ending, IncidentSeverity, Verdict
 from app.rules import comments
 from app.stats.cover import cover_limit_ms
 
@@ -52,10 +52,20 @@ def last_end(session: AnySession, monitor_id: int) -> datetime | None:
     return ended
 
 
-def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
-    """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
-    verdict = Verdict(row.verdict) if row.verdict else None
-    return record_of(State, row, verdict=verdict, started_at=started_at, by_hand=by_hand)
+def state_of(row: Any, incident: Any) -> State:
+    """``row`` has the columns of MonitorStateRow, ``incident`` those of ``IN_STATE`` (all None if
+    none is open).
+    """
+    is_slow = incident is not None and incident.severity == IncidentSeverity.DEGRADED
+    started = incident and (incident.down_since or incident.started_at)
+    return record_of(
+        State,
+        row,
+        verdict=Verdict(row.verdict) if row.verdict else None,
+        started_at=None if is_slow else started,
+        by_hand=bool(incident and incident.by_hand),
+        slow_since=started if is_slow else None,
+    )
 
 
 def covers_s(monitor: Any) -> int:

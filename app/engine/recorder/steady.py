@@ -100,7 +100,7 @@ def steady_of(
     """
     if not alone or standing is None or monitor.paused or state.checked_at is None:
         return None
-    if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR:
+    if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR or state.slow_since:
         return None
     if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
         return None
@@ -131,7 +131,7 @@ def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMo
     row = read.row
     if row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check must write the place's row
-    state = state_of(row, row.started_at, bool(row.by_hand))
+    state = state_of(row, row)
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
     return steady_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
 

@@ -162,6 +162,8 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     if query.bound_tag is not None:
         monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
         statement = statement.where(IncidentRow.monitor_id.in_(monitor_ids))
+    if query.severity:
+        statement = statement.where(IncidentRow.severity == query.severity)
     is_open = IncidentRow.ended_at.is_(None)
     if query.status == IncidentStatus.RESOLVED:
         statement = statement.where(~is_open)

@@ -21,7 +21,14 @@ from app.db.tables import (
     ResultRow,
     StatusPageMonitorRow,
 )
-from app.records import OPEN_STATES, Classification, ComponentState, PageState, Verdict
+from app.records import (
+    OPEN_STATES,
+    Classification,
+    ComponentState,
+    IncidentSeverity,
+    PageState,
+    Verdict,
+)
 from app.rules.page_state import component_state, page_state
 from app.stores.local.windows import active_windows, in_maintenance
 
@@ -53,6 +60,7 @@ def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedSta
             in_maintenance(now, active_windows(now)).label("in_maintenance"),
             IncidentRow.started_at,
             IncidentRow.classification,
+            IncidentRow.severity,
         )
         .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
         .outerjoin(
@@ -108,12 +116,13 @@ def _counted_state(row: Any, in_maintenance: bool, good_before: bool) -> Counted
     incident_open = row.started_at is not None and row.classification not in EXCUSED
     planned = in_maintenance and row.verdict is not None
     checked = incident_open or planned or good_before or _was_checked(row)
+    slow = incident_open and row.severity == IncidentSeverity.DEGRADED
     state = component_state(
         paused=row.paused,
         checked=checked,
         in_maintenance=in_maintenance,
-        incident_open=incident_open,
-        verdict=row.verdict if _has_lasted(row) else None,
+        incident_open=incident_open and not slow,
+        verdict=Verdict.DEGRADED if slow else row.verdict if _has_lasted(row) else None,
     )
     return CountedState(state, checked and not row.paused)
 

@@ -331,8 +331,8 @@ class _PageMonitor:
         self.response_time: int | None = row.response_time
         self.counts, self.state = counted.counts, counted.state
         self.since: datetime | None = {
-            ComponentState.OUTAGE: row.started_at,
-            ComponentState.DEGRADED: row.status_since,
+            ComponentState.OUTAGE: row.down_since or row.started_at,
+            ComponentState.DEGRADED: row.started_at or row.status_since,
             ComponentState.UNKNOWN: row.status_since if self.counts else None,
         }.get(self.state)
 
@@ -357,6 +357,8 @@ _PAGE_MONITORS = (
         MonitorStateRow.status_since,
         MonitorStateRow.response_time,
         IncidentRow.started_at,
+        IncidentRow.down_since,
+        IncidentRow.severity,
         IncidentRow.classification,
         StatusPageMonitorRow.name.label("own_name"),
         StatusPageGroupRow.name.label("group"),

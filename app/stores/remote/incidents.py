@@ -88,6 +88,8 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
 def _is_asked_for(incident: Incident, query: IncidentQuery) -> bool:
     if query.monitor_id is not None and incident.monitor_id != query.monitor_id:
         return False
+    if query.severity is not None and incident.severity != query.severity:
+        return False
     unsaid = query.status is None or "status" in incident.missing
     return unsaid or incident.status == query.status
 

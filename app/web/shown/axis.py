@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from app.i18n import _
+from app.rules.figures import milliseconds
 from app.web.shown import charts, monitor_rows
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -86,9 +87,9 @@ def form_of(seconds: int, length: timedelta) -> str:
 
 def _facts(bucket: charts.Bucket) -> Iterator[str]:
     if bucket["response_time"] is not None:
-        yield charts.milliseconds(bucket["response_time"])
+        yield milliseconds(bucket["response_time"])
         if bucket["p95"] is not None and bucket["checks"] != 1:
-            yield f"p95 {charts.milliseconds(bucket['p95'])}"
+            yield f"p95 {milliseconds(bucket['p95'])}"
     for state in ("down", "maintenance", "unknown"):
         if bucket[state]:
             yield monitor_rows.lasted(state, bucket[state])

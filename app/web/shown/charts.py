@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from app.i18n import _
 from app.records import PHASES
+from app.rules.figures import milliseconds
 from app.stats.series import day_state
 from app.web.shown.markers import MarkerLine, marker_lines
 
@@ -203,11 +204,6 @@ def _place_sentence(place: PlaceSeries) -> str:
         least=milliseconds(min(measured)),
         most=milliseconds(max(measured)),
     )
-
-
-def milliseconds(ms: float) -> str:
-    """A duration for people: 240 ms, 1.5 s."""
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
 
 
 def nice_top(highest: float) -> int:

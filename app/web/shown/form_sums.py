@@ -39,6 +39,7 @@ WHEN = (
     SumPart("alert_text_lookup", "“{}”"),
     SumPart("timeout", N_("within {} s")),
     SumPart("slow_after", N_("slow after {} ms")),
+    SumPart("slow_alert_after", N_("alert when slow for {} min")),
     SumPart(
         "confirmations",
         counted=lambda num: _n("{} recheck", "{} rechecks", num),

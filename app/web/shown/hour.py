@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from app.errors import NotFound
 from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
+from app.rules.figures import milliseconds
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import axis, charts, places, times
@@ -119,8 +120,7 @@ def draw(
             charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
         ],
         y_ticks=[
-            charts.Tick(scale.y(ms), charts.milliseconds(ms))
-            for ms in (0, scale.top_ms / 2, scale.top_ms)
+            charts.Tick(scale.y(ms), milliseconds(ms)) for ms in (0, scale.top_ms / 2, scale.top_ms)
         ],
         markers=marker_lines(
             [
@@ -172,7 +172,7 @@ def _place_sentence(place: tuple[str, Sequence[Result]]) -> str:
         "%(place)s: %(count)s, %(failed)s failed", place=title, count=len(results), failed=failed
     )
     if measured := list(_response_times(results)):
-        average = charts.milliseconds(sum(measured) / len(measured))
+        average = milliseconds(sum(measured) / len(measured))
         return _("%(figures)s, %(average)s on average.", figures=figures, average=average)
     return f"{figures}."
 
@@ -206,7 +206,7 @@ class _Titles:
         clock = times.clock(result.checked_at)
         start = f"{clock}, {places.title(result.location)}" if self.several else clock
         if result.is_good:
-            return f"{start}: {charts.milliseconds(result.response_time or 0)}"
+            return f"{start}: {milliseconds(result.response_time or 0)}"
         return f"{start}: {result.cause or result.verdict}"
 
 
@@ -229,7 +229,7 @@ def _label(
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=charts.milliseconds(sum(measured) / len(measured)),
+            average=milliseconds(sum(measured) / len(measured)),
             **figures,
         )
     else:

@@ -254,6 +254,7 @@ class MonitorsContract:
             "request_body": "a=1\n\tb",
             "request_method": "POST",
             "slow_after": 250,
+            "slow_alert_after": 10,
             "confirmations": 0,
             "tags": ("prod", "api"),
             "remind_after": 30,
@@ -263,8 +264,13 @@ class MonitorsContract:
         }
         monitor = store.monitors.get(add_monitor(store, **fields).id)
         assert {name: getattr(monitor, name) for name in fields} == fields
-        cleared = store.monitors.update(monitor.id, {"tags": (), "slow_after": None})
-        assert (cleared.tags, cleared.slow_after) == ((), None)
+        with pytest.raises(Invalid) as caught:
+            store.monitors.update(monitor.id, {"slow_after": None})
+        assert list(caught.value.errors) == ["slow_alert_after"]
+        cleared = store.monitors.update(
+            monitor.id, {"tags": (), "slow_after": None, "slow_alert_after": None}
+        )
+        assert (cleared.tags, cleared.slow_after, cleared.slow_alert_after) == ((), None, None)
 
     def test_section_3_the_fields_of_another_kind_are_refused(self, store: Store) -> None:
         mail = add_monitor(store, url="tcp://127.0.0.1:25", alert_condition="url_unavailable")

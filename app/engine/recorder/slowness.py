@@ -1,0 +1,89 @@
+"""Slow monitors: what ``app/judge/slow`` needs of the stored results, and the cause of an incident
+that opens because its monitor is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.db import packed, rollups
+from app.db.by_place import NewestCheck
+from app.db.types import to_ms
+from app.engine.recorder.by_place import counted
+from app.judge.slow import SlowFold, SlowRules, Usual, cause_of
+from app.judge.verdict import Check
+from app.records import PHASES, Result, Verdict
+
+MINUTE_MS = 60_000
+CHECKS_IN_WINDOW = 3  # of each place, at least: of a longer interval than the minutes allow
+WEEK = timedelta(days=7)
+LONGEST_UNPACKED = timedelta(milliseconds=packed.SINGLE_MS) / 2
+
+
+def rules_of(monitor: Any, since: datetime, places: Collection[int]) -> SlowRules | None:
+    """The rules of a monitor; None if slowness opens no incident. ``monitor`` is a row: its
+    ``interval``, in seconds, is the true one. ``since``: earlier results are of another target.
+    """
+    if not monitor.slow_alert_after or monitor.slow_after is None:
+        return None
+    every = max(monitor.interval, (monitor.options or {}).get("period") or 0)
+    window = max(monitor.slow_alert_after * MINUTE_MS, CHECKS_IN_WINDOW * every * 1000)
+    return SlowRules(monitor.slow_after, window, monitor.location_rule, since, places)
+
+
+def check_of(result: Result, place: int, covers_s: int) -> Check:
+    timings = result.timings.by_phase()
+    return Check(
+        to_ms(result.checked_at),
+        result.verdict,
+        result.maintenance,
+        result.response_time,
+        tuple(timings.values()),
+        covers_s * 1000,
+        place,
+    )
+
+
+def fold_of(id: int, rules: SlowRules, batch: Iterable[Check], until: datetime) -> SlowFold:
+    """The fold over the results that a monitor is judged with now. ``batch``: those that may not be
+    stored yet. ``until``: the latest time of a result that counts.
+    """
+    own = list(batch)
+    newest = max(check.at_ms for check in own)
+    start = newest - round(rules.reach.total_seconds() * 1000)
+    recent = rules.reach < LONGEST_UNPACKED
+    stored = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
+    fold = SlowFold(rules)
+    for check in sorted({(check.at_ms, check.place): check for check in (*stored, *own)}.values()):
+        fold.see(check)
+    return fold
+
+
+def usual_in_week(starts: Mapping[int, datetime]) -> dict[int, Usual]:
+    """What was usual in the week before these times, by monitor; without those of which no hour
+    is summed.
+    """
+    return {
+        id: Usual(whole, dict(zip(PHASES, phases, strict=True)))
+        for id, (whole, *phases) in rollups.usual(
+            {id: (to_ms(start - WEEK), to_ms(start)) for id, start in starts.items()}
+        ).items()
+    }
+
+
+def cause_at(
+    checks: Sequence[Check],
+    limit: int,
+    usual: Usual | None,
+    places: Sequence[NewestCheck],
+    voters: int,
+) -> str:
+    """The cause of an incident, with the places that are slow if others are not."""
+    cause = cause_of(checks, usual, limit)
+    slow = {check.place for check in checks}
+    if len(slow) == voters:
+        return cause
+    names = [place.title for place in places if place.place_id in slow]
+    return f"{counted(Verdict.DEGRADED, names, voters)}: {cause}"

@@ -1,0 +1,274 @@
+"""Is a monitor slow for so long that people are alerted? (decision 19)
+
+``SlowFold`` sees the results of a monitor in their order. Each place has the median of its response
+times in the last minutes (``SlowRules``): of its good checks outside of maintenance, once there are
+``FEWEST_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule decides
+over these votes as it does over failures.
+
+    ============  ===================================  =============================
+    incident      the places are slow                  they are not
+    ============  ===================================  =============================
+    none          opens, at a check that is slow too   --
+    degraded      --                                   ends at the second such check
+    ============  ===================================  =============================
+
+It starts with the check from which on slow ones outnumber the others by the most, and ends at the
+first of the two checks. After the end of an incident, ``FEWEST_CHECKS`` more come before the next
+one opens: a monitor whose median lies at its limit would alert with each check.
+
+A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
+before. Failures are not looked at here: a degraded incident becomes one that is down by
+``verdict.advance``, and then ends as any other does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import NamedTuple
+
+from app.i18n import N_, _
+from app.judge.verdict import SAME_SLOT, Check, Step, Vote, decide
+from app.records import GOOD_VERDICTS, PHASES, Verdict
+from app.rules.figures import milliseconds
+
+FEWEST_CHECKS = 3  # whose median counts
+SHORTEST_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
+_SAME_SLOT_MS = SAME_SLOT // timedelta(milliseconds=1)
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRules:
+    """``limit``: the response time in ms above which a check is slow. ``window``: the time in ms
+    whose checks count. ``since``: earlier results are of another target. ``places``: those that
+    check the monitor; empty for a heartbeat, which has none.
+    """
+
+    limit: int
+    window: int
+    location_rule: str
+    since: datetime = _LONG_AGO
+    places: Collection[int] = ()
+
+    @property
+    def reach(self) -> timedelta:
+        """How far before a result the others are that it is judged with."""
+        return timedelta(milliseconds=2 * self.window)
+
+    def counts(self, check: Check) -> bool:
+        return (
+            check.response_time is not None
+            and check.verdict in GOOD_VERDICTS
+            and not check.maintenance
+            and check.covers_ms != 0
+            and (not self.places or check.place in self.places)
+            and check.at_ms >= _ms(self.since)
+        )
+
+
+class SlowStep(NamedTuple):
+    """``step``: OPEN or END, at ``moment``; or NONE. ``recheck``: the next check comes after
+    CONFIRM_SECONDS, because it may end the incident.
+    """
+
+    step: Step = Step.NONE
+    moment: datetime | None = None
+    recheck: bool = False
+
+
+class _Window:
+    """The last checks of a place, and their response times in ascending order."""
+
+    __slots__ = ("checks", "times")
+
+    def __init__(self) -> None:
+        self.checks: deque[Check] = deque()
+        self.times: list[int] = []
+
+    def add(self, check: Check) -> None:
+        self.checks.append(check)
+        insort(self.times, check.response_time or 0)
+
+    def drop_until(self, at_ms: int) -> None:
+        while self.checks and self.checks[0].at_ms <= at_ms:
+            dropped = self.checks.popleft()
+            del self.times[bisect_left(self.times, dropped.response_time or 0)]
+
+    def is_slow(self, limit: int) -> bool | None:
+        """None: there are too few checks."""
+        return None if len(self.times) < FEWEST_CHECKS else median(self.times) > limit
+
+
+class SlowFold:
+    """Sees results in their order, and says what the newest of them leads to (``step``)."""
+
+    def __init__(self, rules: SlowRules) -> None:
+        self._rules = rules
+        self._windows: dict[int, _Window] = {}
+        self._newest: Check | None = None  # of those that count
+        self._verdict = Verdict.UNKNOWN  # DOWN stands for slow; UNKNOWN: too few checks
+        self._fast_since: int | None = None  # the first of the checks in a row that are not slow
+
+    def see(self, check: Check) -> None:
+        if not self._rules.counts(check):
+            return
+        self._newest = check
+        self._windows.setdefault(check.place, _Window()).add(check)
+        for window in self._windows.values():
+            window.drop_until(check.at_ms - self._rules.window)
+        self._verdict = decide([*self._votes(check.at_ms)], self._rules.location_rule)
+        if self._verdict is Verdict.DOWN:
+            self._fast_since = None
+        elif self._verdict is Verdict.UP and self._fast_since is None:
+            self._fast_since = check.at_ms
+
+    def step(
+        self, open_since: datetime | None, ended_at: datetime | None, *, conclusive: bool = False
+    ) -> SlowStep:
+        """``open_since``: the start of the degraded incident that is open. ``ended_at``: the end of
+        the last incident. ``conclusive``: no second check follows to confirm an end.
+        """
+        newest, fast_since = self._newest, self._fast_since
+        if newest is None or self._verdict is Verdict.UNKNOWN:
+            return SlowStep()
+        if open_since is None:
+            return self._opened(newest, ended_at or _LONG_AGO)
+        if self._verdict is Verdict.DOWN or fast_since is None:
+            return SlowStep()
+        if not conclusive and newest.at_ms - fast_since < _SAME_SLOT_MS:
+            return SlowStep(recheck=True)
+        # With another limit, the checks of before may have been fast all the time.
+        since = _moment(fast_since)
+        return SlowStep(Step.END, since if since > open_since else _moment(newest.at_ms))
+
+    def slow_checks(self) -> Sequence[Check]:
+        """The checks in the windows of the places that are slow, in order."""
+        return sorted(
+            check
+            for window in self._windows.values()
+            if window.is_slow(self._rules.limit)
+            for check in window.checks
+        )
+
+    def voters(self) -> int:
+        return len([*self._votes(0)])
+
+    def _votes(self, at_ms: int) -> Iterator[Vote]:
+        for place, window in self._windows.items():
+            is_slow = window.is_slow(self._rules.limit)
+            if is_slow is not None:
+                yield Vote(place, _moment(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
+
+    def _opened(self, newest: Check, ended_at: datetime) -> SlowStep:
+        is_slow = (newest.response_time or 0) > self._rules.limit
+        if self._verdict is not Verdict.DOWN or not is_slow:
+            return SlowStep()
+        ended_ms = _ms(ended_at)
+        since = [check for check in self.slow_checks() if check.at_ms > ended_ms]
+        places = {check.place for check in self.slow_checks()}
+        if any(sum(check.place == place for check in since) < FEWEST_CHECKS for place in places):
+            return SlowStep()
+        return SlowStep(Step.OPEN, _moment(self._began(since)))
+
+    def _began(self, checks: Sequence[Check]) -> int:
+        """The check from which on slow ones outnumber the others by the most."""
+        most = lead = 0
+        began = checks[-1].at_ms
+        for check in reversed(checks):
+            lead += 1 if (check.response_time or 0) > self._rules.limit else -1
+            if lead >= most:
+                most, began = lead, check.at_ms
+        return began
+
+
+def spans(rules: SlowRules, checks: Iterable[Check]) -> list[tuple[datetime, datetime | None]]:
+    """The incidents that these results would have opened, with their ends."""
+    fold, incidents = SlowFold(rules), list[tuple[datetime, datetime | None]]()
+    open_since: datetime | None = None
+    ended_at: datetime | None = None
+    for check in checks:
+        fold.see(check)
+        after = fold.step(open_since, ended_at)
+        if after.step is Step.OPEN and after.moment:
+            open_since = after.moment
+            incidents.append((open_since, None))
+        elif after.step is Step.END and open_since:
+            ended_at = after.moment
+            incidents[-1] = (open_since, ended_at)
+            open_since = None
+    return incidents
+
+
+# --- The cause
+
+# What takes longer than before. The answer of a ping or of a name server has no first byte.
+_PARTS = {
+    "dns": N_("The DNS lookup takes %(now)s, %(before)s."),
+    "connect": N_("Connecting takes %(now)s, %(before)s."),
+    "tls": N_("The TLS handshake takes %(now)s, %(before)s."),
+    "ttfb": N_("The first byte takes %(now)s, %(before)s."),
+    "download": N_("The body takes %(now)s, %(before)s."),
+}
+_ANSWER = N_("The answer takes %(now)s, %(before)s.")
+_RUN = N_("A run takes %(now)s, %(before)s.")
+_TOTAL = N_("%(total)s in all; above %(limit)s is slow.")
+_NOT_GROWN = N_("The answer takes %(now)s, as it did before; above %(limit)s is slow.")
+_NEW = N_("The answer takes %(now)s; above %(limit)s is slow.")
+_IN_WEEK, _EARLIER = N_("%(time)s in the week before"), N_("%(time)s before")
+
+
+class Usual(NamedTuple):
+    """What was usual before, in ms, by phase; ``response_time`` is the whole. ``in_week``: in the
+    week before, not only in the checks just before.
+    """
+
+    response_time: int | None
+    phases: Mapping[str, int | None]
+    in_week: bool = True
+
+
+def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
+    """Why these checks are slow: the phase that grew, and by how much."""
+    total = round(median(check.response_time or 0 for check in checks))
+    times = {"now": milliseconds(total), "limit": milliseconds(limit)}
+    if usual is None or usual.response_time is None:
+        return _(_NEW, **times)
+    name, now, before = _grown(checks, total, usual)
+    if now - before < SHORTEST_GROWTH * total:
+        return _(_NOT_GROWN, **times)
+    when = _(_IN_WEEK if usual.in_week else _EARLIER, time=milliseconds(before))
+    sentence = _(name, now=milliseconds(now), before=when)
+    if now == total:
+        return sentence
+    return f"{sentence} " + _(_TOTAL, total=milliseconds(total), limit=milliseconds(limit))
+
+
+def _grown(checks: Sequence[Check], total: int, usual: Usual) -> tuple[str, int, int]:
+    """The sentence for the phase that grew most, its time now and before."""
+    spent = map(_middle, zip(*(check.phases for check in checks), strict=True))
+    by_phase = zip(PHASES, spent, strict=True)
+    measured = {phase: ms for phase, ms in by_phase if ms is not None}
+    if not measured:
+        return _RUN, total, usual.response_time or 0
+    phase = max(measured, key=lambda name: measured[name] - (usual.phases.get(name) or 0))
+    is_answer = phase == "ttfb" and "connect" not in measured
+    sentence = _ANSWER if is_answer else _PARTS[phase]
+    return sentence, measured[phase], usual.phases.get(phase) or 0
+
+
+def _middle(times: Sequence[int | None]) -> int | None:
+    measured = [time for time in times if time is not None]
+    return round(median(measured)) if measured else None
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
