@@ -13,8 +13,8 @@ over these votes as it does over failures.
     ============  ===================================  =============================
 
 It starts with the check from which on slow ones outnumber the others by the most, and ends at the
-first of the two checks. After the end of an incident, ``FEWEST_CHECKS`` more come before the next
-one opens: a monitor whose median lies at its limit would alert with each check.
+first of the two checks. From the end of an incident on, ``FEWEST_CHECKS`` come before the next one
+opens: a monitor whose median lies at its limit would alert with each check.
 
 A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
 before. Failures are not looked at here: a degraded incident becomes one that is down by
@@ -169,7 +169,7 @@ class SlowFold:
         if self._verdict is not Verdict.DOWN or not is_slow:
             return SlowStep()
         ended_ms = _ms(ended_at)
-        since = [check for check in self.slow_checks() if check.at_ms > ended_ms]
+        since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
         if any(sum(check.place == place for check in since) < FEWEST_CHECKS for place in places):
             return SlowStep()

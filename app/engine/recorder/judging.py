@@ -357,7 +357,7 @@ def _judge_slow(
     after = fold.step(state.slow_since, ended, conclusive=outcome.conclusive)
     if after.step is Step.OPEN and after.moment is not None:
         batch.failing.keep(outcome, first=True)
-        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters())
+        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters(), monitor.rule_since)
         batch.incident_changes[id] = outages.Opening(
             id, after.moment, result, monitor.summed_until, slow=slow
         )

@@ -38,12 +38,14 @@ _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.
 
 class Slow(NamedTuple):
     """Why a monitor is slow: ``checks`` of the places that are, which took longer than ``limit``
-    (ms) by their median. ``voters``: how many places there are with enough checks.
+    (ms) by their median. ``voters``: how many places there are with enough checks. ``same_since``:
+    earlier results are of another target, or of other places.
     """
 
     checks: Sequence[Check]
     limit: int
     voters: int
+    same_since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,13 @@ def _open(
     ]
     evidence_of = evidence.of_incidents(session, failing, new_incidents)
     degraded = _open_rows(session, [opening for opening in openings if opening.was_slow])
-    slow = {opening.monitor_id: opening.since for opening in openings if opening.slow}
-    usual = slowness.usual_in_week(slow) if slow else {}
+    usual = slowness.usual_in_week(
+        {
+            opening.monitor_id: (opening.since, slow.same_since)
+            for opening in openings
+            if (slow := opening.slow) is not None
+        }
+    )
     incidents = {
         (id := opening.monitor_id): _incident(
             opening, degraded.get(id), evidence_of[id], usual.get(id), places[id], now

@@ -61,15 +61,16 @@ def fold_of(id: int, rules: SlowRules, batch: Iterable[Check], until: datetime) 
     return fold
 
 
-def usual_in_week(starts: Mapping[int, datetime]) -> dict[int, Usual]:
-    """What was usual in the week before these times, by monitor; without those of which no hour
-    is summed.
+def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, Usual]:
+    """What was usual in the week before, by monitor; without those of which no hour is summed.
+    ``starts``: the start of each incident, and from when on results are of the same target.
     """
+    spans = {
+        id: (to_ms(max(start - WEEK, since)), to_ms(start)) for id, (start, since) in starts.items()
+    }
     return {
         id: Usual(whole, dict(zip(PHASES, phases, strict=True)))
-        for id, (whole, *phases) in rollups.usual(
-            {id: (to_ms(start - WEEK), to_ms(start)) for id, start in starts.items()}
-        ).items()
+        for id, (whole, *phases) in (rollups.usual(spans) if spans else {}).items()
     }
 
 
