@@ -59,7 +59,7 @@ COMMANDS = {
             "Restore a backup from FILE. Stop Wakeful first.\n\n"
             "The passphrase of an encrypted backup is prompted for, or read from standard "
             "input. Messages older than an hour are held, until somebody retries them under "
-            "Deliveries."
+            "Alerts sent."
         ),
     ),
     "secrets": ("rotating.secrets", N_("Manage the secret key.")),

@@ -90,8 +90,8 @@ def restore(file: BinaryIO, force: bool) -> None:
         click.echo(_("What it replaced is kept in %(file)s", file=path))
     if done.on_hold:
         click.echo(
-            _n("%(num)s message is older than an hour and is held. See Deliveries.",
-               "%(num)s messages are older than an hour and are held. See Deliveries.",
+            _n("%(num)s message is older than an hour and is held. See Alerts sent.",
+               "%(num)s messages are older than an hour and are held. See Alerts sent.",
                done.on_hold)
         )  # fmt: skip
 
