@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import groupby
 from typing import Any
 
@@ -30,22 +30,17 @@ from app.records import (
 )
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
-from app.rules.page_state import COMPONENT, PAGE, POST
+from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
 from app.rules.posts import parts
 from app.rules.time import in_zone, iso, zone_of
 from app.stores.public import Address
 
 BARS = BarsCache()
 WRONG = N_("The password is wrong.")
-COUNTED = {
-    ComponentState.OUTAGE: N_("%(count)s of %(total)s down"),
-    ComponentState.DEGRADED: N_("%(count)s of %(total)s degraded"),
-    ComponentState.MAINTENANCE: N_("%(count)s of %(total)s maintenance"),
-    ComponentState.UNKNOWN: N_("%(count)s of %(total)s unknown"),
-}
 LINK, NO_LINK = ' href="', ' data-href="'
 ICON = "<use"
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
+FIRST_NAMED = 10  # monitors of one state that the headline names
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +49,19 @@ class Section:
 
     name: str | None
     components: Sequence[Component]
+
+    @property
+    def state(self) -> ComponentState:
+        return worst([component.state for component in self.components if component.counts])
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """The monitors of one state that is not operational: the first ones, and how many more."""
+
+    word: str
+    components: Sequence[Component]
+    more: int
 
 
 def page(page: PublicPage, context: PageContext, template: str = "status/front.html") -> bytes:
@@ -71,7 +79,8 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         running=[window for window in plans(page) if window.start_at <= page.made_at][:FIRST_PLANS],
         coming=[window for window in plans(page) if window.start_at > page.made_at][:FIRST_PLANS],
         component_names=names_of(page.components),
-        others=_states_in_words(page.components),
+        affected=_affected(page.components),
+        today=page.components[0].days[-1].day if page.components else None,
     )
 
 
@@ -92,15 +101,15 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
     return {component.id: component.name for component in components}
 
 
-def _states_in_words(components: Sequence[Component]) -> str:
-    """How many components are in each state that is not operational, in words."""
-    counts = [
-        (sum(component.state == state for component in components), sentence)
-        for state, sentence in COUNTED.items()
-    ]
-    total = len(components)
-    counted = [_(sentence, count=count, total=total) for count, sentence in counts if count]
-    return ", ".join(counted)
+def _affected(components: Sequence[Component]) -> list[Affected]:
+    """What is not operational by name, the worst state first."""
+    groups = []
+    for state in ORDER[:-1]:
+        members = [component for component in components if component.state == state]
+        if members:
+            more = max(0, len(members) - FIRST_NAMED)
+            groups.append(Affected(_(COMPONENT[state].word), members[:FIRST_NAMED], more))
+    return groups
 
 
 def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
@@ -169,6 +178,14 @@ class PageTimes:
         """``22 Nov, 09:32``, beside one of the same year that says the zone."""
         local = in_zone(moment, self.zone)
         return _time(moment, f"{local.day} {local:%b}, {local:%H:%M}", "clock")
+
+    def since(self, moment: datetime, today: date | None) -> Markup:
+        """``09:32`` of a moment today, else ``22 Nov, 09:32``."""
+        local = in_zone(moment, self.zone)
+        text = f"{local:%H:%M}"
+        if local.date() != today:
+            text = f"{local.day} {local:%b}, {text}"
+        return _time(moment, text, "since")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:
         return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))

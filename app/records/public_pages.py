@@ -30,6 +30,7 @@ class Component:
 
     ``since``: since when it has its state. ``uptime`` in percent over ``days``. ``url`` and
     ``response_time`` (ms) are None unless the page shows them. ``group`` is the group's name.
+    ``counts``: whether the state of the page and of the group depends on it.
     """
 
     id: int
@@ -41,6 +42,7 @@ class Component:
     response_time: int | None = None
     uptime: float | None = None
     days: Sequence[PublicDay] = ()
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

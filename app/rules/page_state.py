@@ -66,7 +66,12 @@ def _of_components(components: Collection[ComponentState]) -> PageState:
     if down:
         major = 2 * down >= len(components)
         return PageState.MAJOR_OUTAGE if major else PageState.PARTIAL_OUTAGE
-    return _OF_PAGE[min(components, key=ORDER.index)]
+    return _OF_PAGE[worst(components)]
+
+
+def worst(components: Collection[ComponentState]) -> ComponentState:
+    """The worst of these states; of none, unknown."""
+    return min(components, key=ORDER.index, default=ComponentState.UNKNOWN)
 
 
 # How the states of status pages look, on the page and on the dashboard: word, shape, tone. Pure.

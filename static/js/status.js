@@ -5,15 +5,20 @@ const lang = document.documentElement.lang;
 const language = lang === "en" ? "en-GB" : lang;
 const exact = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 const clock = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
 const dayName = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 // The page has the sentences; {time} and the like in them stand for values.
 const sentence = (name, values) => document.body.dataset[name].replace(/\{(\w+)\}/g, (_whole, key) => values[key]);
 
+const dayOf = (moment) => moment.toDateString();
+
 function tell(root) {
-  for (const time of root.querySelectorAll("time[data-at], time[data-clock]")) {
-    const format = "at" in time.dataset ? exact : clock;
-    time.textContent = format.format(new Date(time.dateTime));
+  const today = dayOf(new Date());
+  for (const time of root.querySelectorAll("time[data-at], time[data-clock], time[data-since]")) {
+    const moment = new Date(time.dateTime);
+    const ofToday = "since" in time.dataset && dayOf(moment) === today;
+    time.textContent = ("at" in time.dataset ? exact : ofToday ? hour : clock).format(moment);
   }
 }
 
@@ -135,8 +140,15 @@ function dress(root) {
 const MINUTE = 60_000;
 const main = document.querySelector("main[data-fresh]");
 
+// What the reader has folded or unfolded stays so.
+const chosen = new Map();
+main?.addEventListener("click", (event) => {
+  const details = event.target.closest("summary")?.parentElement;
+  if (details) chosen.set(details.id, !details.open);
+});
+
 async function refresh() {
-  if (document.hidden || main.contains(document.activeElement) || main.querySelector("details[open]")) return;
+  if (document.hidden || main.contains(document.activeElement)) return;
   const answer = await fetch(location.href, { cache: "no-cache" }).catch(() => null);
   if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -146,6 +158,7 @@ async function refresh() {
     main.original = fresh.innerHTML;
     document.title = page.title;
     main.replaceChildren(...fresh.childNodes);
+    for (const [id, open] of chosen) document.getElementById(id)?.toggleAttribute("open", open);
     dress(main);
   }
   date();

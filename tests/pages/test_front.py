@@ -39,7 +39,40 @@ def test_one_sentence_says_how_all_of_it_is_and_changes_once_two_checks_say_so(
     make_incident(app, mail)
     make_page(app, [shop, mail, make_shown(app, "Other")])
     assert "Some systems are down" in front(client)
-    assert "1 of 3 down" in front(client)
+
+
+def test_the_headline_names_what_is_affected_and_since_when(app: Flask, client: FlaskClient):
+    yesterday, today = now() - timedelta(days=1), now()
+    away = [make_shown(app, f"Shop {number}", "down") for number in range(12)]
+    for shop in away:
+        make_incident(app, shop, started_at=yesterday if shop is away[0] else today)
+    make_page(app, [*away, make_shown(app, "Search", "degraded"), make_shown(app, "Mail")])
+
+    headline = re.sub(r"<[^>]*>", "", front(client))
+
+    first = f"{yesterday.day} {yesterday:%b}, {yesterday:%H:%M}"
+    assert f"Down: Shop 0, since {first}; Shop 1, since {today:%H:%M}; Shop 2" in headline
+    assert "Shop 9, since" in headline
+    assert f"since {today:%H:%M} and 2 more" in headline
+    assert "Degraded: Search, since" in headline
+
+
+def test_a_group_says_its_state_and_is_folded_while_all_of_it_is_well(
+    app: Flask, client: FlaskClient
+):
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
+    old = make_shown(app, "Old", paused=True)
+    make_incident(app, mail)
+    make_page(app, [shop, mail, old], groups={"Front": [shop, old], "Office": [mail]})
+
+    groups = re.findall(r"<details[^>]*list[^>]*>.*?</summary>", front(client), re.DOTALL)
+
+    for group, name, word, is_open in zip(
+        groups, ("Front", "Office"), ("Operational", "Down"), (False, True), strict=True
+    ):
+        assert name in group
+        assert word in group
+        assert (" open>" in group) == is_open
 
 
 def test_an_incident_that_was_a_false_alarm_is_no_outage(app: Flask, client: FlaskClient):
@@ -152,7 +185,7 @@ def test_a_paused_monitor_counts_neither_for_nor_against_the_page(app: Flask, cl
     text = front(client)
 
     assert OPERATIONAL in text
-    assert "1 of 2 unknown" in text
+    assert "<b>Unknown:</b> Old" in text
 
 
 def test_urls_and_response_times_are_shown_where_the_page_says_so(app: Flask, client: FlaskClient):

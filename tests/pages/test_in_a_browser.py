@@ -211,10 +211,28 @@ def test_the_widget_brings_itself_up_to_date_and_keeps_the_focus(
         assert page.evaluate("document.activeElement.className") == "widget"
 
 
+def test_forty_monitors_are_at_most_four_screens_of_a_phone_and_one_line_each(
+    app: Flask, chromium: Browser
+):
+    monitors = [make_shown(app, f"Service {number} of the shop") for number in range(40)]
+    make_incident(app, monitors[7])
+    make_page(app, monitors)
+    with (
+        serving(app) as url,
+        opened(chromium, viewport={"width": 390, "height": 844}, java_script_enabled=False) as page,
+    ):
+        page.goto(f"{url}/status/example")
+        assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 844
+        heights = page.locator(".row").evaluate_all("rows => rows.map(row => row.offsetHeight)")
+        assert max(heights) < 32
+        expect(page.locator(".whole").get_by_text("Service 7 of the shop")).to_be_in_viewport()
+
+
 def test_an_open_page_shows_what_is_new_each_minute_and_says_as_of_when(
     app: Flask, later: Callable[[float], None], chromium: Browser
 ):
-    page_id = make_page(app, [make_shown(app, "Shop")])
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
+    page_id = make_page(app, [shop, mail], groups={"Office": [mail]})
     with serving(app) as url, opened(chromium, timezone_id="Asia/Tokyo") as page:
         page.clock.install()
         page.goto(f"{url}/status/example")
@@ -222,12 +240,14 @@ def test_an_open_page_shows_what_is_new_each_minute_and_says_as_of_when(
         assert "As of" in footer.inner_text()
         make_post(app, page_id, "The shop is away")
         later(10)
+        page.get_by_text("Office").click()
         page.get_by_role("link", name="Shop").first.focus()
         page.clock.run_for(60_000)
         assert not page.get_by_text("The shop is away").count(), "somebody reads it by keyboard"
         page.evaluate("document.activeElement.blur()")
         page.clock.run_for(60_000)
         page.get_by_text("The shop is away").wait_for()
+        assert page.get_by_text("Mail").is_visible(), "what was unfolded stays so"
         days = page.locator("a.days").first
         days.focus()
         page.keyboard.press("ArrowLeft")

@@ -293,6 +293,7 @@ class LocalPublicPages(PublicPages):
                 response_time=monitor.response_time if row.show_response_times else None,
                 uptime=figures[monitor.id][0],
                 days=figures[monitor.id][1],
+                counts=monitor.counts,
             )
             for monitor in monitors
         ]
