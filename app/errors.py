@@ -10,16 +10,19 @@
     ├── Throttled      too many attempts; carries the seconds to wait                        (429)
     └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
 
-Views and API handlers translate these; the packages below them never raise HTTP errors.
+Views and API handlers answer with ``status`` and ``retry_seconds``; the packages below them never
+raise HTTP errors.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from app.i18n import N_, _
 
 T = TypeVar("T")
 
+RETRY_SECONDS = 5  # where nothing names a pause
 NO_SUCH = N_("There is no %(kind)s with the id %(id)s.")
 CHANGED_MEANWHILE = N_("Somebody else made a change at the same moment. Try again.")
 
@@ -31,12 +34,21 @@ def no_such(kind: str, id: int | str) -> str:
 class WakefulError(Exception):
     """The root. ``str(error)`` is a sentence for a person, free of secrets."""
 
+    status: ClassVar[int]
+
+    @property
+    def retry_seconds(self) -> int | None:
+        """When to try again; None where waiting does not help."""
+        return None
+
 
 class Invalid(WakefulError):
     """Input that cannot be accepted.
 
     ``errors`` maps a field's name as the caller wrote it (``alerts.7.value``) to its sentences.
     """
+
+    status = 422
 
     def __init__(
         self, errors: Mapping[str, Sequence[str]], message: str = N_("The data is not valid.")
@@ -49,6 +61,8 @@ class Invalid(WakefulError):
 
 class NotFound(WakefulError):
     """The record with this id does not exist."""
+
+    status = 404
 
     def __init__(self, kind: str, id: int | str, sentence: str = NO_SUCH) -> None:
         super().__init__(_(sentence, kind=_(kind), id=id))
@@ -69,6 +83,8 @@ class Conflict(WakefulError):
     ``details`` goes into the API's body, such as ``open_incident_id``.
     """
 
+    status = 409
+
     def __init__(self, message: str, **details: int | str | Sequence[int]) -> None:
         super().__init__(message)
         self.details = details
@@ -77,9 +93,13 @@ class Conflict(WakefulError):
 class Denied(WakefulError):
     """The key's scope or the person's role does not allow this."""
 
+    status = 403
+
 
 class Unsupported(WakefulError):
     """The store behind the dashboard does not offer this feature."""
+
+    status = 404
 
 
 class Unavailable(WakefulError):
@@ -88,6 +108,8 @@ class Unavailable(WakefulError):
     ``unsent``: what was to be stored has certainly not arrived there; else nobody knows.
     ``passes``: whether waiting may help.
     """
+
+    status = 503
 
     def __init__(
         self,
@@ -102,16 +124,28 @@ class Unavailable(WakefulError):
         self.unsent = unsent
         self.passes = passes
 
+    @property
+    def retry_seconds(self) -> int | None:
+        return math.ceil(self.retry_after or RETRY_SECONDS) if self.passes else None
+
 
 class Accepted(WakefulError):
     """The server behind the dashboard took what was sent, and does not show it. To send it again
     would store it twice.
     """
 
+    status = 202
+
 
 class Throttled(WakefulError):
     """Too many attempts. ``retry_after`` is in whole seconds."""
 
+    status = 429
+
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+    @property
+    def retry_seconds(self) -> int:
+        return self.retry_after

@@ -8,7 +8,6 @@ is raised becomes JSON here.
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 
 from flask import Blueprint, Flask, Request, Response, current_app, g, request
@@ -181,25 +180,14 @@ def _add_rate_limit(response: Response) -> Response:
 @API.errorhandler(errors.WakefulError)
 def _translated(fault: errors.WakefulError) -> Response:
     """The answer for one of our own errors."""
-    message = str(fault)
-    if isinstance(fault, errors.Invalid):
-        return problem(422, message, errors=fault.errors)
-    if isinstance(fault, errors.NotFound | errors.Unsupported):
-        return problem(404, message)
-    if isinstance(fault, errors.Conflict):
-        return problem(409, message, details=fault.details)
-    if isinstance(fault, Denied):
-        return problem(403, message)
-    if isinstance(fault, errors.Accepted):
-        return problem(202, message)
-    if isinstance(fault, Throttled):
-        return problem(429, message, Retry_After=str(fault.retry_after))
-    if isinstance(fault, errors.Unavailable) and not fault.passes:
-        return problem(503, message)
-    if isinstance(fault, errors.Unavailable):
-        after = math.ceil(fault.retry_after) if fault.retry_after else 5
-        return problem(503, message, Retry_After=str(after))
-    raise fault
+    after = fault.retry_seconds
+    return problem(
+        fault.status,
+        str(fault),
+        fault.errors if isinstance(fault, errors.Invalid) else None,
+        fault.details if isinstance(fault, errors.Conflict) else None,
+        **({} if after is None else {"Retry_After": str(after)}),
+    )
 
 
 def _refused(fault: HTTPException) -> Response:

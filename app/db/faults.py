@@ -9,11 +9,10 @@ from functools import cache, partial
 from sqlalchemy import exc
 
 from app.db.connections import NoDatabase, NotCurrent, primary_code
-from app.errors import Unavailable
+from app.errors import RETRY_SECONDS, Unavailable
 from app.i18n import N_, _
 from app.lasting import Lasting
 
-RETRY_SECONDS = 5
 LOG_EVERY = 60.0  # seconds between two equal lines in the log
 NO_ANSWER = N_("The database does not answer.")
 AGAIN = N_(" Try again in a moment.")

@@ -18,6 +18,7 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
+from app.errors import RETRY_SECONDS
 from app.i18n import _
 from app.pages.addresses import HTML
 from app.pages.routes import CachedRoute
@@ -27,7 +28,6 @@ from app.stores.public import Address
 MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
 SMALLEST = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
-RETRY_SECONDS = 5
 
 Headers = list[tuple[str, str]]
 

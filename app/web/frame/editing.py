@@ -31,7 +31,7 @@ from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers
 from app.web.frame.session import SAFE_METHODS
-from app.web.frame.store_errors import NOT_TAKEN, outlook, status_of
+from app.web.frame.store_errors import NOT_TAKEN, outlook
 from app.web.shown import times
 
 R = TypeVar("R")
@@ -243,7 +243,7 @@ def show_failure(form: BrowserForm, fault: WakefulError) -> int:
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
-    return status_of(fault)
+    return fault.status
 
 
 def show_success(form: BrowserForm, notice: str, record: object | None = None) -> None:

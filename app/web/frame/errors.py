@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from werkzeug.wrappers import Response
 from wtforms import Form
 from wtforms.fields.core import UnboundField
 
-from app.errors import Accepted, Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.errors import Accepted, Conflict, Invalid, Unavailable, WakefulError
 from app.forms import browser
 from app.forms.browser import BrowserForm
 from app.forms.fields import Switch
@@ -28,7 +27,7 @@ from app.web import forms
 from app.web.frame import servers
 from app.web.frame.security import UPLOADS
 from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
-from app.web.frame.store_errors import outlook, status_of, wait
+from app.web.frame.store_errors import outlook, wait
 
 log = logging.getLogger(__name__)
 Answer = tuple[str, int, dict[str, str]]
@@ -65,7 +64,6 @@ LOGGED_OUT = N_(
     "to this page and send it again."
 )
 DATABASE = N_("The database cannot be used now")
-RETRY_SECONDS = 5
 # The lists that show what a server accepted and has not shown yet.
 LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
 # Fields that are never shown again, nor carried through a page.
@@ -111,7 +109,6 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
     if isinstance(fault, Accepted):
         flash(str(fault), "warning")
         return redirect(url_for(LISTS.get(request.blueprint or "", "home.show")))
-    status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
         details["errors"] = _other_errors(str(fault), fault.errors)
@@ -119,10 +116,8 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
         details["typed"] = typed()
-    title, headers = "", {}
+    title = ""
     if isinstance(fault, Unavailable):
-        if fault.passes:
-            headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
         title = DATABASE if database_away() else ""
         servers.no_answer()
         if request.method in SAFE_METHODS:
@@ -132,9 +127,9 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
                 "outlook": outlook(fault),
                 "again": current_user.is_authenticated and _can_be_repeated(),
             }
-    if isinstance(fault, Throttled):
-        headers = {"Retry-After": str(fault.retry_after)}
-    return _page(status, str(fault), title, **details), status, headers
+    after = fault.retry_seconds
+    headers = {} if after is None else {"Retry-After": str(after)}
+    return _page(fault.status, str(fault), title, **details), fault.status, headers
 
 
 def _other_errors(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from werkzeug.wrappers import Response
 
 from app.errors import (
-    Accepted,
     Conflict,
     Denied,
-    Invalid,
     NotFound,
     Throttled,
     Unavailable,
@@ -19,16 +17,6 @@ from app.i18n import N_, _
 from app.web.frame.session import database_away
 from app.web.shown import times
 
-STATUS = {
-    Invalid: 422,
-    NotFound: 404,
-    Unsupported: 404,
-    Conflict: 409,
-    Denied: 403,
-    Accepted: 202,
-    Throttled: 429,
-    Unavailable: 503,
-}
 # Errors that no field caused: the form comes back as it was sent, with the sentence above it.
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
@@ -41,10 +29,6 @@ NOT_STORED = N_("Your change was not saved. Send it again when the database work
 MAYBE_STORED = N_("Your change may or may not have been saved. Check before you send it again.")
 UNCHANGED = N_("Nothing was changed.")
 NOT_TAKEN_UP = N_("The server accepted this but changed nothing.")
-
-
-def status_of(fault: WakefulError) -> int:
-    return next(code for kind, code in STATUS.items() if isinstance(fault, kind))
 
 
 def outlook(fault: WakefulError) -> str:
