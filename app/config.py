@@ -26,6 +26,7 @@ from app.i18n import N_, _
 from app.net.canary import parse_canaries
 from app.net.hosts import DnsServer, SystemNames, parse_servers
 from app.net.policy import Policy
+from app.paths import new_private_file
 from app.proxies import Network, is_folder, networks
 from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
@@ -240,8 +241,8 @@ def _make_secret(path: Path) -> None:
     if path.exists():
         return
     fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_urlsafe(48))
+    with new_private_file(fresh) as file:
+        file.write(secrets.token_urlsafe(48).encode())
     try:
         os.link(fresh, path)  # only one of two starting processes wins; both read the winner's
     except FileExistsError:

@@ -4,7 +4,9 @@ The checkout keeps `templates/` and `static/` at its top. In site-packages those
 to nobody, so the wheel carries them inside the package, with an underscore (see pyproject.toml).
 """
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -12,6 +14,11 @@ _PACKAGE = Path(__file__).resolve().parent
 def _carried_or_beside(name: str) -> Path:
     carried = _PACKAGE / f"_{name}"
     return carried if carried.is_dir() else _PACKAGE.parent / name
+
+
+def new_private_file(path: Path) -> BinaryIO:
+    """A new file, open for writing, that only its owner can read. Raises FileExistsError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 TEMPLATES = _carried_or_beside("templates")

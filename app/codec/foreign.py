@@ -42,6 +42,7 @@ from app.records import (
     RequestMethod,
 )
 from app.rules import brackets
+from app.rules.time import LONGEST_DURATION, duration_seconds
 
 MOST_IN_TEXT = 10_000  # values of JSON within a text
 IsWakeful = Callable[[], bool]
@@ -124,12 +125,6 @@ _MASK = re.compile(
 _PARTLY = re.compile(
     r"\*{2,}|[•●]{2,}|…|\.{3}$|[xX]{5,}|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE
 )
-_UNITS = {
-    "ms": 0.001, "millisecond": 0.001,
-    "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60,
-    "h": 3600, "hr": 3600, "hour": 3600, "d": 86400, "day": 86400,
-}  # fmt: skip
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+)[ ,]*")
 _CLOCK = re.compile(r"(\d{1,3}):(\d\d):(\d\d)")
 _OFF = frozenset({"off", "never", "none", "no", "disabled", "false"})
 
@@ -163,7 +158,7 @@ def _whole_seconds(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return value
-    if not isinstance(value, str) or len(value) > 100:
+    if not isinstance(value, str) or len(value) > LONGEST_DURATION:
         return None
     words = value.strip().lower().removeprefix("every ")
     if re.fullmatch(r"[0-9]+(\.0+)?", words):
@@ -172,13 +167,7 @@ def _whole_seconds(value: Any) -> float | None:
         hours, minutes, seconds = map(int, clock.groups())
         return hours * 3600 + minutes * 60 + seconds
     words = re.sub(r"^p(?=[\dt])|t(?=\d)", "", words)  # ISO 8601
-    amounts = _AMOUNT.findall(words)
-    units = [_UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")) for _amount, unit in amounts]
-    if not amounts or None in units or _AMOUNT.sub("", words).strip():
-        return None
-    return sum(
-        float(amount) * (unit or 0) for (amount, _u), unit in zip(amounts, units, strict=True)
-    )
+    return duration_seconds(words)
 
 
 def _days(value: Any) -> int | str | None:

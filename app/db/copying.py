@@ -17,6 +17,7 @@ from pathlib import Path
 
 from app.environment import for_program
 from app.i18n import N_, _
+from app.paths import new_private_file
 
 MEGABYTE = 1_000_000
 NO_ROOM = N_("it needs %(needed)s MB, and %(free)s MB are free")
@@ -44,7 +45,9 @@ def while_locked(file: str, copy: Path) -> None:
     with _placed(copy) as unfinished:
         _clone_or_copy(Path(file), unfinished)
         if (log := Path(f"{file}-wal")).exists():
-            _clone_or_copy(log, _new(Path(f"{unfinished}-wal")))
+            copied_log = Path(f"{unfinished}-wal")
+            new_private_file(copied_log).close()
+            _clone_or_copy(log, copied_log)
         with closing(sqlite3.connect(unfinished)) as copied:
             copied.execute("PRAGMA journal_mode=DELETE")  # moves the log into the file
 
@@ -57,7 +60,8 @@ def _placed(copy: Path) -> Iterator[Path]:
     unfinished = copy.with_name(f"{copy.name}.part")
     _remove(unfinished)
     try:
-        yield _new(unfinished)
+        new_private_file(unfinished).close()
+        yield unfinished
         _to_disk(unfinished)
         unfinished.replace(copy)
         _to_disk(copy.parent)
@@ -69,11 +73,6 @@ def _remove(unfinished: Path) -> None:
     """With its log: that of a copy that was cut off would destroy the next one."""
     for name in ("", "-wal", "-shm", "-journal"):
         Path(f"{unfinished}{name}").unlink(missing_ok=True)
-
-
-def _new(path: Path) -> Path:
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return path
 
 
 def _to_disk(path: Path) -> None:

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.rules.text import one_line
+from app.rules.time import UNIT_SECONDS, duration_seconds
 
 MILLISECONDS = 500  # a time limit of as much is no longer in seconds: so Better Stack's of TCP
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
-NAMED_UNITS = {
-    "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,
-    "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400,
-}  # fmt: skip
 
 
 class ImportEntry:
@@ -154,28 +151,10 @@ def listed(value: object) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def seconds(value: object, units: Mapping[str, float] = NAMED_UNITS) -> float | None:
-    """Seconds of a number, or of a span such as ``5m``, ``1h30m`` and ``5 min``."""
+def seconds(value: object, units: Mapping[str, float] = UNIT_SECONDS) -> float | None:
+    """Seconds of a number, or of a duration such as ``5m``, ``1h30m`` and ``5 min``."""
     plain_number = number(value)
-    if plain_number is not None:
-        return plain_number
-    text = string(value).replace(" ", "").lower()
-    if not 1 < len(text) <= 40:
-        return None
-    total, digits, unit = 0.0, "", ""
-    for character in f"{text}0":
-        if character.isdigit() or character == ".":
-            if unit:
-                factor = units.get(unit, units.get(unit.removesuffix("s")))
-                if factor is None or number(digits) is None:
-                    return None
-                total, digits, unit = total + float(digits) * factor, "", ""
-            digits += character
-        elif not digits:
-            return None
-        else:
-            unit += character
-    return total if digits == "0" else None
+    return plain_number if plain_number is not None else duration_seconds(string(value), units)
 
 
 def plain(value: float) -> str:

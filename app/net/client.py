@@ -161,6 +161,17 @@ class Network:
                 text, cut = _read(answer, most)
                 return Response(answer.status_code, answer.headers, text, cut)
 
+    def session(self) -> requests.Session:
+        """For a server that is this installation's own setting, which policy does not judge. No
+        proxy or .netrc of the environment sees or replaces a key.
+        """
+        session = requests.Session()
+        session.trust_env = False
+        adapter = Adapter(partial(self.connect, own_setting=True), self.ca_bundle)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        return session
+
     def addresses(
         self, host: str, seconds: float = RESOLVE_SECONDS, *, own_setting: bool = False
     ) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 from cryptography.fernet import InvalidToken
 
 from app import records
+from app.paths import new_private_file
 from app.secret_keys import cipher
 from app.stores.public import Address
 from app.version import __version__
@@ -84,9 +85,7 @@ class Copies:
         temporary = self._folder / f".{name}.{os.getpid()}"
         # A process with the same number may have ended in the middle of it.
         temporary.unlink(missing_ok=True)
-        with os.fdopen(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-        ) as file:
+        with new_private_file(temporary) as file:
             file.write(data)
         temporary.replace(self._folder / name)
 

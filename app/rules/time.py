@@ -8,6 +8,8 @@ one said "expires today" while another said "tomorrow".
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
@@ -135,6 +137,31 @@ def pause_of(header: str | None, now: datetime, longest: float) -> float | None:
         return None
     seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
     return min(seconds, longest) if seconds > 0 else None
+
+
+UNIT_SECONDS = {
+    "ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
+    "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400,
+}  # fmt: skip
+LONGEST_DURATION = 100  # characters
+_AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([a-zµ]+)[ ,]*")
+
+
+def duration_seconds(text: str, units: Mapping[str, float] = UNIT_SECONDS) -> float | None:
+    """The seconds of a stranger's ``5m``, ``1h30m`` or ``1 hour, 5 minutes``; None for anything
+    else, also for a number without a unit.
+    """
+    words = text.strip().lower()
+    if len(words) > LONGEST_DURATION:
+        return None
+    amounts = _AMOUNT.findall(words)
+    factors = [units.get(unit, units.get(unit.removesuffix("s"))) for _amount, unit in amounts]
+    if not amounts or None in factors or _AMOUNT.sub("", words):
+        return None
+    return sum(
+        float(amount) * (factor or 0)
+        for (amount, _unit), factor in zip(amounts, factors, strict=True)
+    )
 
 
 SHORT_LIFE = timedelta(days=10)

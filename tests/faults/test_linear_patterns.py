@@ -30,13 +30,13 @@ LINEAR_ANYWAY = {
     "app.checks.expiry.whois _ZONE": "reads MAX_DATE characters",
     "app.checks.tls.starttls _CODED": "begins at the start of a line alone",
     "app.checks.tls.starttls _dialogue": "reads MOST_BYTES, and a reply once",
-    "app.codec.foreign _AMOUNT": "reads 100 characters",
     "app.rules.assertions _SECRET_MEMBER": "reads twice MAX_FOUND characters",
     "app.rules.brackets rows": "each part ends at the bracket that the next begins with",
     "app.web.frame.fragments _AGING": "reads pages of our own",
     "app.web.frame.fragments _TOKEN": "reads pages of our own",
     "app.web.shown.timeline _DURATION": "begins once in a number, because of what must not precede",
     "app.rules.masking spellings": "is put together of characters that it reads once",
+    "app.rules.time _AMOUNT": "reads LONGEST_DURATION characters",
     "app.rules.url _AUTHORITY": "fails at the first two characters or not at all",
 }
 # Used under another name: at the start of a line, by `whois._values`.

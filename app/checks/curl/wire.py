@@ -217,12 +217,8 @@ class Wire:
                     ]
                 )
                 self._decoder = Decoder(names, BODY_CAP_BYTES) if names else None
-        except Undecodable as error:
-            self._undecodable = str(error)
-            return _ABORT
         except Exception as error:
-            self._fault = error
-            return _ABORT
+            return self._failed(error)
         return None
 
     def _on_body(self, data: bytes) -> int | None:
@@ -238,14 +234,17 @@ class Wire:
             return _ABORT if self._stream else None
         try:
             decoder.feed(data)
-        except Undecodable as error:
-            self._undecodable = str(error)
-            return _ABORT
         except Exception as error:
-            self._fault = error
-            return _ABORT
+            return self._failed(error)
         self._cut = decoder.cut
         return _ABORT if self._cut or self._stream else None
+
+    def _failed(self, error: Exception) -> int:
+        if isinstance(error, Undecodable):
+            self._undecodable = str(error)
+        else:
+            self._fault = error
+        return _ABORT
 
     # --- reading
 

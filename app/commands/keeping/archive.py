@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import tarfile
 import time
 import zlib
@@ -23,6 +22,7 @@ from typing import IO, Any, BinaryIO, cast
 from app.commands.keeping import sealed
 from app.errors import WakefulError
 from app.i18n import N_, _
+from app.paths import new_private_file
 
 FORMAT = 1
 MANIFEST, KEY = "manifest.json", "secret_key"
@@ -148,16 +148,11 @@ def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
 def _copied(content: BinaryIO, path: Path) -> str:
     """Write the content to a new file that only its owner reads; its SHA-256."""
     digest = hashlib.sha256()
-    with new_file(path) as file:
+    with new_private_file(path) as file:
         while piece := content.read(PIECE):
             digest.update(piece)
             file.write(piece)
     return digest.hexdigest()
-
-
-def new_file(path: Path) -> BinaryIO:
-    """A new file, open for writing, that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE), "wb")
 
 
 def digest_of(path: Path) -> str:

@@ -20,6 +20,7 @@ from app.db import settings as settings_table
 from app.db.faults import is_damage
 from app.errors import WakefulError
 from app.i18n import N_, _
+from app.paths import new_private_file
 from app.records import LAST_BACKUP, Action, ObjectKind, Thing
 from app.rules.time import iso
 from app.version import __version__
@@ -50,9 +51,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
             wakeful=__version__,
         )
         unfinished = Path(folder) / "backup"
-        with os.fdopen(
-            os.open(unfinished, os.O_CREAT | os.O_WRONLY, archive.PRIVATE), "wb"
-        ) as file:
+        with new_private_file(unfinished) as file:
             archive.write(file, manifest, database, "\n".join(settings.secret_keys), passphrase)
             file.flush()
             os.fsync(file.fileno())

@@ -28,6 +28,7 @@ from app.db import db, heartbeats, schema, writing
 from app.db.tables import HalfLoginRow, HeartbeatRow, RecoveryRow, SessionRow
 from app.errors import WakefulError
 from app.i18n import N_, _
+from app.paths import new_private_file
 from app.records import Action, ObjectKind, Thing
 
 KEY_FILE = "secret_key"
@@ -243,10 +244,8 @@ def _write_key(settings: Settings, now: datetime) -> list[Path]:
         if split_keys(path.read_text()) == settings.secret_keys:
             return []
         copies.append(_set_aside(path, now))
-    with os.fdopen(
-        os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, archive.PRIVATE), "w"
-    ) as new:
-        new.write("\n".join(settings.secret_keys))
+    with new_private_file(path) as new:
+        new.write("\n".join(settings.secret_keys).encode())
     return copies
 
 

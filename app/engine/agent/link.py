@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.trouble import AgentRefused, Foreign, Later, ServerFault
 from app.i18n import _
 from app.lasting import Lasting
-from app.net.client import Adapter, Network
+from app.net.client import Network
 from app.records import MAX_LOCATION
 from app.rules.text import one_line
 from app.rules.time import Backoff, pause_of
@@ -112,15 +111,10 @@ class ServerLink:
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._private = _key_in(folder)
         self._file = AssignedFile(folder)
-        self._session = requests.Session()
-        # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
-        self._session.trust_env = False
+        self._session = network.session()
+        # The proxy for HTTPS is for the server, never for checks.
         proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
         self._session.proxies = {"https": proxy} if proxy else {}
-        # The server is the agent's own setting, which policy does not judge.
-        adapter = Adapter(partial(network.connect, own_setting=True), network.ca_bundle)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
         self._session.headers.update(
             {
                 "Authorization": f"Bearer {token}",

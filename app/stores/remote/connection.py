@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from math import isfinite
 from typing import Any
@@ -33,7 +32,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from app.codec.values import MalformedData, own_id, parsed
 from app.errors import Unavailable
 from app.i18n import N_, _
-from app.net.client import Adapter, Network
+from app.net.client import Network
 from app.records import MASK
 from app.rules.time import pause_of
 from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
@@ -104,12 +103,7 @@ class RemoteConnection:
         self.base = f"{parts.scheme}://{self.name}/api/v1"
         self.origin = _origin(url)
         self._key = key
-        self._session = requests.Session()
-        self._session.trust_env = False  # a proxy or a .netrc entry must not see or replace the key
-        # The server is this installation's own setting, which policy does not judge.
-        adapter = Adapter(partial(network.connect, own_setting=True), network.ca_bundle)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
+        self._session = network.session()
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._ahead = timedelta(0)
 
