@@ -38,7 +38,7 @@ from tests.factories import make_person
 from tests.web.visitor import Visitor
 
 # What the base API names: a server that speaks it alone has places for these.
-OF_INTERFACE = {
+BASE_API_FIELDS = {
     "name", "url", "interval", "alert_condition", "alert_text_lookup", "request_method",
     "request_headers", "request_auth_username", "request_auth_password", "cache_buster",
     "ssl_alert_days", "domain_alert_days", "maintenance_start_at", "maintenance_end_at", "alerts",
@@ -229,7 +229,7 @@ def test_a_field_of_the_form_has_a_column(name):
 
 @pytest.mark.parametrize("name", IN_FORM)
 def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
-    assert (name in OWN_FIELDS) != (name in OF_INTERFACE)
+    assert (name in OWN_FIELDS) != (name in BASE_API_FIELDS)
 
 
 def test_every_field_of_the_form_has_a_place_on_the_page(app):

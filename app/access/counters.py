@@ -116,7 +116,8 @@ class Counters:
     def count(
         self, name: str, window_seconds: int, number: int = 1, *, share: int | None = None
     ) -> int:
-        """Count ``number`` more of ``name``; returns the last one's number in the present window.
+        """Count ``number`` more of ``name``; returns the count in the present window after
+        that.
 
         ``share``: the process takes so many numbers in one write, and hands them out one by one. No
         two processes hand out the same. A number counts as soon as it is taken: so a count is never
@@ -133,7 +134,9 @@ class Counters:
         return self._take_share(name, window, share, missing) if missing else taken[-1]
 
     def _take_share(self, name: str, window: int, share: int, missing: int) -> int:
-        """Take a new share, at least ``missing`` numbers; the last of the missing ones."""
+        """Take a new share, at least ``missing`` numbers; returns the number of the last missing
+        one.
+        """
         at_once = max(share, missing)
 
         def take() -> int:

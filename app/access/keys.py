@@ -241,7 +241,9 @@ def manages(person: Person, key: ApiKey) -> bool:
     return person.role == Role.ADMIN or key.owner_id == person.id
 
 
-def settle_keys(session: DbSession, owner_id: int, heir_id: int | None, now: datetime) -> None:
+def transfer_or_revoke_keys(
+    session: DbSession, owner_id: int, heir_id: int | None, now: datetime
+) -> None:
     """Hand the keys of a person over to another one, or revoke them where there is none. To be
     called while writing.
     """

@@ -22,7 +22,7 @@ from app.access.counters import (
     origin_of,
 )
 from app.access.devices import device_of, forget_devices
-from app.access.keys import settle_keys
+from app.access.keys import transfer_or_revoke_keys
 from app.access.security_log import SecurityEvent
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
@@ -103,7 +103,7 @@ class People:
                 setattr(row, name, str(getattr(row, name)))  # changes a replaced value alone
             session.flush()
             if settle:
-                settle_keys(session, id, heir_id, self.clock())
+                transfer_or_revoke_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
     def delete(self, id: int, *, heir_id: int | None = None) -> None:
@@ -113,7 +113,7 @@ class People:
         with writing() as session:
             row = _person_row(session, id)
             _refuse_last_admin(session, row)
-            settle_keys(session, id, heir_id, self.clock())
+            transfer_or_revoke_keys(session, id, heir_id, self.clock())
             session.delete(row)
 
     def change_password(self, id: int, password: str, *, current: str | None = None) -> Person:

@@ -23,7 +23,7 @@ from app.alerts.lanes import (
     Defer,
     History,
     Hold,
-    Lane,
+    LaneHealth,
     OpeningDelivery,
     Reason,
     Send,
@@ -147,7 +147,7 @@ class LaneTurn:
     waits: bool = False
 
 
-def next_of_lane(session: AnySession, lane: str, state: Lane, now: datetime) -> LaneTurn:
+def next_of_lane(session: AnySession, lane: str, state: LaneHealth, now: datetime) -> LaneTurn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)
@@ -164,7 +164,7 @@ def _decide(
     session: AnySession,
     rows: list[Waiting],
     history: History,
-    state: Lane,
+    state: LaneHealth,
     now: datetime,
     *,
     cut: bool,
@@ -427,7 +427,7 @@ def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
 
 def _fault(row: DeliveryRow) -> str | None:
     """Why a row cannot be sent, as a sentence; None if it can."""
-    part, why = next(unreadable_parts(row), (None, Why.ODD))
+    part, why = next(unreadable_parts(row), (None, Why.UNEXPECTED))
     if part is None and is_complete(row.facts):
         return None
     if part == "target":
@@ -467,7 +467,7 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
 def _decide_alone(session: AnySession, lane: str, id: int, now: datetime) -> None:
     """Read all that a turn reads of one row, and decide: raises what a turn would raise."""
     rows = _pending(session, lane, now, 1, only=id)
-    lanes.decide(rows, _history(session, lane, rows), Lane(), now)
+    lanes.decide(rows, _history(session, lane, rows), LaneHealth(), now)
     row = session.scalars(_rows_as_stored([id])).one()
     if not isinstance(row.facts, Unreadable):
         lanes.began(row.facts, row.created_at)

@@ -5,7 +5,7 @@ retries each message by itself, and neither holds a recovery back for its outage
 message of twenty.
 
  status     reason                 next_attempt_at  what happens
- pending    none                   then             is due then; leased while a worker sends it
+ pending    none                   its time         is sent then; leased while a worker sends it
  pending    retried by hand        at once          is due before the others of its lane
  pending    flapping               10 min later     is deferred: its monitor has opened too often
  held       quiet hours            their end        is on hold: a digest will cover it, or it is
@@ -166,7 +166,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class LaneHealth:
     """Whether the lane's last attempt succeeded, and its time.
 
     ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
@@ -185,7 +185,7 @@ class Lane:
             return False
         return now < self.closed_until
 
-    def probes(self, now: datetime) -> bool:
+    def may_probe(self, now: datetime) -> bool:
         """Whether a message may be sent, though an earlier one waits for its retry."""
         return self.last_ok or is_due(self.last_at, now, PROBE_EVERY)
 
@@ -226,7 +226,7 @@ class Defer:
 Decision = Send | Combine | Hold | Defer | None
 
 
-def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
+def decide(rows: Sequence[Waiting], history: History, lane: LaneHealth, now: datetime) -> Decision:
     """What to do with a lane's pending rows, in the order of their ids; None means wait."""
     if any(row.leased for row in rows):
         return None
@@ -245,7 +245,7 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
             blocked.add(row.monitor_id)
             # A failing message blocks the later ones, so that the order is kept, but only until
             # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
-            if row.attempts and not lane.probes(now):
+            if row.attempts and not lane.may_probe(now):
                 return _requested(rows, history, now)
             continue
         decision = _due(row, rows, history, now)
@@ -388,11 +388,11 @@ class Lanes:
         self.most = most
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
-        self._states: dict[str, Lane] = {}
+        self._states: dict[str, LaneHealth] = {}
         self._skipped: dict[str, datetime] = {}  # until when, by lane
 
-    def state(self, name: str) -> Lane:
-        return self._states.get(name, Lane())
+    def state(self, name: str) -> LaneHealth:
+        return self._states.get(name, LaneHealth())
 
     def skip(self, name: str, now: datetime) -> None:
         """Read the lane again after ``SKIP``: one of its rows has to wait."""
@@ -433,7 +433,7 @@ class Lanes:
         # A permanent refusal is about one message, so the lane still counts as working. So does a
         # bug of ours: what follows in the lane may be sent.
         healthy = answer.verdict is not Acceptance.RETRY or answer.bug
-        self._states[name] = Lane(last_ok=healthy, last_at=now, closed_until=closed)
+        self._states[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
 
 

@@ -303,15 +303,15 @@ def lane(channel: str, value: str) -> str:
 
 # --- The lanes of a monitor's own channels: its values are encrypted, each with a salt of its own -
 
-_AROUND = "\n"
+_SEPARATOR = "\n"
 
 
 def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
     """The column: the lanes of these channels, each between line breaks."""
     names = dict.fromkeys(lane(channel, value) for channel, value in alerts)
-    return _AROUND.join(["", *names, ""]) if names else ""
+    return _SEPARATOR.join(["", *names, ""]) if names else ""
 
 
 def own_channel(name: str) -> ColumnElement[bool]:
     """Whether a monitor has the channel of this lane as its own."""
-    return MonitorRow.alert_lanes.contains(f"{_AROUND}{name}{_AROUND}")
+    return MonitorRow.alert_lanes.contains(f"{_SEPARATOR}{name}{_SEPARATOR}")

@@ -93,7 +93,7 @@ class ConnectionCheck(RunningCheck):
             self.deadline,
             stagger=STAGGER_SECONDS,
         )
-        self._race.start(self.step(self._connected))
+        self._race.start(self.guard(self._connected))
 
     def _connected(self, race: RaceResult) -> None:
         self.tcp = race.tcp
@@ -115,8 +115,8 @@ class ConnectionCheck(RunningCheck):
     def read_by(self, ready: Callable[[int, int], None]) -> None:
         """Call ``ready`` when the server has sent something, and ``end`` when the time is over."""
         if self.tcp is not None:
-            self._timer = self.tools.loop.call_at(self.deadline, self.step(self.end))
-            self.tools.loop.watch(self.tcp.fileno(), READ, self.step(ready))
+            self._timer = self.tools.loop.call_at(self.deadline, self.guard(self.end))
+            self.tools.loop.watch(self.tcp.fileno(), READ, self.guard(ready))
 
     def stop_reading(self) -> None:
         if self._timer is not None:
@@ -146,7 +146,7 @@ class ConnectionCheck(RunningCheck):
             self.trace.ip or "",
             self.target.port,
             self.deadline,
-            self.step(self._finish),
+            self.guard(self._finish),
         )
 
     def _finish(self, warning: Warn | None) -> None:

@@ -258,7 +258,7 @@ def sends_secrets_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     return kind is other and old.origin != new.origin
 
 
-def changes_what_is_called(stored: str, url: str) -> bool:
+def turns_into_or_from_heartbeat(stored: str, url: str) -> bool:
     """Whether a monitor would become a heartbeat by its new ``url``, or stop being one."""
     return is_heartbeat(stored) != is_heartbeat(url)
 

@@ -45,14 +45,14 @@ class RunningCheck:
     def cancel(self) -> None:
         raise NotImplementedError
 
-    def step(self, step: Callable[..., None]) -> Callable[..., None]:
+    def guard(self, callback: Callable[..., None]) -> Callable[..., None]:
         """``step``, to be called by the loop: what it raises goes to ``on_error``."""
-        return partial(guarded, self.on_error, step)
+        return partial(guarded, self.on_error, callback)
 
     def look_up(self, target: Target, then: Callable[[Resolution], None]) -> None:
         LookUp(
             self.tools, target, self.policy, self.deadline, self.spec.timeout,
-            self.step(then), self.on_error,
+            self.guard(then), self.on_error,
         ).start()  # fmt: skip
 
 

@@ -109,8 +109,8 @@ def of_transaction() -> dict[str, Any]:
         return {}
     session = db.session()
     transaction = session.get_transaction() or session.begin()
-    cached_for, cache = session.info.get(_ONCE, (None, {}))
-    if cached_for is not transaction:
+    owner, cache = session.info.get(_ONCE, (None, {}))
+    if owner is not transaction:
         cache = {}
         session.info[_ONCE] = transaction, cache
     return cache  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
 from app.db import db, packed
 from app.db.journal import COLUMNS, KEY, RAW, decode
-from app.db.packed import Row, key_of
+from app.db.packed import Row, row_key
 from app.db.tables import LocationRow, PackedHourRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, to_ms
 from app.records import DELETED_LOCATION, Result, ResultQuery, Verdict
@@ -117,12 +117,12 @@ def _changes(selection: _Selection) -> Iterator[Row]:
     columns = [RAW[name] for name in (*KEY, *names)]
     singles = db.session.execute(selection.singles(*columns).order_by(*columns[1:3])).all()
     before: dict[int, Row] = {}
-    for row in merge(map(tuple, singles), selection.packed(*names), key=key_of):
+    for row in merge(map(tuple, singles), selection.packed(*names), key=row_key):
         place, verdict_and_cause = row[2], row[3:]
         if before.get(place) != verdict_and_cause:
             before[place] = verdict_and_cause
             if selection.verdict in (None, verdict_and_cause[0]):
-                yield key_of(row)
+                yield row_key(row)
 
 
 def _rows(selection: _Selection, hours: Collection[int], keys: Collection[Row] | None) -> list[Row]:
@@ -139,5 +139,5 @@ def _rows(selection: _Selection, hours: Collection[int], keys: Collection[Row] |
     return [
         row
         for row in reversed(packed.with_packed(sorted(singles), packed_rows))
-        if (selection.verdict in (None, row[3]) if keys is None else key_of(row) in keys)
+        if (selection.verdict in (None, row[3]) if keys is None else row_key(row) in keys)
     ]

@@ -184,7 +184,7 @@ def rows(
     for _key, places in groupby(hours, lambda hour: hour[:2]):
         unpacked = [_unpacked(hour, names) for hour in places]
         if len(unpacked) > 1:  # places take turns
-            unpacked = [sorted((row for part in unpacked for row in part), key=key_of)]
+            unpacked = [sorted((row for part in unpacked for row in part), key=row_key)]
         for part in unpacked:
             if part and start <= part[0][1] and part[-1][1] < end:
                 yield from part
@@ -202,7 +202,7 @@ def _unpacked(packed_hour: Any, names: Sequence[str]) -> list[Row]:
     return list(zip(repeat(monitor_id), at, repeat(place), *others, strict=False))
 
 
-def key_of(row: Row) -> Row:
+def row_key(row: Row) -> Row:
     return row[:3]
 
 
@@ -210,7 +210,7 @@ def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
     """Results of both kinds, each once, in the order of KEY. Read the single ones first: what is
     packed meanwhile is read twice then, and not missed.
     """
-    by_key = {key_of(row): row for row in packed}
+    by_key = {row_key(row): row for row in packed}
     if not by_key:
         return singles
     by_key = {tuple(row[:3]): row for row in singles} | by_key

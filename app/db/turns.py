@@ -26,7 +26,7 @@ LONGEST_WAIT = 1.0
 class Turn(IntEnum):
     """What only one transaction at a time may do. The numbers are those of the locks."""
 
-    # Beside them, migrations/env.py has 0x77616B65.
+    # 0x77616B65 is the lock of migrations/env.py: do not use it for another.
     OUTBOX = 0x57414B45  # decide what is sent next
     CHANGES = 0x77616B66  # write the change feed
     POST_TEMPLATES = 0x7074706C  # name a post template

@@ -7,7 +7,7 @@ lose all other rows of the query as well. In its place, readers get:
 - for a time, a bounded number or a word: a default that is marked as ``Replaced``;
 - for a verdict: UNKNOWN, and for JSON: an empty value; not marked;
 - for text that is not UTF-8: the text with replacement characters, and for text in a column of
-  numbers: None; not marked. Only SQLite stores these. ``AlertDays`` checks nothing else.
+  numbers: None; not marked. Only SQLite stores these. ``AlertDays`` has no check of its own.
 
 ``unreadable_in`` names the fields of a row that are ``Unreadable`` or ``Replaced``; ``readable``
 makes None of such a value. What a value means is for its reader to check. ``app.db.unreadable``
@@ -54,7 +54,7 @@ class Why(StrEnum):
 
     OTHER_KEY = N_("the value was written with another WAKEFUL_SECRET_KEY, or changed since")
     DAMAGED = N_("the value is damaged")
-    ODD = N_("the value is not what Wakeful writes there")
+    UNEXPECTED = N_("the value is not what Wakeful writes there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Unreadable:
 class Replaced:
     """Marks a default in place of a stored value that cannot be read."""
 
-    why = Why.ODD
+    why = Why.UNEXPECTED
 
 
 class OutOfRange(Replaced, datetime):
@@ -183,7 +183,7 @@ class Moment(Checked):
         if value is None:
             return None
         if not isinstance(value, int | float) or not self.first_ms <= value <= self.last_ms:
-            return Unreadable(Why.ODD)
+            return Unreadable(Why.UNEXPECTED)
         return from_ms(value)
 
     def replace(self, value: Any, fault: Unreadable) -> datetime:
@@ -191,7 +191,7 @@ class Moment(Checked):
         return _FIRST if isinstance(value, int | float) and value < 0 else _LAST
 
 
-class NamedMoment(Moment):
+class EnteredMoment(Moment):
     """A moment that people or certificates name: it may be as late as there are dates."""
 
     cache_ok = True
@@ -214,7 +214,7 @@ class Bounded(Checked):
     def parse(self, value: Any) -> Any:
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
             return value
-        return Unreadable(Why.ODD)
+        return Unreadable(Why.UNEXPECTED)
 
     def replace(self, value: Any, fault: Unreadable) -> int:
         return _ReplacedNumber(self.instead)
@@ -259,7 +259,7 @@ class Word(Checked):
     def parse(self, value: Any) -> Any:
         if value is None or (isinstance(value, str) and self._fits(value)):
             return value
-        return Unreadable(Why.ODD)
+        return Unreadable(Why.UNEXPECTED)
 
     def replace(self, value: Any, fault: Unreadable) -> str:
         return _ReplacedWord(self.instead)
@@ -280,7 +280,7 @@ class VerdictNumber(Checked):
         return None if value is None else VERDICT_NUMBERS[value]
 
     def parse(self, value: Any) -> Any:
-        return None if value is None else VERDICTS.get(value, Unreadable(Why.ODD))
+        return None if value is None else VERDICTS.get(value, Unreadable(Why.UNEXPECTED))
 
     def replace(self, value: Any, fault: Unreadable) -> Verdict:
         return Verdict.UNKNOWN
@@ -306,7 +306,7 @@ class CheckedJson(Checked):
                 data = raw if read is None else read(raw)
             except (ValueError, TypeError, RecursionError):
                 return Unreadable(Why.DAMAGED)
-            return data if data is None or self.fits(data) else Unreadable(Why.ODD)
+            return data if data is None or self.fits(data) else Unreadable(Why.UNEXPECTED)
 
         return parse
 
@@ -457,7 +457,7 @@ class Encrypted(Checked):
         except InvalidToken:
             return Unreadable(_why_not(value))
         except UnicodeDecodeError:
-            return Unreadable(Why.ODD)
+            return Unreadable(Why.UNEXPECTED)
 
 
 class EncryptedJson(Encrypted):
@@ -480,8 +480,8 @@ class EncryptedJson(Encrypted):
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            return Unreadable(Why.ODD)
-        return data if self.fits(data) else Unreadable(Why.ODD)
+            return Unreadable(Why.UNEXPECTED)
+        return data if self.fits(data) else Unreadable(Why.UNEXPECTED)
 
 
 class EncryptedAssertions(EncryptedJson):

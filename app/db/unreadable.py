@@ -117,7 +117,7 @@ def key_is_wrong() -> bool:
     """
     sampled = [value for table, columns in encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in sampled]
-    return Why.OTHER_KEY in whys and not {None, Why.ODD} & set(whys)
+    return Why.OTHER_KEY in whys and not {None, Why.UNEXPECTED} & set(whys)
 
 
 def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
@@ -128,7 +128,7 @@ def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
 
 
 class _Parsed(TypeDecorator[Any]):
-    """Reads what ``Checked.parser`` of the type ``of`` makes of a stored value, not replaced."""
+    """Reads what ``Checked.parser`` of ``type_`` makes of a stored value, not replaced."""
 
     impl = LargeBinary
     cache_ok = True

@@ -46,8 +46,8 @@ def _is_same(claim: Claim, other: Claim | None) -> bool:
 
 # Checks of the schedule that are due within the same quarter second begin together, at its end.
 ROUNDS_A_SECOND = 4
-# How long after its own time limit a running check is given up: it may wait in the prober, and to
-# be recorded.
+# How long after its own time limit a running check is given up: it may still wait in the prober,
+# or for its recording.
 GIVEN_UP = timedelta(seconds=30)
 
 

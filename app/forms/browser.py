@@ -30,8 +30,8 @@ from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentUpdateForm
 from app.forms.lists import Names, PairList
 from app.forms.monitor import (
+    BASE_API_CHANNELS,
     CHANNEL_CHOICES,
-    OF_INTERFACE,
     CheckForm,
     IntervalChoice,
     MonitorForm,
@@ -321,7 +321,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         alerts.key_choices = [
             (key, label)
             for key, label in CHANNEL_CHOICES
-            if key in OF_INTERFACE or not self.context.bare
+            if key in BASE_API_CHANNELS or not self.context.bare
         ]
         if not self.submitted:
             stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]

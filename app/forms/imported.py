@@ -12,8 +12,8 @@ from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
 from app.forms.monitor import (
+    BASE_API_CHANNELS,
     CONDITION_LABELS,
-    OF_INTERFACE,
     OWN_FIELDS,
     MonitorStoreForm,
     days_label,
@@ -161,7 +161,7 @@ def _drop_own_fields(values: dict[str, Any]) -> list[str]:
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
     """The fields that the base API does not have."""
-    keys = (CONTACT, *map(str, OF_INTERFACE))
+    keys = (CONTACT, *map(str, BASE_API_CHANNELS))
     kept = tuple(pair for pair in values["alerts"] if pair.key in keys)
     lost = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
     values["alerts"] = kept

@@ -9,9 +9,9 @@ from wtforms.fields.core import Field
 
 from app.checks.kinds import (
     KINDS,
-    changes_what_is_called,
     fields_of_other_kinds,
     sends_secrets_elsewhere,
+    turns_into_or_from_heartbeat,
 )
 from app.forms.assertions import AssertionList
 from app.forms.fields import (
@@ -239,12 +239,12 @@ def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
     are.
     """
     stored = [other.key for other in field.object_data]
-    keys = [*(str(channel) for channel in OF_INTERFACE), *stored]
+    keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
     fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
     return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
 
 
-OF_INTERFACE = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
+BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 
@@ -549,7 +549,7 @@ class MonitorForm(SchemaForm):
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
             stored = None if self.clone else getattr(self.record, "url", None)
-            if stored and changes_what_is_called(stored, self.url.data):
+            if stored and turns_into_or_from_heartbeat(stored, self.url.data):
                 self.url.add_fault(_(OTHER_DIRECTION))
                 return
             for name, sentence in fields_of_other_kinds(self.url.data, values):

@@ -116,7 +116,7 @@ class SchemaField(Field):
             yield self.id, sentence
 
     def refuse_stored(self) -> None:
-        """The record's own value must not be used: the field goes to the monitored server alone."""
+        """Do not keep the stored value of this field, or a new URL would get the old secret."""
         if not self.sent:
             self.data = self.default
 

@@ -8,8 +8,8 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports.candidates import (
     NO_CODES,
-    NO_TEXT_FOUND,
     TEXT_FOUND,
+    TEXT_MISSING,
     Draft,
     Reading,
     dns_url,
@@ -131,7 +131,7 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
     host = draft.url.partition("://")[2] or draft.url
     draft.url = host_and_port(host, chosen, "tls" if has_tls else "tcp")
     if not has_tls:
-        draft.text(NO_TEXT_FOUND, greeting)
+        draft.text(TEXT_MISSING, greeting)
         return
     if chosen not in TLS_PORTS:
         draft.fields["starttls"] = starttls
@@ -148,7 +148,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     elif kind == "status":
         draft.statuses(["200-299"])
     if kind.startswith("keyword"):
-        condition = TEXT_FOUND if kind == "keyword_absence" else NO_TEXT_FOUND
+        condition = TEXT_FOUND if kind == "keyword_absence" else TEXT_MISSING
         draft.text(condition, entry.text("required_keyword"))
     draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))

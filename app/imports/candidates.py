@@ -1,4 +1,4 @@
-"""What every source is turned into, and how its values become a monitor's."""
+"""Candidate: the form that every import source is read into, and how it becomes a monitor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_CANDIDATES = 10_000
 MOST_REMARKS = 30
 MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
 MOST_TAG_READ = 1_000
-NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
+TEXT_MISSING = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
 # Wakeful warns on one day: the one to take from tools that warn on several days.
 WARN_DAYS = 14

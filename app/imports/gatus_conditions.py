@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from app.i18n import N_, _
 from app.imports.asserted import any_of, json_path, whole
-from app.imports.candidates import NO_TEXT_FOUND, TEXT_FOUND, Draft
+from app.imports.candidates import TEXT_FOUND, TEXT_MISSING, Draft
 from app.imports.values import number, seconds, shown
 
 # In the order in which Gatus looks for them, with spaces around them.
@@ -211,5 +211,5 @@ def _text(draft: Draft, operator: str, right: str) -> bool:
     )
     if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
         return False
-    draft.text(NO_TEXT_FOUND if operator == "==" else TEXT_FOUND, inner)
+    draft.text(TEXT_MISSING if operator == "==" else TEXT_FOUND, inner)
     return True

@@ -14,8 +14,8 @@ from app.i18n import N_, _
 from app.imports import channels
 from app.imports.asserted import json_path
 from app.imports.candidates import (
-    NO_TEXT_FOUND,
     TEXT_FOUND,
+    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -251,7 +251,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":
         inverted = entry.is_on("invertKeyword")
-        draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
+        draft.text(TEXT_FOUND if inverted else TEXT_MISSING, entry.text("keyword"))
     if kind == "json-query":
         _json_query(draft, entry)
     _login(draft, entry)

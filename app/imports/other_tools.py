@@ -10,8 +10,8 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports import channels, variables
 from app.imports.candidates import (
-    NO_TEXT_FOUND,
     TEXT_FOUND,
+    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -111,7 +111,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
     if down and missing:
         draft.remark(_("Wakeful looks for one text: of two, one is dropped."))
     if down or missing:
-        draft.text(NO_TEXT_FOUND if missing else TEXT_FOUND, missing or down)
+        draft.text(TEXT_MISSING if missing else TEXT_FOUND, missing or down)
 
 
 # --- Kuvasz ---------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
         entry.is_on("expected-keyword-negated"),
     )
     if text := entry.text("expected-keyword"):
-        draft.text(TEXT_FOUND if negated else NO_TEXT_FOUND, text)
+        draft.text(TEXT_FOUND if negated else TEXT_MISSING, text)
         if not case:
             draft.remark(_("The keyword becomes case-sensitive."))
 
@@ -269,7 +269,7 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
         elif entry.text("jsonPath") or (expected and matching != "include"):
             draft.refuse(_("Wakeful cannot compare the response, only look for a text in it."))
         elif expected:
-            draft.text(NO_TEXT_FOUND, expected)
+            draft.text(TEXT_MISSING, expected)
     _checkmate_window(draft, entry)
 
 

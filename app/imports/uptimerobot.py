@@ -15,8 +15,8 @@ from app.imports import channels
 from app.imports.asserted import escaped
 from app.imports.candidates import (
     NO_CODES,
-    NO_TEXT_FOUND,
     TEXT_FOUND,
+    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -50,8 +50,8 @@ METHODS = {
 LOGINS = {"": "basic", "0": "", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
 # When it alerts; without a type, the text is expected.
 KEYWORDS = {
-    "1": TEXT_FOUND, "exists": TEXT_FOUND, "2": NO_TEXT_FOUND, "not exists": NO_TEXT_FOUND,
-    "": NO_TEXT_FOUND,
+    "1": TEXT_FOUND, "exists": TEXT_FOUND, "2": TEXT_MISSING, "not exists": TEXT_MISSING,
+    "": TEXT_MISSING,
 }  # fmt: skip
 # The types of alert contacts, as version 2 of the API numbers them.
 CONTACTS = {
@@ -159,7 +159,7 @@ def _records(draft: Draft, entry: ImportEntry) -> None:
     draft.url = dns_url(draft.url.partition("://")[2] or draft.url, type_)
     values = [string(value) for value in listed(expected.get(type_)) if string(value)]
     if value := draft.first_of(N_("Expected records"), values):
-        draft.text(NO_TEXT_FOUND, value)
+        draft.text(TEXT_MISSING, value)
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
@@ -167,9 +167,9 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
     if words not in KEYWORDS:
         draft.refuse(_('The keyword type "%(type)s" cannot be read.', type=shown(kind)))
-    condition = KEYWORDS.get(words, NO_TEXT_FOUND)
+    condition = KEYWORDS.get(words, TEXT_MISSING)
     if case.lower().replace(" ", "") in ("1", "caseinsensitive") and value:
-        op = "matches" if condition == NO_TEXT_FOUND else "not_matches"
+        op = "matches" if condition == TEXT_MISSING else "not_matches"
         draft.assertion("body", op, f"(?i){escaped(value)}")
     else:
         draft.text(condition, value)

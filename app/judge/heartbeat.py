@@ -3,8 +3,8 @@ them and makes a result of each, which ``verdict.step`` judges.
 
     ping        run                    fault                 next deadline
     ==========  =====================  ====================  =============
-    success     ends the one of rid    none                  from here
-    fail        ends the one of rid    heartbeat_failed      from here
+    success     ends the one of rid    none                  from this ping
+    fail        ends the one of rid    heartbeat_failed      from this ping
     start       begins                 --                    --
     log         --                     --                    --
 

@@ -29,7 +29,7 @@ PROMPT_SECONDS = 1.0
 WAIT_SECONDS = 5.0  # where nothing is kept, or what is kept is older than a change made here
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
 
-READING = "status page"  # the name of a thread that reads
+READER = "status page"  # the name of a thread that reads
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -118,7 +118,7 @@ class Memory(Generic[K, V]):
     def _start(self, key: K, entry: MemoryEntry[V]) -> Future[None]:
         reading = entry.reading = Future()
         arguments = (key, entry, reading)
-        threading.Thread(target=self._refresh, args=arguments, name=READING, daemon=True).start()
+        threading.Thread(target=self._refresh, args=arguments, name=READER, daemon=True).start()
         return reading
 
     def _await(self, key: K, entry: MemoryEntry[V], reading: Future[None], patience: float) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from app.alerts import by_hand, claims
 from app.alerts.answers import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.lanes import AttemptOutcome, Lane
+from app.alerts.lanes import AttemptOutcome, LaneHealth
 from app.alerts.log import covered_ids, to_record
 from app.alerts.worker import Worker
 from app.db import db, writing
@@ -572,7 +572,7 @@ def test_a_worker_whose_lease_has_ended_may_store_a_delivery_and_no_failure(
     [row] = box.rows()
     with box.app.app_context(), writing() as session:
         first, second = (
-            claims.next_of_lane(session, row.lane, Lane(), box.clock.now + later).claim
+            claims.next_of_lane(session, row.lane, LaneHealth(), box.clock.now + later).claim
             for later in (timedelta(0), claims.LEASE)
         )
         assert first is not None

@@ -14,8 +14,8 @@ from app.db.contents import is_ids, is_texts
 from app.db.types import (
     Bounded,
     CheckedJson,
+    EnteredMoment,
     Moment,
-    NamedMoment,
     Replaced,
     Unreadable,
     Why,
@@ -34,7 +34,7 @@ TEXTS = CheckedJson(is_texts, list)
 WHOLE = [
     (Moment(), NOON_MS, NOON),
     (Moment(), None, None),
-    (NamedMoment(), 253_402_300_799_000, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+    (EnteredMoment(), 253_402_300_799_000, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
     (NUMBER, 1, 1),
     (NUMBER, None, None),
     (ROLE, "admin", "admin"),
@@ -92,4 +92,4 @@ def test_a_damaged_value_is_replaced_and_found(type_, stored, instead):
 def test_a_row_names_its_fields_that_cannot_be_read():
     row = SimpleNamespace(role=read(ROLE, "owner"), name="Ada", secret=Unreadable(Why.OTHER_KEY))
     damages = unreadable_in(row, ("name", "role", "secret"))
-    assert damages == {"role": Why.ODD, "secret": Why.OTHER_KEY}
+    assert damages == {"role": Why.UNEXPECTED, "secret": Why.OTHER_KEY}

@@ -206,7 +206,7 @@ def test_doctor_names_a_row_as_people_know_it(app, whole, table, row, damage, na
     with app.app_context(), writing() as session:
         session.execute(text(f"UPDATE {table} SET {damage} WHERE {key} = {row}"))
     [sentence] = [finding for finding in faults(app) if " cannot be read, because " in finding]
-    assert sentence.startswith(f"The {name} cannot be read, because {Why.ODD}. ")
+    assert sentence.startswith(f"The {name} cannot be read, because {Why.UNEXPECTED}. ")
 
 
 def test_every_secret_of_a_monitor_has_a_name_for_people():

@@ -20,7 +20,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db
 from app.engine import recorder
-from app.pages.memory import READING
+from app.pages.memory import READER
 from app.pages.serving import LOOKUPS, StatusPageLayer
 from tests.api.conftest import Api
 from tests.factories import make_key, make_outcome, now
@@ -193,7 +193,7 @@ def test_a_page_comes_from_memory_while_somebody_holds_the_locks_of_the_wal(
         answers = [client.get(path) for path in paths]
         assert {answer.status_code for answer in answers} == {200}
         assert "cannot be updated" in answers[0].text
-        readings = [thread for thread in threading.enumerate() if thread.name == READING]
+        readings = [thread for thread in threading.enumerate() if thread.name == READER]
         assert readings, "nobody waited until SQLite gave up"
     for reading in readings:
         reading.join(30)

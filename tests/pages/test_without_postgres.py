@@ -15,7 +15,7 @@ from werkzeug.test import create_environ
 from app import create_app, create_core
 from app.config import Settings
 from app.db import db, schema
-from app.pages.memory import READING
+from app.pages.memory import READER
 from tests.conftest import SECRET_KEY
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown
@@ -66,7 +66,7 @@ def app(settings: Settings) -> Iterator[Flask]:
 def close(app: Flask) -> None:
     """A reading that goes on would give its connection back later, to a pool that is gone."""
     for thread in threading.enumerate():
-        if thread.name == READING:
+        if thread.name == READER:
             thread.join(60)
     with app.app_context():
         db.engine.dispose()

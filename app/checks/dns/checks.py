@@ -52,14 +52,14 @@ class DnsCheck(RunningCheck):
 
     def _ask(self, servers: Sequence[DnsServer]) -> None:
         self._began = time.monotonic()
-        self._timer = self.tools.loop.call_at(self.deadline, self.step(self._too_late))
+        self._timer = self.tools.loop.call_at(self.deadline, self.guard(self._too_late))
         ours = self.target.server is None
         self._question = RecordQuestion(
             self.tools.loop,
             dns.name.from_text(self.target.ascii_host),
             dns.rdatatype.from_text(self.target.rdtype),
             servers,
-            self.step(self._answered),
+            self.guard(self._answered),
             self.tools.resolver.note_silence if ours else lambda _server: None,
         )
         self._question.start()

@@ -45,7 +45,7 @@ class PingCheck(RunningCheck):
         if resolution.failure is not None:
             self._finish()
             return
-        self._timers.append(self.tools.loop.call_at(self.deadline, self.step(self._finish)))
+        self._timers.append(self.tools.loop.call_at(self.deadline, self.guard(self._finish)))
         other = next((a for a in self._untried if is_ipv6(a) != is_ipv6(self._untried[0])), None)
         if other is not None:
             self._untried.remove(other)
@@ -56,7 +56,7 @@ class PingCheck(RunningCheck):
 
     def _stagger(self) -> None:
         if self._untried and not self._is_done:
-            timer = self.tools.loop.call_later(STAGGER_SECONDS, self.step(self._try_more))
+            timer = self.tools.loop.call_later(STAGGER_SECONDS, self.guard(self._try_more))
             self._timers.append(timer)
 
     def _try_more(self) -> None:
@@ -73,7 +73,7 @@ class PingCheck(RunningCheck):
         count = self.spec.ping_count
         pause = min(PAUSE_SECONDS, self.spec.timeout / 2 / count)
         address = self._untried.pop(0)
-        series = Series(self.tools.loop, address, count, pause, self.step(self._changed))
+        series = Series(self.tools.loop, address, count, pause, self.guard(self._changed))
         self._series.append(series)
         try:
             series.start()
@@ -98,7 +98,7 @@ class PingCheck(RunningCheck):
         if max(ends) <= now:
             self._finish()
         elif max(ends) < self.deadline:
-            self._timers.append(self.tools.loop.call_at(max(ends), self.step(self._changed)))
+            self._timers.append(self.tools.loop.call_at(max(ends), self.guard(self._changed)))
 
     def _end_of(self, series: Series) -> float:
         """Until when to wait for this series (monotonic), now that there is an answer."""

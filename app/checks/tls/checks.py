@@ -81,7 +81,7 @@ class TlsCheck(ConnectionCheck):
             refusal=self.policy.refusal,
             connected=self.tcp,
         )
-        self.tools.curls.start(request, self.step(self._shaken), self.on_error)
+        self.tools.curls.start(request, self.guard(self._shaken), self.on_error)
 
     def _shaken(self, exchange: Exchange) -> None:
         exchange.connect = self.trace.connect or 0.0

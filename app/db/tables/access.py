@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from app.db import Model
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to, secret
-from app.db.types import Encrypted, Moment, NamedMoment, Word
+from app.db.types import Encrypted, EnteredMoment, Moment, Word
 from app.records import Role, Scope
 from app.rules.time import is_zone
 
@@ -49,7 +49,7 @@ class ApiKeyRow(Model):
     name: Mapped[str] = mapped_column(Text)
     scope: Mapped[str] = mapped_column(Word(8, Scope, Scope.READ))
     created_at: Mapped[datetime] = mapped_column(Moment)
-    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    expires_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
     # Null: without an owner, as keys from before there were owners; nothing limits what such a key

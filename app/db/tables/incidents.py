@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to
-from app.db.types import CheckedJson, EncryptedJson, Moment, NamedMoment, Word
+from app.db.types import CheckedJson, EncryptedJson, EnteredMoment, Moment, Word
 from app.records import IncidentSeverity
 
 
@@ -96,6 +96,6 @@ class MarkerRow(Model):
     name: Mapped[str] = mapped_column(Text)
     link: Mapped[str | None] = mapped_column(Text)
     tags: Mapped[str] = mapped_column(Text, default="")
-    time: Mapped[datetime] = mapped_column(NamedMoment, index=True)
+    time: Mapped[datetime] = mapped_column(EnteredMoment, index=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)

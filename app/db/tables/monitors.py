@@ -20,9 +20,9 @@ from app.db.types import (
     Encrypted,
     EncryptedAssertions,
     EncryptedJson,
+    EnteredMoment,
     KindOptions,
     Moment,
-    NamedMoment,
     Unreadable,
     VerdictNumber,
     Word,
@@ -98,8 +98,8 @@ class MonitorRow(Model):
     cache_buster: Mapped[int] = mapped_column(SmallInteger)
     ssl_alert_days: Mapped[int | str | None] = mapped_column(AlertDays)
     domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
-    maintenance_start_at: Mapped[datetime | None] = mapped_column(NamedMoment)
-    maintenance_end_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    maintenance_start_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
+    maintenance_end_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     # [[channel, value], ...]
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     # Keyed hashes of these, each between line breaks: equal values are found without decrypting
@@ -188,8 +188,8 @@ class MonitorStateRow(Model):
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
     # From here, CONFIRM_SECONDS count until a check is repeated; null: none is to be repeated
     unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
-    ssl_issued_at: Mapped[datetime | None] = mapped_column(NamedMoment)
-    ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    ssl_issued_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
+    ssl_expires_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
     # Beginnings of the fingerprints whose expiry people were notified of, with spaces between them
     alerted_certificates: Mapped[str | None] = mapped_column(Text)
@@ -322,7 +322,7 @@ class DomainRow(Model):
     __tablename__ = "domains"
 
     domain: Mapped[str] = mapped_column(Text, primary_key=True)
-    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    expires_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
     source: Mapped[str | None] = mapped_column(String(8))
     note: Mapped[str | None] = mapped_column(Text)
@@ -334,10 +334,10 @@ class MaintenanceWindowRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
-    start_at: Mapped[datetime] = mapped_column(NamedMoment)
-    end_at: Mapped[datetime] = mapped_column(NamedMoment)
+    start_at: Mapped[datetime] = mapped_column(EnteredMoment)
+    end_at: Mapped[datetime] = mapped_column(EnteredMoment)
     repeat: Mapped[str] = mapped_column(Word(None, is_repeat, ONCE), default=ONCE)
-    repeat_until: Mapped[datetime | None] = mapped_column(NamedMoment)
+    repeat_until: Mapped[datetime | None] = mapped_column(EnteredMoment)
     zone: Mapped[str] = mapped_column(
         Word(64, is_zone, DEFAULT_WINDOW_ZONE),
         default=DEFAULT_WINDOW_ZONE,

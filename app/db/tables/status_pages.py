@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, secret
-from app.db.types import Bounded, Encrypted, Moment, NamedMoment, Unreadable, Word
+from app.db.types import Bounded, Encrypted, EnteredMoment, Moment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
     DEFAULT_PAGE_ZONE,
@@ -102,8 +102,8 @@ class PostRow(Model):
     incident_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("incidents.id", ondelete="SET NULL"), index=True
     )
-    starts_at: Mapped[datetime | None] = mapped_column(NamedMoment)
-    ends_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    starts_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
+    ends_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     automatic: Mapped[bool] = mapped_column(default=False, info=UNSEEN)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -188,6 +188,6 @@ class CancelledEventRow(Model):
     uid: Mapped[str] = mapped_column(String(128), primary_key=True)
     sequence: Mapped[int] = mapped_column(Id)
     name: Mapped[str] = mapped_column(Text)
-    start_at: Mapped[datetime] = mapped_column(NamedMoment)
-    end_at: Mapped[datetime] = mapped_column(NamedMoment)
+    start_at: Mapped[datetime] = mapped_column(EnteredMoment)
+    end_at: Mapped[datetime] = mapped_column(EnteredMoment)
     cancelled_at: Mapped[datetime] = mapped_column(Moment)

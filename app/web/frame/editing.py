@@ -1,7 +1,7 @@
 """One way to edit a record on a page. A view gives its ``Editing`` a small description, and calls
 ``answer`` for each round of the form:
 
-- load: the record of the address, and what it belongs to.
+- load: the record of the address.
 - unread: where it cannot be read now, because somebody deleted it or the server does not answer,
   what was typed comes back in its form, around a stand-in.
 - bind: the form with the record in it. Only what a person changed is sent.

@@ -131,8 +131,8 @@ def soon(monitor: Monitor) -> Iterator[str]:
 
 
 def _certificate_shown(monitor: Monitor) -> int:
-    """From how many days on. Certificates of a short life are always within ``NEAR_DAYS``: with
-    ``auto``, lists show them from the day of the alert.
+    """How many days before the expiry lists show it. Certificates of a short life are always within
+    ``NEAR_DAYS``: with ``auto``, lists show them from the day of the alert.
     """
     days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
     if monitor.ssl_alert_days == AUTO and days is not None:
