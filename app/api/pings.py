@@ -32,6 +32,7 @@ log = logging.getLogger("wakeful.api")
 FOR_SCRIPTS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 HEADERS = {"Ping-Body-Limit": str(MAX_PING_BODY_BYTES), **FOR_SCRIPTS}
 KINDS = {"start": PingKind.START, "fail": PingKind.FAIL, "log": PingKind.LOG}
+_BEGINNINGS = {"ping": "/ping/", "push": "/api/push/", "heartbeat": "/api/v1/heartbeat/"}
 NO_MONITOR = "Monitor not found or not active."
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 _MOST_MS = 365 * 24 * 3600 * 1000.0
@@ -78,8 +79,6 @@ class PingAddresses(Layer):
     # --- the three families
 
     def _healthchecks(self, environ: Environ, parts: list[str]) -> Response:
-        if len(parts) == 2 and not parts[1]:  # healthchecks takes a slash at the end
-            parts = parts[:1]
         call, query = _read_call(parts), _query(environ)
         rid, created = query.get("rid"), False
         id = None if call is None else self._pings.find(call.token)
@@ -106,7 +105,7 @@ class PingAddresses(Layer):
         if id is None:
             return self._wrong(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
         query = _query(environ)
-        is_up = query.get("status", "up") == "up"
+        is_up = (query.get("status") or "up") == "up"
         call = _Call(parts[0], PingKind.SUCCESS if is_up else PingKind.FAIL)
         self._take(environ, id, call, took=_ms(query.get("ping")), text=query.get("msg", ""))
         return _json(200, {"ok": True})
@@ -145,13 +144,11 @@ class PingAddresses(Layer):
 
 def _family(path: str) -> tuple[str | None, list[str]]:
     """Which service an address is of, and what follows in its path."""
-    parts = path.split("/")[1:]
-    if parts[0] == "ping" and len(parts) > 1:
-        return "ping", parts[1:]
-    if parts[:2] == ["api", "push"] and len(parts) > 2:
-        return "push", parts[2:]
-    if parts[:3] == ["api", "v1", "heartbeat"] and len(parts) > 3:
-        return "heartbeat", parts[3:]
+    for name, beginning in _BEGINNINGS.items():
+        if path.startswith(beginning):
+            parts = path.removeprefix(beginning).split("/")
+            # All three take a slash behind the token.
+            return name, parts[:1] if len(parts) == 2 and not parts[1] else parts
     return None, []
 
 
@@ -179,9 +176,9 @@ def _read_call(parts: list[str]) -> _Call | None:
 
 
 def _query(environ: Environ) -> dict[str, str]:
-    """The first value of each parameter."""
+    """The last value of each parameter."""
     query = environ.get("QUERY_STRING", "")[:MAX_PING_BODY_BYTES]
-    return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+    return {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
 
 
 def _fits(rid: str | None) -> bool:

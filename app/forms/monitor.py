@@ -51,6 +51,7 @@ from app.records import (
     DEFAULT_SCHEDULE_ZONE,
     DEFAULT_TIMEOUT,
     GRACE_SECONDS,
+    HEARTBEAT_URL,
     INTERVALS,
     MAX_ACCEPTED_STATUSES,
     MAX_ALERT_VALUE,
@@ -292,8 +293,10 @@ class MonitorForm(SchemaForm):
         required=True,
         most=MAX_URL,
         description=N_(
-            "The address to check, such as %(addresses)s.",
-            addresses=", ".join(kind.address for kind in KINDS),
+            "The address to check, such as %(addresses)s; or %(heartbeat)s for a job that calls"
+            " Wakeful.",
+            addresses=", ".join(kind.address for kind in KINDS if kind.checks),
+            heartbeat=HEARTBEAT_URL,
         ),
     )
     interval = NumberChoice(

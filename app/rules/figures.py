@@ -62,9 +62,15 @@ def span(seconds: float) -> str:
     return " ".join(parts)
 
 
-def milliseconds(ms: float) -> str:
-    """A short duration: 240 ms, 1.5 s."""
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+def milliseconds(ms: float, *, exact: bool = False) -> str:
+    """A duration: ``240 ms``, ``1.5 s`` (``exact``: ``1,512 ms``), ``12 min 5 s``. Jobs may run for
+    hours.
+    """
+    if ms > MINUTE * 1000:
+        return span(ms / 1000)
+    if exact or ms < 1000:
+        return f"{ms:,.0f} ms"
+    return f"{ms / 1000:.3g} s"
 
 
 MONTHS = (

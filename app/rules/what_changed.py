@@ -14,7 +14,7 @@ from typing import Any
 
 from app.i18n import N_, _, _n
 from app.records import Change, ChangeKind
-from app.rules.figures import span
+from app.rules.figures import milliseconds, span
 from app.rules.text import shortened
 
 Check = Mapping[str, Any]
@@ -201,12 +201,12 @@ def _slower(pair: _Pair) -> Iterator[Change]:
         return
     was, spent = _timings(usual), _timings(pair.failing)
     phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
-    took = _ms(now)
+    took = milliseconds(now)
     if phase:
         took = _(
             "%(time)s, %(part)s of it %(phase)s",
             time=took,
-            part=_ms(spent[phase]),
+            part=milliseconds(spent[phase]),
             phase=_(PHASES[phase]),
         )
     sentence = (
@@ -214,8 +214,8 @@ def _slower(pair: _Pair) -> Iterator[Change]:
         if usual is pair.usual
         else N_("%(took)s; before: %(before)s")
     )
-    text = _(sentence, took=took, before=_ms(before))
-    yield Change(ChangeKind.SPEED, text, before=_ms(before), now=_ms(now))
+    text = _(sentence, took=took, before=milliseconds(before))
+    yield Change(ChangeKind.SPEED, text, before=milliseconds(before), now=milliseconds(now))
 
 
 _RULES: Sequence[Callable[[_Pair], Iterator[Change]]] = (
@@ -329,7 +329,3 @@ def _took(check: Mapping[str, Any]) -> int | None:
 
 def _grew(before: int, now: int) -> bool:
     return now >= SLOWER_TIMES * before and now - before >= SLOWER_MS
-
-
-def _ms(ms: int) -> str:
-    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.3g} s"

@@ -6,6 +6,7 @@ database and never the API.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Flask, request
@@ -20,6 +21,7 @@ from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of
 from app.rules import assertions
 from app.rules.channel_values import CHANNELS
+from app.rules.figures import milliseconds
 from app.stores import Extent, current_store
 from app.web.frame import (
     assets,
@@ -88,6 +90,7 @@ def init_app(app: Flask) -> None:
         expiry=times.expiry,
         short=times.short,
         span=times.span,
+        ms=partial(milliseconds, exact=True),
         percent=looks.percent,
         moment=times.moment,
         place=places.title,

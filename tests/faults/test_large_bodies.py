@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import socket
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from app.records import MAX_FORM_BYTES
-from tests.factories import PASSWORD, make_person
+from app.db import db
+from app.db.tables import PingRow
+from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES, MAX_PING_BODY_BYTES
+from tests.factories import PASSWORD, make_heartbeat, make_person
 from tests.support.web_process import Installation, Web, installation, web_process
 
 MIB = 1024 * 1024
@@ -160,3 +163,28 @@ def test_the_largest_file_is_read_and_does_not_reach_the_disk(web, spool):
 def csrf_of(person, web):
     page = person.get(f"{web.base}/monitors/import", timeout=60).text
     return re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
+
+
+@pytest.mark.parametrize(
+    ("size", "chunked", "stays"),
+    [
+        (9_000, False, True), (9_000, True, True), (MAX_BODY_BYTES, False, True),
+        (MAX_BODY_BYTES + 1, False, False), (MAX_FORM_BYTES + 1, False, False),
+        (MAX_FORM_BYTES + 1, True, False), (2 * MAX_FORM_BYTES + 1, False, False),
+    ],
+)  # fmt: skip
+def test_of_any_body_the_first_bytes_are_kept_with_the_ping(web, installed, size, chunked, stays):
+    body = b"first line\n" + b"x" * (size - 11)
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}"
+    with installed.app() as app, app.app_context():
+        token = str(uuid.uuid4())
+        make_heartbeat(app, token)
+        with web.connect(head(f"/ping/{token}", length)) as client, suppress(ConnectionError):
+            client.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (size, body) if chunked else body)
+            client.shutdown(socket.SHUT_WR)
+            page = answer(client)
+        assert page.startswith(b"HTTP/1.1 200 ")
+        assert page.endswith(b"\r\n\r\nOK")
+        assert (b"\r\nConnection: keep-alive\r\n" in page) == stays
+        ping = db.session.query(PingRow).order_by(PingRow.id.desc()).first()
+        assert ping.body == body[:MAX_PING_BODY_BYTES].decode()

@@ -1,10 +1,10 @@
-"""Percentages say no more than the time that they are of."""
+"""How percentages and durations are written."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.rules.figures import percent
+from app.rules.figures import milliseconds, percent
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -28,3 +28,19 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 )
 def test_a_percentage_has_the_decimals_of_its_time(value, seconds, expected) -> None:
     assert percent(value, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("ms", "short", "exact"),
+    [
+        (0, "0 ms", "0 ms"),
+        (999, "999 ms", "999 ms"),
+        (1_512, "1.51 s", "1,512 ms"),
+        (60_000, "60 s", "60,000 ms"),
+        (1_200_000, "20 min", "20 min"),
+        (7_325_000, "2 h 2 min", "2 h 2 min"),
+        (2**31, "24 d 20 h", "24 d 20 h"),
+    ],
+)
+def test_a_duration_is_written_in_its_unit(ms, short, exact) -> None:
+    assert (milliseconds(ms), milliseconds(ms, exact=True)) == (short, exact)

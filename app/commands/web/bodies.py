@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from app.records import MAX_PING_BODY_BYTES
+
 # Extensions and trailers are ignored; a control character in one could be a line end to a proxy.
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 _LINE_END = b"\r\n"
 _LONGEST_LINE = 8190  # gunicorn's own limit
+BEGINNING_BYTES = MAX_PING_BODY_BYTES  # of a body that is too large
 _FRAMES_FREE = 64 * 1024  # bytes of sizes, extensions, line ends and trailers
 _FRAMES_SHARE = 8  # beyond those, one such byte for each so many bytes of content
 
@@ -23,8 +26,8 @@ class Malformed(Exception):
 
 
 class Length:
-    """A body of known length. Of one that is too large, nothing is stored in ``content``; if it has
-    at most twice ``most`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
+    """A body of known length. Of one that is too large, ``content`` has the beginning alone; if it
+    has at most twice ``most`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
     """
 
     def __init__(self, length: int, most: int) -> None:
@@ -33,16 +36,21 @@ class Length:
         self.too_large = length > most
         self.dropped = most < length <= 2 * most
         self._missing = length
+        self._kept = BEGINNING_BYTES if self.too_large else length
 
     @property
     def complete(self) -> bool:
         return not self._missing
 
+    @property
+    def has_beginning(self) -> bool:
+        """Whether all is there that is stored of a body that is too large."""
+        return len(self.content) >= self._kept
+
     def take(self, received: bytearray) -> None:
         """Move what belongs to the body out of ``received``."""
         size = min(self._missing, len(received))
-        if not self.too_large:
-            self.content += received[:size]
+        self.content += received[: min(size, self._kept - len(self.content))]
         del received[:size]
         self._missing -= size
 
@@ -71,13 +79,20 @@ class Chunks:
     @property
     def too_large(self) -> bool:
         """Frames (sizes, line ends) count too: in a body of tiny chunks, each takes time."""
-        allowed = _FRAMES_FREE + len(self.content) // _FRAMES_SHARE
-        return self._promised > self._most or self._frames > allowed
+        return self._promised > self._most or self._is_framed
+
+    @property
+    def has_beginning(self) -> bool:
+        return len(self.content) >= BEGINNING_BYTES or self._is_framed
+
+    @property
+    def _is_framed(self) -> bool:
+        return self._frames > _FRAMES_FREE + len(self.content) // _FRAMES_SHARE
 
     def take(self, received: bytearray) -> None:
         """Decode what belongs to the body and remove it from ``received``. Raises Malformed."""
         at, before = 0, -1
-        while at != before and not self.complete and not self.too_large:
+        while at != before and not self.complete and not (self.too_large and self.has_beginning):
             before = at
             at = self._data(received, at) if self._left else self._line(received, at)
         del received[:at]

@@ -229,7 +229,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         # A proxy gives an answer up that comes in the middle of the body: Caddy closes its own
         # connection to us, and visitors get half a page or none. So one that is a little too large
         # is read to its end, as any other.
-        if complete or conn.ended or (conn.body.too_large and not conn.body.dropped):
+        is_over = conn.body.too_large and not conn.body.dropped and conn.body.has_beginning
+        if complete or conn.ended or is_over:
             # The application says what is wrong with it.
             self._serve(conn)
         elif conn.expects_continue and not conn.asked:
@@ -240,6 +241,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _serve(self, conn: ClientConnection) -> None:
         self._unpark(conn)
         conn.seal()
+        if conn.body.length > MAX_BODY_BYTES:
+            from app.api.pings import is_ping  # loaded with the application, after the start
+
+            if is_ping(conn.path):
+                conn.request.force_close()
         self._hand_over(conn, self.handle, self._own_threads.get(conn.path, self.tpool))
 
     def _hand_over(
@@ -262,12 +268,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         """Answer the request; returns whether the connection stays open. Runs in a thread."""
         if conn.is_broken():
             return False
-        kept = self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
-        if kept and conn.body.length > MAX_BODY_BYTES:
-            from app.api.pings import is_ping  # loaded with the application, after the start
-
-            return not is_ping(conn.path)
-        return kept
+        return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
 
     def _answer_before_body(self, conn: ClientConnection) -> object:
         return self._guarded(conn, lambda: self._early(conn))

@@ -34,8 +34,11 @@ _WAYS = (
     ),
     (
         "PowerShell",
+        # Windows has exit codes that are negative or above 255, and a PowerShell (5.1) that does
+        # not know -MaximumRetryCount.
         "& C:\\Jobs\\job.exe\n"
-        "Invoke-RestMethod -Uri {url}/$LASTEXITCODE -TimeoutSec 10 -MaximumRetryCount 5",
+        "$end = if ($LASTEXITCODE -eq 0) {{ '' }} else {{ '/fail' }}\n"
+        'Invoke-RestMethod -Uri "{url}$end" -TimeoutSec 10',
     ),
     (
         "Python",

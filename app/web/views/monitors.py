@@ -206,6 +206,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             form.url.data, form.name.data = url, name_of(url)
         if request.method == "GET" and self.record is not None and self.clone:
             form.name.data = _("%(name)s (copy)", name=self.record.name)[: form.name.most]
+            if "slug" in form:  # two with one slug are called by neither
+                form.slug.data = None
         return form
 
     def unread(self, fault: WakefulError) -> Response:
