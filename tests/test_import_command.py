@@ -163,6 +163,43 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(type_, tmp_path)
     assert "\x1b" not in out
 
 
+JOBS = [
+    {"timeout": 86_400},
+    {"timeout": 300, "status": "paused"},
+    {"schedule": "30 2 * * *", "tz": "Europe/Berlin"},
+    {"schedule": "Mon-Fri *-*-* 0/4:00", "tz": "UTC"},
+    {"schedule": "0 4 * * 0", "tz": "Europe/Kiev"},
+]  # fmt: skip
+
+
+def test_jobs_of_healthchecks_are_moved_by_changing_their_host(type_, tmp_path):
+    checks = [
+        {"name": f"Job {n}", "slug": f"job-{n}", "grace": 900, "n_pings": 9, "channels": "a", **job}
+        | {"ping_url": f"https://hc.example/{n}f2c1e34-0000-4000-8000-00000000000a"}
+        for n, job in enumerate(JOBS)
+    ]
+    exported = tmp_path / "checks.json"
+    exported.write_text(json.dumps({"checks": checks}))
+    code, out, _err = type_("import", str(exported))
+    assert code == 0, out
+    assert out.endswith("5 monitors created.\n")
+    code, out, _err = type_("import", str(exported))
+    assert code == 1
+    assert out.endswith("0 monitors created, 5 duplicates.\n")
+    type_("key", "create", "jobs", "--scope", "ping", "--own", "AbCdEfGhIjKlMnOpQrStUv")
+    app = create_app(read())
+    client = app.test_client()
+    for job in checks:
+        path = job["ping_url"].replace("https://hc.example", "/ping")
+        assert client.get(f"{path}/start").text == "OK"
+        assert client.post(f"/ping/AbCdEfGhIjKlMnOpQrStUv/{job['slug']}/0").text == "OK"
+    with app.app_context():
+        db.engine.dispose()
+    jobs = monitors()
+    assert [jobs[f"Job {n}"].status for n in range(5)] == ["up", "paused", "up", "up", "up"]
+    assert jobs["Job 0"].max_run == 900, "a run that begins may take as long as the grace there"
+
+
 def test_faults_are_reported_in_a_sentence(type_, tmp_path):
     file = tmp_path / "list"
     for content, words, code, sentence in (

@@ -31,6 +31,7 @@ from app.records import (
     Monitor,
     Pair,
     interval_fields,
+    is_heartbeat,
     masked_alert,
 )
 from app.rules import brackets
@@ -47,7 +48,7 @@ _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "remind_after", "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
     "request_headers", "request_body", "request_auth_username", "starttls", "ping_count",
-    "assertions",
+    "assertions", "period", "schedule", "zone", "grace", "max_run",
 )  # fmt: skip
 
 
@@ -186,6 +187,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
     for name in _SHOWN:
         value = fields.get(name)
         if name == "interval":
+            if is_heartbeat(fields["url"]):  # it has a period, or a schedule
+                continue
             value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
             continue
@@ -204,6 +207,8 @@ def _value(name: str, value: Any) -> str:
         return _("off")
     if name == "interval":
         return span(value)
+    if name == "schedule":
+        return "; ".join(value)
     if name in ("ssl_alert_days", "domain_alert_days") and isinstance(value, int):
         return days_label(value)
     if isinstance(value, bool):

@@ -8,7 +8,7 @@ from app.i18n import N_, _
 from app.imports.candidates import Draft, Reading
 from app.imports.tool import Tool
 from app.imports.values import ImportEntry, records, span
-from app.records import GRACE_SECONDS
+from app.records import DEFAULT_GRACE
 
 CHANNELS_DROPPED = N_("Integrations are dropped: the file has only their ids. Choose contacts.")
 NO_UUID = N_(
@@ -52,6 +52,9 @@ def _given(row: Any) -> dict[str, Any]:
 def _check(draft: Draft, entry: ImportEntry) -> None:
     token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
     draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
+    # There, a run that has started may take as long as the grace.
+    if grace := draft.fields.get("grace"):
+        draft.fields["max_run"] = grace
     if not token:
         draft.remark(_(NO_UUID))
     lines = tuple(line.strip() for line in entry.text("schedule").splitlines() if line.strip())
@@ -64,4 +67,4 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     draft.tags(entry.text("tags").split())
     draft.paused = entry.text("status") == "paused"
     if entry.number("grace") is None:
-        draft.remark(_("Grace becomes %(grace)s.", grace=span(GRACE_SECONDS[0])))
+        draft.remark(_("Grace becomes %(grace)s.", grace=span(DEFAULT_GRACE)))

@@ -15,7 +15,7 @@ from app.forms.imported import judge as judge_one
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
-from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, mask
+from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, is_heartbeat, mask
 from app.stores import same_url
 from app.stores.base import Extent, Store
 
@@ -255,11 +255,15 @@ def _rows_of(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]])
             continue
         address = same_url.address(entry.url)
         twins = (monitor for monitor in watched.get(address, ()) if _is_twin(monitor, entry.fields))
-        check = (address, *_check_of(entry.fields), *_headers_of(entry.fields))
+        check = _token_of(entry.fields) or (*_check_of(entry.fields), *_headers_of(entry.fields))
         rows.append(
-            ImportRow(entry, next((monitor.name for monitor in twins), ""), earlier.get(check, ""))
+            ImportRow(
+                entry,
+                next((monitor.name for monitor in twins), ""),
+                earlier.get((address, *check), ""),
+            )
         )
-        earlier.setdefault(check, entry.candidate.position)
+        earlier.setdefault((address, *check), entry.candidate.position)
     return rows
 
 
@@ -272,6 +276,13 @@ _CHECK = {
     "assertions": "()",
     "request_auth_username": "",
 }
+
+
+def _token_of(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells heartbeats apart, which all have one URL; empty for other kinds."""
+    if not is_heartbeat(fields["url"]):
+        return ()
+    return (fields.get("heartbeat_token") or fields["name"],)
 
 
 def _check_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -289,6 +300,8 @@ def _is_twin(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
     """
     if monitor.name == fields["name"]:
         return True
+    if token := _token_of(fields):
+        return (monitor.ping_url or "").endswith(f"/{token[0]}")
     stored = {name: getattr(monitor, name, None) for name in (*_CHECK, "request_headers")}
     for name, new, old in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
         if new != old and old != mask(new) and name not in monitor.unreadable:

@@ -43,7 +43,8 @@ def judged(data):
 @pytest.mark.parametrize(
     ("data", "token", "expected"),
     [
-        ({"checks": [CHECK]}, UUID, {"period": 3600, "grace": 900, "slug": "nightly",
+        ({"checks": [CHECK]}, UUID, {"period": 3600, "grace": 900, "max_run": 900,
+                                     "slug": "nightly",
                                      "tags": ("prod", "db")}),
         ({"checks": [CHECK | CRON]}, UUID, {"period": None, "schedule": ("30 2 * * *",),
                                             "zone": "Europe/Berlin"}),

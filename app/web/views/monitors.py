@@ -37,6 +37,7 @@ from app.records import (
     MonitorSortBy,
     Outcome,
     Sort,
+    is_heartbeat,
 )
 from app.stores import Extent, current_store, same_url
 from app.web.frame import choices, fragments, links, servers
@@ -235,6 +236,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         monitor that is edited or cloned has this URL too.
         """
         url = self.form.url.data or ""
+        if is_heartbeat(url):
+            return ()
         approved = [request.form.get("anyway", ""), self.record.url if self.record else ""]
         if any(same_url.is_same(url, seen_url) for seen_url in approved):
             return ()
