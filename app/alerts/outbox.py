@@ -41,7 +41,7 @@ from app.alerts.targets import (
 from app.db import AnySession, heartbeats, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
-from app.records import Channel, DeliveryStatus, Event
+from app.records import BY_INCIDENT, Channel, DeliveryStatus, Event
 from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
@@ -135,6 +135,27 @@ def enqueue_for(
 ) -> list[DeliveryRow]:
     """Write the rows of an alert for these channel values."""
     return _store(session, _messages(session, [(alert, targets, NOBODY)], now)[0])
+
+
+def enqueue_closing(
+    session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime, *, deleted: bool
+) -> None:
+    """Close the alerts of an incident that has ended without a recovery, at services that have one
+    for each incident: there it would stay open for good. Nobody else gets a message. ``deleted``:
+    the incident is about to be deleted, with the rows that belong to it.
+    """
+    recipients = recipients_of(session, [incident.id])[incident.id]
+    targets: dict[Target, Sequence[Source]] = {
+        target: (Source(),)
+        for name, target in recipients.targets.items()
+        if target is not None and target[0] in BY_INCIDENT and name not in recipients.on_hold
+    }
+    rows = enqueue_for(session, Alert(Event.INCIDENT_RESOLVED, monitor, incident), targets, now)
+    for row in rows if deleted else ():
+        row.monitor_id = row.incident_id = None
+        # The quiet hours go too, and nothing would end the hold.
+        row.status, row.reason, row.next_attempt_at = DeliveryStatus.PENDING, None, now
+    session.flush()
 
 
 def enqueue_report(

@@ -36,6 +36,7 @@ from sqlalchemy import select
 
 from app.access import Access, acknowledgements, webhook_secret
 from app.access.settings import Policies, with_mail
+from app.access.tokens import keyed_hash
 from app.alerts import claims, digests, messages, moved, subscribers
 from app.alerts.answers import Answer, bug, permanent
 from app.alerts.channels import SENDERS, webhook
@@ -62,6 +63,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
 MAX_OTHERS_DOWN = 200  # monitors that a message may name as down too
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
+INSTALLATION_CHARACTERS = 8  # enough to tell those apart that share an account
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_SUBSCRIBERS = 16  # more threads, for mails to the subscribers of status pages
@@ -477,8 +479,9 @@ class Jobs:
         except Conflict:
             secrets = ()  # webhooks then wait and the log says why; other channels are not affected
         settings = with_mail(self._settings)
+        installation = keyed_hash("installation")[:INSTALLATION_CHARACTERS]
         db.session.rollback()
-        return Tools(settings, self._network, secrets)
+        return Tools(settings, self._network, secrets, installation)
 
     def make(
         self, claimed: Sequence[ClaimedDelivery], tools: Tools, now: datetime

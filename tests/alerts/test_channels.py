@@ -10,6 +10,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ import pytest
 import trustme
 
 from app.access import Access, webhook_secret
+from app.access.tokens import keyed_hash
 from app.alerts.channels import opsgenie, pagerduty, pushover
 from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post
 from app.alerts.messages import Message, Tone
-from app.db import db
+from app.db import db, writing
+from app.db.tables import IncidentRow, MonitorRow
+from app.engine import recorder
 from app.errors import Conflict
 from app.net import client
 from app.net.hosts import SystemNames
@@ -196,11 +200,20 @@ def check_pushover(request: Request) -> None:
     assert sent["timestamp"] == 1795248000
 
 
+INCIDENT = re.compile(r"wakeful-[0-9a-f]{8}-incident-1")
+
+
+def key_of(box: Outbox, incident_id: int) -> str:
+    """Of an incident's alert: incidents of two installations have the same ids."""
+    with box.app.app_context():
+        return f"wakeful-{keyed_hash('installation')[:8]}-incident-{incident_id}"
+
+
 def check_pagerduty(request: Request) -> None:
     # https://developer.pagerduty.com/docs/send-alert-event
     sent = request.json
     assert (sent["routing_key"], sent["event_action"]) == ("R0" * 16, "trigger")
-    assert sent["dedup_key"] == "wakeful-incident-1"
+    assert INCIDENT.fullmatch(sent["dedup_key"])
     event = sent["payload"]
     assert event["summary"].startswith("Down: Shop")
     assert "The server answered 503." in event["summary"]
@@ -216,7 +229,8 @@ def check_opsgenie(request: Request) -> None:
     # https://docs.opsgenie.com/docs/alert-api#create-alert
     sent = request.json
     assert request.headers["authorization"] == f"GenieKey {GENIE}"
-    assert (sent["alias"], sent["priority"]) == ("wakeful-incident-1", "P1")
+    assert INCIDENT.fullmatch(sent["alias"])
+    assert sent["priority"] == "P1"
     assert sent["message"].startswith("Down: Shop")
     assert len(sent["message"]) <= 130
     assert "http://wakeful.test/acknowledge/" in sent["description"]
@@ -257,7 +271,7 @@ CALLED = {
     "pagerduty": (f"eu:{'R0' * 16}", [ENQUEUE] * 4),
     "opsgenie": (
         GENIE,
-        [GENIES, GENIES, *(f"{GENIES}/wakeful-incident-1/{step}?identifierType=alias"
+        [GENIES, GENIES, *(f"{GENIES}/{{}}/{step}?identifierType=alias"
                            for step in ("acknowledge", "close"))],
     ),
 }  # fmt: skip
@@ -279,18 +293,51 @@ def test_an_incident_is_one_alert_that_is_acknowledged_and_resolved_with_it(
     box.close(monitor, incident)
     box.turn(1)
     assert {row.status for row in box.rows()} == {DELIVERED}
-    assert [request.path for request in sink.requests] == paths
+    key = key_of(box, incident.id)
+    assert [request.path for request in sink.requests] == [path.format(key) for path in paths]
     if channel == "pagerduty":
         sent = [request.json for request in sink.requests]
         steps = ["trigger", "trigger", "acknowledge", "resolve"]
         assert [event["event_action"] for event in sent] == steps
-        assert {event["dedup_key"] for event in sent} == {"wakeful-incident-1"}
+        assert {event["dedup_key"] for event in sent} == {key}
     sink.requests.clear()
     box.notice(monitor)
     box.tell(Event.TEST, monitor)
     box.turn(1)
     keys = {sent.get("dedup_key", sent.get("alias")) for sent in (r.json for r in sink.requests)}
     assert keys == {f"wakeful-{row.message_id}" for row in box.rows()[-2:]}
+
+
+ENDS: dict[str, Callable[[Any, MonitorRow, IncidentRow, datetime], None]] = {
+    "pause": lambda session, monitor, _incident, now: recorder.pause(session, monitor.id, now),
+    "monitor deleted": lambda session, monitor, _incident, now: recorder.delete_monitor(
+        session, monitor.id, now
+    ),
+    "incident deleted": lambda session, _monitor, incident, now: recorder.delete_incident(
+        session, incident.id, now
+    ),
+}
+
+
+@pytest.mark.both_databases
+@pytest.mark.usefixtures("at_the_sink")
+@pytest.mark.parametrize("end", ENDS)
+def test_an_alert_is_closed_with_an_incident_that_ends_without_a_recovery(
+    box: Outbox, sink: HttpSink, end: str
+) -> None:
+    box.clock.now = box.clock.now.replace(hour=21)
+    alerts = ("pagerduty", f"eu:{'R0' * 16}"), ("webhook", f"{sink.url}/hook")
+    monitor = box.monitor(*alerts, quiet_start="22:00", quiet_end="06:00")
+    incident = box.open(monitor)
+    box.turn(5)
+    box.clock.advance(seconds=2 * 3600)
+    with box.app.app_context(), writing() as session:
+        ENDS[end](session, monitor, incident, box.clock.now)
+    box.turn(9 * 3600 if end == "pause" else 1)  # what is deleted has no quiet hours
+    sent = [(request.path, request.json.get("event_action")) for request in sink.requests]
+    assert sorted(sent) == [(ENQUEUE, "resolve"), (ENQUEUE, "trigger"), ("/hook", None)]
+    keys = {r.json["dedup_key"] for r in sink.requests if r.path == ENQUEUE}
+    assert keys == {key_of(box, incident.id)}
 
 
 @pytest.mark.usefixtures("at_the_sink")
@@ -301,7 +348,7 @@ def test_for_an_alert_of_each_incident_a_burst_is_not_grouped(box: Outbox, sink:
     for monitor, incident in zip(monitors, incidents, strict=True):
         box.close(monitor, incident)
     box.turn(1)
-    keys = {f"wakeful-incident-{incident.id}" for incident in incidents}
+    keys = {key_of(box, incident.id) for incident in incidents}
     for step in ("trigger", "resolve"):
         sent = [r.json["dedup_key"] for r in sink.requests if r.json["event_action"] == step]
         assert (set(sent), len(sent)) == (keys, 25)
@@ -330,8 +377,8 @@ def test_after_quiet_hours_nobody_is_called_for_an_outage_that_is_over(
     box.turn(8 * 3600)
     sent = [(r.json["event_action"], r.json["dedup_key"]) for r in sink.requests[1:]]
     assert sorted(sent) == [
-        ("resolve", f"wakeful-incident-{before.id}"),
-        ("trigger", f"wakeful-incident-{still.id}"),
+        ("resolve", key_of(box, before.id)),
+        ("trigger", key_of(box, still.id)),
     ]
     quiet = [row.reason for row in box.rows() if row.incident_id == short.id]
     assert quiet == ["settled", "settled"]

@@ -348,7 +348,7 @@ def test_what_was_judged_in_time_is_not_found_again(lab):
             lab.live(verdict, seconds)
     (incident,) = lab.incidents(lab.id)
     with writing() as session:
-        recorder.delete_incident(session, incident.id)
+        recorder.delete_incident(session, incident.id, at(0))
     lab.late([("down", 4 * SLOT + 30)])
     assert lab.outages == []
     lab.late([("down", 2 * SLOT + 30)])
@@ -362,7 +362,7 @@ def test_what_another_place_saw_in_time_at_the_same_moments_is_not_found_again(l
             lab.live(verdict, seconds, name="sydney")
     (incident,) = lab.incidents(lab.id)
     with writing() as session:
-        recorder.delete_incident(session, incident.id)
+        recorder.delete_incident(session, incident.id, at(0))
     lab.late(script("down", 4, 7))
     assert lab.outages == []
 
@@ -452,7 +452,7 @@ def test_deleting_a_monitor_takes_its_late_outages(lab):
     lab.alone()
     lab.late(AN_HOUR_AGO)
     with writing() as session:
-        recorder.delete_monitor(session, lab.id)
+        recorder.delete_monitor(session, lab.id, at(0))
     assert lab.outages == []
 
 
@@ -461,7 +461,7 @@ def test_deleting_a_monitor_takes_its_late_outages(lab):
 
 def recorder_deletes(lab, id):
     with writing() as session:
-        recorder.delete_incident(session, id)
+        recorder.delete_incident(session, id, at(0))
 
 
 def in_time(lab, *names, verdict="up"):

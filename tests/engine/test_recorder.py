@@ -449,14 +449,14 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
             )
         )  # fmt: skip
     with writing() as session:
-        recorder.delete_monitor(session, id)
+        recorder.delete_monitor(session, id, START)
     assert engine.check(id, "down", 60) is None, "a check on its way"
     for table, rows in ((MonitorRow, 1), (ResultRow, 1), (IncidentRow, 1), (DeliveryRow, 2)):
         assert count(table) == rows
     assert count(RollupRow) == 0
     assert db.session.scalars(select(MaintenanceWindowRow.id)).all() == [shared, tagged]
     with pytest.raises(NotFound), writing() as session:
-        recorder.delete_monitor(session, id)
+        recorder.delete_monitor(session, id, START)
 
 
 # --- Incidents by hand
@@ -568,7 +568,7 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)
     with writing() as session:
-        recorder.delete_incident(session, engine.incidents(id)[0].id)
+        recorder.delete_incident(session, engine.incidents(id)[0].id, at(500))
     assert (count(IncidentRow), count(DeliveryRow)) == (0, 0)
     engine.check(id, "down", 60)
     assert engine.incidents(id)[0].started_at == WHOLE + timedelta(seconds=60)

@@ -368,6 +368,6 @@ def test_packed_hours_end_with_their_age_and_with_their_monitor(
     oldest = db.session.scalar(select(func.min(PackedHourRow.hour)))
     assert oldest == (to_ms(here) - 36 * HOUR_MS) // HOUR_MS
     with writing() as session:
-        recorder.delete_monitor(session, first)
+        recorder.delete_monitor(session, first, later)
     left = select(PackedHourRow.monitor_id).distinct()
     assert db.session.scalars(left).all() == [second]

@@ -30,12 +30,13 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What all senders share. ``webhook_secrets``: the newest first, the old one during an
-    overlap.
+    overlap. ``installation`` tells it apart from others, which count their incidents alike.
     """
 
     settings: Settings
     network: Network
     webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
+    installation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +156,12 @@ def step_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
     return "resolve" if message.tone is Tone.GOOD else "trigger"
 
 
-def key_of(outgoing: Outgoing) -> str:
+def key_of(outgoing: Outgoing, tools: Tools) -> str:
     """The key of that alert. A message without an incident or a place is an alert of its own, and
-    one that is sent again is the same.
+    one that is sent again is the same. Two installations may share the account of a service.
     """
-    return f"wakeful-{outgoing.message.thread or outgoing.id}"
+    thread = outgoing.message.thread
+    return f"wakeful-{tools.installation}-{thread}" if thread else f"wakeful-{outgoing.id}"
 
 
 def is_refused(response: Response, judge: Judge) -> bool:

@@ -21,7 +21,7 @@ ACTIONS = {"acknowledge": "acknowledge", "resolve": "close"}
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_opsgenie(outgoing.value)
-    message, alias, step = outgoing.message, key_of(outgoing), step_of(outgoing.message)
+    message, alias, step = outgoing.message, key_of(outgoing, tools), step_of(outgoing.message)
     url = API.format(region=region)
     if step == "trigger":
         body = {"alias": alias, "source": "Wakeful", **payload(message)}

@@ -27,7 +27,7 @@ SEVERITIES = {
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_pagerduty(outgoing.value)
     step = step_of(outgoing.message)
-    body = {"routing_key": key, "event_action": step, "dedup_key": key_of(outgoing)}
+    body = {"routing_key": key, "event_action": step, "dedup_key": key_of(outgoing, tools)}
     if step == "trigger":
         body |= payload(outgoing.message)
     return post(outgoing, tools, body, url=API.format(region=region), secrets=[key], read=reasons)

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.alerts.outbox import enqueue
+from app.alerts.outbox import enqueue, enqueue_closing
 from app.db import AnySession
 from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
-from app.engine.recorder.rows import lock, open_incident, reset_confirmation, whole
+from app.engine.recorder.rows import end, lock, open_incident, reset_confirmation, whole
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
 from app.i18n import _
 from app.records import Ending, Event
@@ -95,11 +95,14 @@ def change_incident(
     return incident
 
 
-def delete_incident(session: AnySession, incident_id: int) -> None:
+def delete_incident(session: AnySession, incident_id: int, now: datetime) -> None:
     """Delete an incident and its pending deliveries. If checks fail, a new one opens."""
     incident, state = _locked(session, incident_id)
     if incident.ended_at is None:
         reset_confirmation(session, state)
+        end(incident, now, now, Ending.PERSON)
+        monitor = session.get_one(MonitorRow, incident.monitor_id)
+        enqueue_closing(session, monitor, incident, now, deleted=True)
     session.delete(incident)
     session.flush()
 

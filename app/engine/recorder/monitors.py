@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, case, delete, func, literal, select
 
+from app.alerts.outbox import enqueue_closing
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
 from app.db.assignments import AT_ONCE
@@ -138,6 +139,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
         incident.unwatched = list(gaps.until(incident, row, now)) or None
         end(incident, now, now, Ending.PAUSE)
         remark(incident, _(WATCHING_STOPPED))
+        enqueue_closing(session, monitor, incident, now, deleted=False)
 
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -206,9 +208,12 @@ def _note_silence(
             gaps.add(incident, last, now)
 
 
-def delete_monitor(session: AnySession, monitor_id: int) -> None:
-    """Delete a monitor with everything recorded of it. Sends nothing. Raises NotFound."""
+def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Delete a monitor with everything recorded of it. Notifies nobody. Raises NotFound."""
     lock(session, monitor_id)
+    if (incident := open_incident(session, monitor_id)) is not None:
+        end(incident, now, now, Ending.PAUSE)
+        enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)
     # A window without monitors and tags applies to all: one that was only for this monitor is
     # deleted, or it would silence all the others.

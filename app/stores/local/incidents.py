@@ -115,7 +115,7 @@ class LocalIncidents(LocalPart, base.Incidents):
         with writing() as session:
             row = _locked(session, id)
             monitor_id, started_at, ended_at = row.monitor_id, row.started_at, row.ended_at
-            recorder.delete_incident(session, id)
+            recorder.delete_incident(session, id, self.now())
             rollups.reroll(monitor_id, started_at, ended_at)
 
 

@@ -280,7 +280,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         with writing() as session:
             audit.deleted(session, lock_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
-                recorder.delete_monitor(session, id)
+                recorder.delete_monitor(session, id, self.now())
 
     def locations(self) -> Mapping[str, str]:
         return titles_of_places()
