@@ -105,11 +105,15 @@ class ApiKeys:
         parts = text.split("_", 2)
         if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
             row = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
-        now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
         matches = hmac.compare_digest(digest.encode(), _digest(text).encode())
-        if row is None or not matches or row.revoked_at is not None:
+        return self._used(row) if matches else None
+
+    def _used(self, row: Any, address: str | None = None) -> ApiKey | None:
+        """The key of this row, if it works now, for a client of ``address``. Notes its use."""
+        now = self.clock()
+        if row is None or row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= now:
             return None
@@ -117,6 +121,8 @@ class ApiKeys:
         if owner is not None and owner.disabled:
             return None
         key = _record(row, owner)
+        if address is not None and not allowed_from(key, address):
+            return None
         if is_due(key.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
@@ -133,17 +139,9 @@ class ApiKeys:
         if _PING_KEY.fullmatch(text) is None:
             return None
         row = db.session.execute(_WITH_DIGEST, {"digest": _digest(text)}).first()
-        now = self.clock()
-        if row is None or row.revoked_at is not None or row.scope != Scope.PING:
+        if row is None or row.scope != Scope.PING:
             return None
-        owner = _Owner.of(row)
-        is_over = row.expires_at is not None and row.expires_at <= now
-        key = _record(row, owner)
-        if is_over or (owner is not None and owner.disabled) or not allowed_from(key, address):
-            return None
-        if is_due(key.last_used_at, now, TOUCH_AFTER):
-            best_effort("The last use of an API key", lambda: self._touch(key.id, now))
-        return key
+        return self._used(row, address or "")
 
     def all(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""

@@ -144,7 +144,7 @@ class Fold:
             self._add(before.state.started_at, decision.moment)
 
     def _pass_time(self, until: datetime) -> None:
-        """Apply the effect of a time without results that lasts ``until`` then."""
+        """Apply the effect of a gap in the results that ends at ``until``."""
         gap = self._rules.longest_gap
         if gap is None:
             if self._covered_until is not None and self._covered_until < until:

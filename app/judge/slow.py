@@ -14,7 +14,7 @@ over these votes as it does over failures.
 
 It starts with the check from which on slow ones outnumber the others by the most, and ends at the
 first of the two checks. From the end of an incident on, ``FEWEST_CHECKS`` come before the next one
-opens: a monitor whose median lies at its limit would alert with each check.
+opens. Otherwise a monitor whose median lies at its limit would alert with each check.
 
 A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
 before. Failures are not looked at here: a degraded incident becomes one that is down by
@@ -57,7 +57,7 @@ class SlowRules:
 
     @property
     def reach(self) -> timedelta:
-        """How far before a result the others are that it is judged with."""
+        """How far back the results lie that are needed to judge one."""
         return timedelta(milliseconds=2 * self.window)
 
     def counts(self, check: Check) -> bool:

@@ -335,7 +335,7 @@ def _judge_slow(
     batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, outcome: Outcome
 ) -> Decision:
     """Note that an incident opens because the monitor is slow, or that such a one ends. While
-    checks fail, or another incident is open, nothing follows; what a fast check opens neither.
+    checks fail or another incident is open, nothing follows. A fast check opens nothing.
     """
     state, result, id = monitor.state, outcome.result, monitor.row.id
     check = slowness.check_of(result, batch.place_id, covers_s(monitor.row))

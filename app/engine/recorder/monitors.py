@@ -55,7 +55,7 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.
 FIELDS_THAT_FORCE_A_REVOTE = frozenset({"confirmations", "location_rule"})
-# Late results do not lead to judging those from before a change of one of these again: they were
+# Results from before a change of one of these are not judged again when late ones arrive: they were
 # judged by another rule, or are of another target.
 FIELDS_THAT_END_REJUDGING = frozenset(
     {"interval", "timeout", "confirmations", "location_rule", "url"}

@@ -144,7 +144,9 @@ def store_location(response: Response) -> Response:
     location = response.location
     current_access().sent_forms.end(begun, location)
     # A form that waited for the password was carried out too: Back leads to its own page.
-    waited = location and ONCE in request.form and (digest := _digest()) != begun.digest
-    if waited and (own := _begin(digest)):
-        current_access().sent_forms.end(own, location)
+    if location and ONCE in request.form:
+        digest = _digest()
+        own = _begin(digest) if digest != begun.digest else None
+        if own:
+            current_access().sent_forms.end(own, location)
     return response
