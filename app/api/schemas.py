@@ -28,7 +28,7 @@ from app.forms import fields as f
 from app.forms.assertions import AssertionList
 from app.forms.lists import IdList, Lines, PairList, Places, Tags
 from app.forms.monitor import MonitorForm
-from app.forms.page_lists import GroupList, MonitorIds, NameList
+from app.forms.page_lists import GroupList, MonitorIds, MonitorPairs
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
@@ -42,7 +42,6 @@ from app.records import (
     CertificateChain,
     Change,
     CheckedNow,
-    ComponentName,
     Contact,
     Delivery,
     Group,
@@ -129,8 +128,8 @@ def _kind(field: SchemaField) -> Schema:
         return dict(MOMENT)
     if isinstance(field, f.RecordId):
         return dict(INTEGER)
-    if isinstance(field, NameList):
-        return array(schema_of(ComponentName), maxItems=field.most)
+    if isinstance(field, MonitorPairs):
+        return array(schema_of(field.entry), maxItems=field.most)
     if isinstance(field, GroupList):
         return array(schema_of(Group), maxItems=field.most)
     if isinstance(field, AssertionList):

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from app.forms.fields import form_of
 from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, PairRow
 from app.forms.schema import EITHER, TWICE
 from app.i18n import N_, _
-from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
+from app.records import (
+    MAX_GROUPS,
+    MAX_NAME,
+    MAX_PAGE_MONITORS,
+    ComponentName,
+    Group,
+    MonitorImpact,
+    PostImpact,
+)
 from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
 NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
-TWICE_NAMED = N_("This monitor already has a name. Send one name for each monitor.")
+TWICE_NAMED = N_("This monitor is in the list already. Send one entry for each monitor.")
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
 
 
@@ -37,11 +45,13 @@ class MonitorIds(IdList):
             self.entry_errors = {}
 
 
-class NameList(PairList):
-    """Rows of a monitor's id and its name on the page: a tuple of ``ComponentName``.
-
-    A browser has a row for each monitor; one without a name keeps the monitor's own.
+class MonitorPairs(PairList):
+    """Rows of a monitor's id and a value: a tuple of ``entry``. Which monitors may be named is a
+    rule about several fields.
     """
+
+    entry: ClassVar[type[ComponentName | MonitorImpact]]
+    named: ClassVar[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(
@@ -49,9 +59,14 @@ class NameList(PairList):
             most=MAX_PAGE_MONITORS,
             check=lambda *_row: (None, None),  # read by ``judge_rows``
             key_label=N_("Monitor"),
-            value_label=N_("Name"),
+            value_label=self.named,
             **kwargs,
         )
+
+    @staticmethod
+    def value_of(value: str) -> str:
+        """What a row's value means. Raises ValueError with a sentence."""
+        raise NotImplementedError
 
     def row_of(self, index: str, pair: Any) -> PairRow:
         return PairRow(self.name, index, str(pair.key), pair.value)
@@ -61,24 +76,50 @@ class NameList(PairList):
 
     def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         ids: set[int] = set()
-        names = []
+        entries = []
         for row in rows:
             self.note_missing(row)
             key = _read(row.key_errors, text.record_id, row.key)
-            value = _read(row.value_errors, _name, row.value)
+            value = _read(row.value_errors, self.value_of, row.value)
             if key in ids:
                 row.key_errors.append(_(TWICE_NAMED))
             elif key is not None:
                 ids.add(key)
             if key is not None and value is not None:
-                names.append(ComponentName(key, value))
-        self.data = tuple(names)
+                entries.append(self.entry(key, value))
+        self.data = tuple(entries)
 
     def keyed(self) -> Iterator[tuple[PairRow, int]]:
         """The rows without faults, each with its monitor's id."""
         for row in self.rows:
             if row.sent and not row.key_errors and not row.value_errors and row.value:
                 yield row, text.record_id(row.key)
+
+
+class NameList(MonitorPairs):
+    """What the page calls its monitors. A browser has a row for each monitor; one without a name
+    keeps the monitor's own.
+    """
+
+    entry, named = ComponentName, N_("Name")
+
+    @staticmethod
+    def value_of(value: str) -> str:
+        return _name(value)
+
+
+class ImpactList(MonitorPairs):
+    """What a post says of its monitors. A browser has a row for each monitor of the page; an empty
+    one follows the state of the post.
+    """
+
+    entry, named = MonitorImpact, N_("Impact")
+
+    @staticmethod
+    def value_of(value: str) -> str:
+        if text.one_value(value) not in set(PostImpact):
+            raise ValueError(text.one_of(PostImpact))
+        return value
 
 
 @dataclass(slots=True)

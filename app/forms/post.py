@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from app.forms.fields import DateTime, RecordId, Text, WordChoice
-from app.forms.page_lists import MonitorIds
+from app.forms.page_lists import ImpactList, MonitorIds
 from app.forms.schema import SchemaForm
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_POST_BODY, MAX_TEMPLATE_NAME, PostState
 from app.rules import posts
+
+NOT_OF_POST = N_("This monitor is not one of the post's monitors. Add it to monitors too.")
 
 
 def _label(state: PostState) -> str:
@@ -47,6 +49,13 @@ class PostForm(SchemaForm):
     monitors = MonitorIds(
         N_("Monitors"), description=N_("The monitors of the page that the post is about.")
     )
+    impact = ImpactList(
+        N_("Impact"),
+        description=N_(
+            "What the page shows of these monitors while the post is open: none, degraded or "
+            "outage. Of the others it shows degraded, and none for maintenance."
+        ),
+    )
     incident_id = RecordId(
         N_("Incident"), description=N_("The incident that the post is about, if any.")
     )
@@ -57,11 +66,18 @@ class PostForm(SchemaForm):
 
     def check_cross_field(self) -> None:
         _check_family(self)
+        if self.impact.sent and self.flawless(self.monitors):
+            self._check_impact(set(self.monitors.data))
         state, start, end = self.state, self.starts_at, self.ends_at
         if not self.flawless(state, start, end):
             return
         for name, sentence in posts.time_faults(state.data, start.data, end.data).items():
             {"starts_at": start, "ends_at": end}[name].add_fault(sentence)
+
+    def _check_impact(self, monitors: set[int]) -> None:
+        for row, id in list(self.impact.keyed()):
+            if id not in monitors:
+                row.key_errors.append(_(NOT_OF_POST))
 
 
 class PostUpdateForm(SchemaForm):

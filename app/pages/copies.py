@@ -35,7 +35,7 @@ MONTHS = 100  # of the history of all pages; those that were read last
 MOST_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
 _CLASSES = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
          records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
-         records.PublicMonth, records.PublicIncident)  # fmt: skip
+         records.PublicMonth, records.PublicIncident, records.MonitorImpact)  # fmt: skip
 _SHAPE = (__version__, *(tuple(field.name for field in fields(cls)) for cls in _CLASSES))
 
 

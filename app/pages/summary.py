@@ -22,6 +22,7 @@ from app.records import (
     ComponentState,
     PageState,
     Post,
+    PostImpact,
     PostState,
     PublicPage,
     PublicWindow,
@@ -193,7 +194,7 @@ def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
         "updated_at": _stamp(newest(post.updated_at, post.created_at)),
         "monitoring_at": _first(post, PostState.MONITORING),
         "resolved_at": None,
-        "impact": "maintenance" if planned else _impact(affected),
+        "impact": "maintenance" if planned else _impact(post, affected),
         "shortlink": link_of_post(page, post.id, post.created_at),
         "started_at": _stamp(post.starts_at or created),
         "page_id": str(page.page.id),
@@ -240,12 +241,12 @@ def _update(
     }
 
 
-def _impact(affected: Iterable[Component]) -> str:
-    return (
-        "major"
-        if any(component.state == ComponentState.OUTAGE for component in affected)
-        else "minor"
-    )
+def _impact(post: Post, affected: Sequence[Component]) -> str:
+    if any(component.state == ComponentState.OUTAGE for component in affected):
+        return "major"
+    shown = {component.id for component in affected}
+    impacts = {entry.value for entry in post.impact if entry.key in shown}
+    return "none" if impacts == {PostImpact.NONE} else "minor"
 
 
 def _first(post: Post, state: PostState) -> str | None:

@@ -54,6 +54,14 @@ class PostState(StrEnum):
     COMPLETED = "completed"
 
 
+class PostImpact(StrEnum):
+    """What a post says of a monitor, the mildest first."""
+
+    NONE = "none"
+    DEGRADED = "degraded"
+    OUTAGE = "outage"
+
+
 class SubscriberEvent(StrEnum):
     """What the subscribers of a page are notified of. The API's deliveries, which are alerts, have
     none of them.
@@ -139,8 +147,16 @@ class PostUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitorImpact:
+    """What a post says of a monitor. ``key`` is the monitor's id."""
+
+    key: Id
+    value: Annotated[str, PostImpact]
+
+
+@dataclass(frozen=True, slots=True)
 class Post:
-    """What people write on a status page.
+    """What people write on a status page. ``impact`` is that of each of its monitors.
 
     ``updates`` are in the order in which they were written; the first one has the text that the
     post was created with. ``state`` is that of the last one, ``body`` the text of the first.
@@ -152,6 +168,7 @@ class Post:
     state: Annotated[str, PostState]
     body: str
     monitors: tuple[int, ...] = ()
+    impact: tuple[MonitorImpact, ...] = ()
     incident_id: int | None = None
     starts_at: datetime | None = None
     ends_at: datetime | None = None

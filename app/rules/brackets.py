@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.records import Assertion, ComponentName, Group, Pair
+from app.records import Assertion, ComponentName, Group, MonitorImpact, Pair
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -167,7 +167,7 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, datetime):
         return [(name, value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat())]
     if isinstance(value, tuple | list):
-        if isinstance(value[0], Pair | ComponentName | Assertion):
+        if isinstance(value[0], Pair | ComponentName | MonitorImpact | Assertion):
             return [
                 (f"{name}[{index}][{half}]", str(content))
                 for index, row in enumerate(value)

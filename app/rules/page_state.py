@@ -8,7 +8,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.i18n import N_, _
-from app.records import ComponentState, PageState, PostState
+from app.records import (
+    ENDED_STATES,
+    MAINTENANCE_STATES,
+    ComponentState,
+    PageState,
+    PostImpact,
+    PostState,
+)
 
 # The worst first.
 ORDER = tuple(ComponentState)
@@ -74,6 +81,27 @@ def worst(components: Collection[ComponentState]) -> ComponentState:
     return min(components, key=ORDER.index, default=ComponentState.UNKNOWN)
 
 
+def impact_of(own: str | None, post_state: str, *, automatic: bool) -> str:
+    """The impact of a post on a monitor: its ``own`` one, else what the post's state says. While
+    nobody has written on an automatic post, the monitors say it themselves.
+    """
+    if own is not None:
+        return own
+    unwritten = automatic and post_state == PostState.INVESTIGATING
+    if unwritten or post_state in (*MAINTENANCE_STATES, *ENDED_STATES):
+        return PostImpact.NONE
+    return PostImpact.DEGRADED
+
+
+def stated(post_state: str, impact: str) -> ComponentState:
+    """What an open post says of a monitor's state; the worse of that and its own one is shown."""
+    if impact != PostImpact.NONE:
+        return ComponentState(impact)
+    if post_state == PostState.IN_PROGRESS:
+        return ComponentState.MAINTENANCE
+    return ComponentState.OPERATIONAL
+
+
 # How the states of status pages look, on the page and on the dashboard: word, shape, tone. Pure.
 #
 # ``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
@@ -116,6 +144,13 @@ def post_word(state: str) -> str:
     """The word of a post's state, for texts."""
     look = POST.get(state)
     return _(look.word) if look else state
+
+
+IMPACT: Mapping[str, str] = {
+    PostImpact.NONE: N_("None"),
+    PostImpact.DEGRADED: COMPONENT[ComponentState.DEGRADED].word,
+    PostImpact.OUTAGE: N_("Outage"),
+}
 
 
 def page_link(base_url: str, slug: str, domain: str | None) -> str:

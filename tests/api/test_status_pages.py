@@ -115,6 +115,12 @@ def test_a_post_is_stored_updated_corrected_and_deleted(api, page):
     )  # fmt: skip
     assert shown["updates"][1] == corrected
     assert api.data("PUT", path, data={"title": "Slower"})["corrected_at"]
+    id = api.monitor()["id"]
+    api.data("PATCH", f"/status-pages/{page['id']}", json={"monitors": [id]})
+    down = [{"key": id, "value": "outage"}]
+    assert api.data("PATCH", path, json={"monitors": [id], "impact": down})["impact"] == down
+    cleared = api.data("PATCH", path, data={"impact": ""})["impact"]
+    assert cleared == [{"key": id, "value": "degraded"}]
     assert [record["id"] for record in api.get(posts, open="true")["data"]] == [post["id"]]
     gone = {"id": post["id"], "object": "post", "deleted": True, "status": 200}
     assert api("DELETE", path).json == gone

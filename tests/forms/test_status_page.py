@@ -336,6 +336,7 @@ def post(sent):
 def test_section_12_a_post_with_what_is_required():
     assert post({}) == POST | {
         "monitors": (),
+        "impact": (),
         "incident_id": None,
         "starts_at": None,
         "ends_at": None,
@@ -363,6 +364,14 @@ def test_section_12_a_post_with_what_is_required():
         ({"starts_at": "tomorrow"}, ["starts_at"]),
         ({"monitors": "1"}, ["monitors"]),
         ({"monitors[0]": "x"}, ["monitors.0"]),
+        (
+            {"monitors[0]": "1", "impact[0][key]": "1", "impact[0][value]": "down"},
+            ["impact.0.value"],
+        ),
+        (
+            {"monitors[0]": "1", "impact[0][key]": "2", "impact[0][value]": "none"},
+            ["impact.0.key"],
+        ),
         ({"incident_id": "x"}, ["incident_id"]),
         ({"updates": ""}, ["updates"]),
         ({"automatic": "true"}, ["automatic"]),

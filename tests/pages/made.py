@@ -93,6 +93,7 @@ def make_post(
     monitors: Sequence[MonitorRow] = (),
     at: datetime | None = None,
     corrected_at: datetime | None = None,
+    impact: str | None = None,
     **fields: Any,
 ) -> int:
     """``updates``: state and text of each, the first one first."""
@@ -107,7 +108,7 @@ def make_post(
         for state, body in updates:
             session.add(PostUpdateRow(post_id=post.id, state=state, body=body, **times))
         for monitor in monitors:
-            session.add(PostMonitorRow(post_id=post.id, monitor_id=monitor.id))
+            session.add(PostMonitorRow(post_id=post.id, monitor_id=monitor.id, impact=impact))
         return post.id
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.rules.page_state import PAGE
+from app.stores.local.page_states import states_of_pages
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 
@@ -91,6 +95,40 @@ def test_beside_an_open_post_nothing_is_called_operational(app: Flask, client: F
     assert OPERATIONAL not in text
     assert "Mails leave late" in text
     assert "We are looking into it." in text
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "row", "incident"),
+    [
+        ("investigating", {}, ("Degraded", "degraded_performance"), "minor"),
+        ("monitoring", {"impact": "outage"}, ("Down", "major_outage"), "major"),
+        ("identified", {"impact": "none"}, ("Operational", "operational"), "none"),
+        ("investigating", {"automatic": True}, ("Operational", "operational"), "none"),
+        ("in_progress", {}, ("Maintenance", "under_maintenance"), "maintenance"),
+        ("scheduled", {"impact": "outage"}, ("Operational", "operational"), "maintenance"),
+        ("resolved", {"impact": "outage"}, ("Operational", "operational"), None),
+    ],
+)
+def test_row_badge_and_json_show_what_an_open_post_says_of_a_monitor(
+    app: Flask, client: FlaskClient, state: str, fields: Any, row: tuple[str, str], incident: Any
+):
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
+    page = make_page(app, [shop, mail])
+    make_post(app, page, "News", (state, "Text."), monitors=[shop], **fields)
+    word, status = row
+
+    text = front(client)
+    data = client.get("/status/example.json").get_json()
+    badge = client.get(f"/status/example/badge/{shop.id}.svg").text
+
+    assert word in text[text.index(f'id="m{shop.id}"') : text.index(f'id="m{mail.id}"')]
+    assert [entry["status"] for entry in data["components"]] == [status, "operational"]
+    assert {"Down": "outage"}.get(word, word.lower()) in badge
+    posts = data["incidents"] + data["scheduled_maintenances"]
+    assert {post["impact"] for post in posts} == ({incident} if incident else set())
+    with app.app_context():
+        state_of_page = states_of_pages([page], now())[page]
+    assert PAGE[state_of_page].word in text, "the dashboard says the same of the page"
 
 
 def test_a_resolved_post_and_announced_maintenance_leave_the_page_operational(

@@ -9,7 +9,7 @@ from flask import Flask
 from app.db import writing
 from app.db.tables import PersonRow
 from app.errors import Unavailable
-from app.records import ComponentName, Post, PostQuery
+from app.records import ComponentName, MonitorImpact, Post, PostQuery
 from app.rules.posts import BUILT_IN
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
@@ -52,6 +52,18 @@ def test_a_post_is_written_and_stands_on_its_page(app, editor, shop):
     editor.open("/status-pages/1").shows("Investigating The shop is slow The shop")
     assert "1" in editor.open("/status-pages").text
     assert "We look into it. Soon more." in editor.open("/status-pages/1/posts/1").text
+
+
+def test_the_impact_of_a_post_is_chosen_beside_each_of_its_monitors(app, editor, shop):
+    field = f"impact[{shop}][value]"
+    editor.open("/status-pages/1/posts/new")
+    editor.press("Publish", title="Away", body="We look.", **{field: "outage"})
+    assert "Add it to monitors too." in editor.text, "the monitor is not ticked"
+    editor.press("Publish", monitors=shop)
+    assert stored(app).impact == (MonitorImpact(shop, "outage"),)
+    editor.open("/status-pages/1/posts/1").shows("The shop (outage)")
+    editor.open("/status-pages/1/posts/1/edit").press("Save", "", **{field: ""})
+    assert stored(app).impact == (MonitorImpact(shop, "degraded"),)
 
 
 def test_maintenance_is_announced_in_the_zone_of_the_person(app, editor, shop):

@@ -16,6 +16,7 @@ from app.records import (
     SUBSCRIBER_CHANNELS,
     Channel,
     PageTheme,
+    PostImpact,
     PostState,
     Visibility,
 )
@@ -115,6 +116,8 @@ class PostMonitorRow(Model):
 
     post_id: Mapped[int] = belongs_to("posts", primary_key=True)
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)
+    # null: as the state of the post says
+    impact: Mapped[str | None] = mapped_column(Word(16, PostImpact, PostImpact.DEGRADED))
 
 
 class PostUpdateRow(Model):

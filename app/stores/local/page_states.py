@@ -17,6 +17,7 @@ from app.db.tables import (
     IncidentRow,
     MonitorRow,
     MonitorStateRow,
+    PostMonitorRow,
     PostRow,
     ResultRow,
     StatusPageMonitorRow,
@@ -29,7 +30,7 @@ from app.records import (
     PageState,
     Verdict,
 )
-from app.rules.page_state import component_state, page_state
+from app.rules.page_state import component_state, impact_of, page_state, stated, worst
 from app.stores.local.windows import active_windows, in_maintenance
 
 # Classifications by which an incident does not count.
@@ -77,15 +78,39 @@ def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]
         StatusPageMonitorRow.status_page_id.in_(ids)
     )
     by_monitor = counted_states(shown, now)
+    by_posts = _states_by_posts(ids)
     components: defaultdict[int, list[ComponentState]] = defaultdict(list)
     members = select(StatusPageMonitorRow.status_page_id, StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id.in_(ids)
     )
     for page_id, monitor_id in db.session.execute(members):
-        if monitor_id in by_monitor and by_monitor[monitor_id].counts:
-            components[page_id].append(by_monitor[monitor_id].state)
+        own = by_monitor.get(monitor_id)
+        states = by_posts[page_id, monitor_id] + ([own.state] if own and own.counts else [])
+        if states:
+            components[page_id].append(worst(states))
     posts = _open_posts(ids)
     return {id: page_state(components[id], posts[id]) for id in ids}
+
+
+def _states_by_posts(ids: Collection[int]) -> defaultdict[tuple[int, int], list[ComponentState]]:
+    """What open posts say of the monitors of these pages that is worse than operational."""
+    states: defaultdict[tuple[int, int], list[ComponentState]] = defaultdict(list)
+    rows = db.session.execute(
+        select(
+            PostRow.status_page_id,
+            PostRow.state,
+            PostRow.automatic,
+            PostMonitorRow.monitor_id,
+            PostMonitorRow.impact,
+        )
+        .join(PostMonitorRow, PostMonitorRow.post_id == PostRow.id)
+        .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
+    )
+    for page_id, state, automatic, monitor_id, own in rows:
+        by_post = stated(state, impact_of(own, state, automatic=automatic))
+        if by_post != ComponentState.OPERATIONAL:
+            states[page_id, monitor_id].append(by_post)
+    return states
 
 
 def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:

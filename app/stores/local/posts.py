@@ -27,9 +27,18 @@ from app.db.tables import (
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing, no_such
 from app.i18n import N_, _
-from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
+from app.records import (
+    ENDED_STATES,
+    MonitorImpact,
+    Page,
+    Post,
+    PostQuery,
+    PostState,
+    PostUpdate,
+)
 from app.rules import posts as rules
 from app.rules import public_causes
+from app.rules.page_state import impact_of
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
@@ -39,6 +48,7 @@ from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
 OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
+NOT_OF_POST = N_("The monitor %(id)s is not one of the post's monitors.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
 
@@ -74,6 +84,7 @@ class LocalPosts(LocalPart, base.Posts):
             session.add(row)
             session.flush()
             _set_monitors(session, row, fields.get("monitors") or ())
+            _set_impact(session, row, fields.get("impact") or ())
             _add(session, row, fields, now)
             return self.get(page_id, row.id)
 
@@ -90,6 +101,8 @@ class LocalPosts(LocalPart, base.Posts):
                 ]
                 if any(changes):
                     row.corrected_at = row.updated_at = now
+                if "impact" in fields and _set_impact(session, row, fields["impact"] or ()):
+                    row.updated_at = now
             return self.get(page_id, id)
 
     def delete(self, page_id: int, id: int) -> None:
@@ -163,23 +176,29 @@ def records_of_posts(ids: Sequence[int]) -> list[Post]:
     return [_record(by_id[id], monitors[id], updates[id]) for id in ids if id in by_id]
 
 
-def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]) -> Post:
+def _record(
+    row: PostRow, impacts: Iterable[tuple[int, str | None]], updates: Sequence[PostUpdate]
+) -> Post:
+    impact = tuple(
+        MonitorImpact(id, impact_of(own, row.state, automatic=row.automatic)) for id, own in impacts
+    )
     return record_of(
         Post,
         row,
         body=updates[0].body if updates else "",
-        monitors=tuple(monitors),
+        monitors=tuple(entry.key for entry in impact),
+        impact=impact,
         starts_at=readable(row.starts_at),
         ends_at=readable(row.ends_at),
         updates=tuple(updates),
     )
 
 
-def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:
-    """The monitors of each of these posts, in their order on the page."""
-    monitors: defaultdict[int, list[int]] = defaultdict(list)
+def _monitors(ids: Sequence[int]) -> Mapping[int, list[tuple[int, str | None]]]:
+    """The monitors of each of these posts with their own impacts, in their order on the page."""
+    monitors: defaultdict[int, list[tuple[int, str | None]]] = defaultdict(list)
     rows = db.session.execute(
-        select(PostMonitorRow.post_id, PostMonitorRow.monitor_id)
+        select(PostMonitorRow.post_id, PostMonitorRow.monitor_id, PostMonitorRow.impact)
         .join(PostRow, PostRow.id == PostMonitorRow.post_id)
         .join(
             StatusPageMonitorRow,
@@ -189,8 +208,8 @@ def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:
         .where(PostMonitorRow.post_id.in_(ids))
         .order_by(StatusPageMonitorRow.position, PostMonitorRow.monitor_id)
     )
-    for post_id, monitor_id in rows:
-        monitors[post_id].append(monitor_id)
+    for post_id, monitor_id, impact in rows:
+        monitors[post_id].append((monitor_id, impact))
     return monitors
 
 
@@ -295,6 +314,30 @@ def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> 
     )
     audit.changed(session, audit.thing(row), {"monitors": (sorted(present), sorted(wanted))})
     return wanted != present
+
+
+def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact]) -> bool:
+    """Set the impact on each of the post's monitors; of one that is not named it follows the state
+    again. Returns whether any changed.
+    """
+    session.flush()
+    wanted: dict[int, str] = {entry.key: entry.value for entry in impact}
+    members = session.scalars(
+        select(PostMonitorRow).where(PostMonitorRow.post_id == row.id).order_by("monitor_id")
+    ).all()
+    missing = wanted.keys() - {member.monitor_id for member in members}
+    if missing:
+        raise Invalid({"impact": [_(NOT_OF_POST, id=min(missing))]})
+    before = {member.monitor_id: member.impact for member in members}
+    for member in members:
+        member.impact = wanted.get(member.monitor_id)
+    after = {member.monitor_id: member.impact for member in members}
+    audit.changed(session, audit.thing(row), {"impact": (_shown(before), _shown(after))})
+    return before != after
+
+
+def _shown(impact: Mapping[int, str | None]) -> list[str]:
+    return [f"{id}: {value}" for id, value in impact.items() if value is not None]
 
 
 def _correct_ends(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> bool:

@@ -53,7 +53,7 @@ from app.records import (
     StatusPage,
     Visibility,
 )
-from app.rules.page_state import page_link, page_state
+from app.rules.page_state import page_link, page_state, stated, worst
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
@@ -171,8 +171,9 @@ class LocalPublicPages(PublicPages):
             today = now.astimezone(zone_of(row.zone)).date()
             days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
             monitors = _page_monitors(id, now)
-            components = self._components(row, monitors, days, now)
             posts = _posts(id, _current(now))
+            _apply_impact(monitors, posts)
+            components = self._components(row, monitors, days, now)
             states = [
                 component.state
                 for component, monitor in zip(components, monitors, strict=True)
@@ -405,6 +406,17 @@ def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
         if monitor.id in newest:
             monitor.response_time = newest[monitor.id][1]
     return monitors
+
+
+def _apply_impact(monitors: Sequence[_PageMonitor], posts: Sequence[Post]) -> None:
+    """Give each monitor what the open posts say of it, where that is worse than its own state."""
+    by_id = {monitor.id: monitor for monitor in monitors}
+    for post in posts:
+        for entry in post.impact if post.state in OPEN_STATES else ():
+            monitor, state = by_id.get(entry.key), stated(post.state, entry.value)
+            if monitor is not None and worst([monitor.state, state]) != monitor.state:
+                monitor.state, monitor.counts = state, True
+                monitor.since = None if state == ComponentState.MAINTENANCE else post.created_at
 
 
 # --- Days -----------------------------------------------------------------------------------------

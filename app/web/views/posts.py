@@ -17,13 +17,14 @@ from app.records import (
     MAINTENANCE_STATES,
     PageQuery,
     Post,
+    PostImpact,
     PostState,
     PostTemplate,
     PostUpdate,
     StatusPage,
 )
 from app.rules import posts
-from app.rules.page_state import POST
+from app.rules.page_state import IMPACT, POST
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.frame import servers
@@ -150,6 +151,8 @@ class PostEditing(Editing[Post, BrowserForm]):
             "shown": self.shown,
             "maintenance": self.maintenance,
             "templates": templates,
+            "impact": {row.key: row.value for row in form.impact.rows},
+            "impact_words": IMPACT,
             "maintenance_states": MAINTENANCE_STATES,
         }
 
@@ -288,7 +291,14 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
 
     def with_post(self) -> str:
         names = names_on(self.status_page)
-        return render_template("posts/show.html", form=self.form, names=names, **self.context())
+        impact = {
+            entry.key: _(IMPACT[entry.value]).lower()
+            for entry in self.post.impact
+            if entry.value != PostImpact.NONE
+        }
+        return render_template(
+            "posts/show.html", form=self.form, names=names, impact=impact, **self.context()
+        )
 
 
 @blueprint.route("/<int:id>/updates", methods=["GET", "POST"])

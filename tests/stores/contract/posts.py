@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.errors import Invalid, NotFound
-from app.records import Post, PostQuery
+from app.records import MonitorImpact, Post, PostQuery
 from app.stores.base import Store
 from tests.stores.contract.making import (
     HUGE,
@@ -49,6 +49,24 @@ class PostsContract:
             lambda: store.posts.get(page.id, post.id),
             lambda: store.posts.delete(page.id, post.id),
         )
+
+    def test_a_post_says_its_impact_on_each_monitor_by_its_state_unless_it_is_sent(
+        self, store: Store
+    ) -> None:
+        a, b, other = (add_monitor(store) for _ in range(3))
+        page = add_page(store, monitors=(a.id, b.id, other.id))
+        down = (MonitorImpact(a.id, "outage"),)
+        post = add_post(store, page.id, monitors=(a.id, b.id), impact=down)
+        assert post.impact == (*down, MonitorImpact(b.id, "degraded"))
+        post = store.posts.update(page.id, post.id, {"impact": (MonitorImpact(b.id, "none"),)})
+        assert post.impact == (MonitorImpact(a.id, "degraded"), MonitorImpact(b.id, "none"))
+        assert post.corrected_at is None, "no text was edited"
+        assert store.posts.get(page.id, post.id) == post
+        wrong = {"impact": (MonitorImpact(other.id, "none"),)}
+        assert fault(lambda: store.posts.update(page.id, post.id, wrong))[0].startswith("impact")
+        post = store.posts.update(page.id, post.id, {"impact": ()})
+        ended = store.posts.add_update(page.id, post.id, {"state": "resolved", "body": "b"})
+        assert {entry.value for entry in ended.impact} == {"none"}
 
     def test_a_post_has_the_text_of_its_first_update_and_the_state_of_its_last(
         self, store: Store
