@@ -61,7 +61,7 @@ ACCEPTED = {
     "with gzip that is cut short": coded("gzip", gzip.compress(b"ok" * 999)[:-30]),
     "with broken brotli": coded("br", b"\xff\xff\xff\xff"),
     "with a coding that nobody knows": coded("rot13", b"bx"),
-    "with a body that unpacks to much more": coded("gzip", gzip.compress(bytes(50_000_000))),
+    "with a body that unpacks to much more": coded("gzip", 50 * gzip.compress(bytes(1_000_000))),
     "with a chunk that is cut short": CHUNKED + b"ff\r\nok",
     "with a chunk without a size": CHUNKED + b"zz\r\nok",
     "with less than it announced": b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nok",

@@ -21,10 +21,7 @@ MOST = 8  # each keeps some 20 MB of templates and statements
 
 
 class Applications:
-    """``templates``: where all workers of a run share them, compiled."""
-
-    def __init__(self, templates: FileSystemBytecodeCache) -> None:
-        self._templates = templates
+    def __init__(self) -> None:
         self._unused: OrderedDict[tuple[Callable[..., Flask], Settings], Flask] = OrderedDict()
 
     @contextmanager
@@ -37,7 +34,6 @@ class Applications:
         if app is None:
             app = create(settings)
             app.testing = create is create_app
-            app.jinja_env.bytecode_cache = self._templates
         else:
             app.extensions["wakeful.settings"] = settings
             renew(app)
@@ -53,7 +49,18 @@ class Applications:
             self._unused.popitem(last=False)
 
 
-@pytest.fixture(scope="session")
-def applications(tmp_path_factory: pytest.TempPathFactory) -> Applications:
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All workers of a run share the compiled templates, also of applications that a test makes
+    for itself.
+    """
     folder = once(tmp_path_factory, "templates", lambda folder: None)
-    return Applications(FileSystemBytecodeCache(str(folder)))
+    options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(folder))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Flask, "jinja_options", options)
+        yield
+
+
+@pytest.fixture(scope="session")
+def applications() -> Applications:
+    return Applications()

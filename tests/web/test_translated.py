@@ -42,6 +42,7 @@ ROOT = Path(__file__).parents[2]
 LANGUAGE = "eo"
 MESSAGES = Path(LANGUAGE, "LC_MESSAGES", "messages.mo")
 OPEN, CLOSE = "⟦", "⟧"
+BRACKET = re.compile(f"([{OPEN}{CLOSE}])")
 ASKING = {"Accept-Language": LANGUAGE}
 
 
@@ -212,14 +213,14 @@ class _Page(HTMLParser):
 def _outside(text: str, depth: int) -> tuple[str, int]:
     """``text`` without what is in brackets; a sentence with markup in it goes on in other texts."""
     outside = []
-    for character in text:
-        if character == OPEN:
-            depth += 1
-        elif character == CLOSE:
-            depth -= 1
+    for part in BRACKET.split(text):
+        if part in (OPEN, CLOSE):
+            depth += 1 if part == OPEN else -1
         elif not depth:
-            outside.append(character)
-    return " ".join(SHORTENED.sub("", ADDRESS.sub("", "".join(outside))).split()), depth
+            outside.append(part)
+    if not WORD.search(joined := "".join(outside)):
+        return "", depth
+    return " ".join(SHORTENED.sub("", ADDRESS.sub("", joined)).split()), depth
 
 
 def _untranslated(page: str, sentences: frozenset[str], data: Data) -> list[str]:
