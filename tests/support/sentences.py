@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 
 from jinja2 import Environment
@@ -44,9 +44,11 @@ LOOKING = {"replace", "startswith", "endswith", "removeprefix", "removesuffix"}
 def in_code(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each unmarked string of a module that looks like a sentence."""
     tree = ast.parse(source)
-    parts = [node for node in ast.walk(tree) if _is_skipped(node)] + _only_logged(tree)
+    nodes = list(ast.walk(tree))
+    parts = [node for node in nodes if _is_skipped(node)]
+    parts += _only_logged(tree, nodes, parts)
     skipped = {id(part) for node in parts for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
         text = _text(node)
@@ -74,22 +76,24 @@ def _is_skipped(node: ast.AST) -> bool:
     return False
 
 
-def _only_logged(tree: ast.Module) -> list[ast.AST]:
+def _only_logged(
+    tree: ast.Module, nodes: Sequence[ast.AST], skipped: Sequence[ast.AST]
+) -> list[ast.AST]:
     """The constants of a module that it only writes to the log."""
-    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and _is_read(node)]
+    used = [node.id for node in nodes if isinstance(node, ast.Name) and _is_read(node)]
     logged = [
         argument.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and _is_skipped(node)
+        for node in skipped
+        if isinstance(node, ast.Call)
         for argument in node.args
         if isinstance(argument, ast.Name)
     ]
-    nodes: list[ast.AST] = []
+    constants: list[ast.AST] = []
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in logged:
-                nodes += [node] if used.count(name) == logged.count(name) else []
-    return nodes
+                constants += [node] if used.count(name) == logged.count(name) else []
+    return constants
 
 
 def _is_read(node: ast.Name) -> bool:
@@ -119,10 +123,9 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
                     node.lineno,
                     f"{name} at import: use N_, and {name} where it is shown",
                 )
-    imported = any(
-        isinstance(node, ast.ImportFrom) and node.module == "app.i18n" for node in ast.walk(tree)
-    )
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    imported = any(isinstance(node, ast.ImportFrom) and node.module == "app.i18n" for node in nodes)
+    for node in nodes:
         match node:
             case ast.Name(id="_" | "_n", ctx=ast.Store()) if imported:
                 yield node.lineno, f"{node.id} is a variable here"
