@@ -15,7 +15,6 @@ from app.imports.candidates import (
     Reading,
     dns_url,
     limited,
-    no_kind,
     ping_url,
 )
 from app.imports.tool import Tool
@@ -33,6 +32,8 @@ from app.imports.values import (
 )
 from app.imports.variables import Unfilled, missing_variable
 from app.imports.yaml_text import Parser
+from app.records import DEFAULT_HEARTBEAT_INTERVAL, GRACE_SECONDS, PERIOD_SECONDS
+from app.rules.tokens import is_token
 
 # What counts where the configuration says nothing.
 INTERVAL, TIMEOUT = 60, 10
@@ -57,6 +58,9 @@ TOOL = Tool(
     },
     ignored=("ssh",),
 )  # fmt: skip
+PUSHED = Tool("Gatus", N_("External endpoint %(position)s"), ignored=("token", "heartbeat"))
+NEW_ADDRESS = N_("Its job must call the ping URL: Gatus' own address is not offered.")
+NO_DEADLINE = N_("Gatus expects no push by a time. Wakeful does within a year: set its period.")
 NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
 _THRESHOLDS = (
     "failure-threshold", "success-threshold", "minimum-reminder-interval", "send-on-resolved",
@@ -140,9 +144,7 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
     providers = _Providers(mapping(configuration.get("alerting")))
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
-    for position, record in enumerate(lists["external-endpoints"], 1):
-        label = _("External endpoint %(position)s", position=position)
-        drafts.append(_refused(label, record, no_kind(N_("push"))))
+    drafts += PUSHED.drafts(lists["external-endpoints"], partial(_external, providers=providers))
     for position, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
         drafts.append(_refused(_("Suite %(position)s", position=position), record, sentence))
@@ -192,6 +194,20 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     _client(draft, ImportEntry(entry.get("client")), http=http, tls=scheme in ("tls", "starttls"))
     gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
+
+
+def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
+    token, expected = entry.text("token"), mapping(entry.get("heartbeat")).get("interval")
+    draft.heartbeat(
+        token if is_token(token) else "", seconds(expected) or PERIOD_SECONDS[1], GRACE_SECONDS[0]
+    )
+    draft.remark(_(NEW_ADDRESS))
+    if not says_something(expected):
+        draft.remark(_(NO_DEADLINE))
+    _enabled(draft, entry.get("enabled"))
+    draft.tags([entry.text("group")])
+    _alerts(draft, entry, providers, DEFAULT_HEARTBEAT_INTERVAL)
+    draft.fields.pop("confirmations", None)  # what a job says is not repeated
 
 
 def _enabled(draft: Draft, value: object) -> None:

@@ -33,6 +33,11 @@ STACK = {
         "status": "up",
     },
 }  # fmt: skip
+GATUS = {
+    "name": "Nightly", "group": "prod", "token": "k7Yz0PqRs1TuVwXy2AbC", "enabled": False,
+    "heartbeat": {"interval": "30m"},
+    "alerts": [{"type": "slack", "failure-threshold": 5, "send-on-resolved": True}],
+}  # fmt: skip
 
 
 def judged(data):
@@ -52,6 +57,11 @@ def judged(data):
          {"schedule": ("Mon 02:00", "hourly"), "zone": "UTC"}),
         ({"monitorList": [PUSH]}, PUSH["pushToken"], {"period": 3600, "grace": 60}),
         ({"data": [STACK]}, "aBcDeF0123456789", {"period": 3600, "grace": 300}),
+        ({"external-endpoints": [GATUS]}, GATUS["token"], {"period": 1800, "grace": 60,
+                                                           "tags": ("prod",)}),
+        ({"external-endpoints": [GATUS | {"heartbeat": None}]}, GATUS["token"],
+         {"period": 31_536_000}),
+        ({"external-endpoints": [GATUS | {"token": "short"}]}, None, {"period": 1800}),
     ],
 )  # fmt: skip
 def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
@@ -61,8 +71,8 @@ def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
     fields = dict(monitor.fields)
     assert fields["heartbeat_token"] == token
     assert {name: fields[name] for name in expected} == expected
-    assert candidate.paused == (data == {"checks": [CHECK | CRON]})
-    assert token not in str([*monitor.sentences, monitor.settings])
+    assert candidate.paused == ("external-endpoints" in data or data == {"checks": [CHECK | CRON]})
+    assert str(token) not in str([*monitor.sentences, monitor.settings])
 
 
 def test_what_healthchecks_has_besides_is_named():

@@ -562,13 +562,12 @@ def test_what_is_of_all_endpoints_of_gatus_is_said_once():
     assert not reading(gatus(top="maintenance: {enabled: false, start: '23:00'}\n")).remarks
 
 
-def test_what_gatus_does_not_check_itself_is_an_entry_that_is_refused():
+def test_what_gatus_does_not_check_itself_is_a_heartbeat_and_steps_are_refused():
     more = "external-endpoints: [{name: job, token: t}]\nsuites: [{name: steps, endpoints: []}]\n"
-    whole = reading(gatus(more=more))
-    assert [candidate.name for candidate in whole.candidates if candidate.refusal] == [
-        "job",
-        "steps",
-    ]
+    *_endpoints, job, steps = reading(gatus(more=more)).candidates
+    assert (job.name, job.url, job.refusal) == ("job", "heartbeat:", "")
+    assert (steps.name, steps.url) == ("steps", "")
+    assert "several steps" in steps.refusal
 
 
 CONFIG_MAP = """---
