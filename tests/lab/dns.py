@@ -153,6 +153,11 @@ def echo(question: Question) -> Sequence[Sent]:
     return [Sent(question.message.to_wire())]
 
 
+def of_another_name(question: Question) -> Sequence[Sent]:
+    """The right type, but of a name that was not asked for, and that no alias leads to."""
+    return [Sent(question.reply(("other.lab.test", question.kind, "127.0.0.1")))]
+
+
 # Keys are labels below lab.test.
 ZONE: dict[str, Answer] = {
     "nxdomain": failing(dns.rcode.NXDOMAIN),
@@ -179,6 +184,7 @@ ZONE: dict[str, Answer] = {
     "half-an-answer": half_an_answer,
     "cut-everywhere": cut_everywhere,
     "echo": echo,
+    "of-another-name": of_another_name,
     "-hyphen": HERE,
     "under_score": HERE,
     "a-nxdomain": one_family("A", failing(dns.rcode.NXDOMAIN), addresses("::1")),

@@ -758,6 +758,13 @@ def _at_tls(rows: Iterable[Row]) -> Iterator[Row]:
 HANDSHAKES = [
     *_at_tls(TLS),
     _down("handshake port closed", secure("closed"), Cause.CONNECTION_REFUSED),
+    _down("handshake fails an assertion", secure("https", "valid"), Cause.ASSERTION_FAILED,
+          "certificate", **_asserts("certificate_days", ">", "999999")),
+    Row("handshake slow", secure("https", "valid", host="latency.lab.test"), DEGRADED,
+        Cause.SLOW_RESPONSE, fields={"slow_after": 100, "verify_tls": "false"}),
+    _timeout("handshake where no SYN is answered", secure("black_hole"), Cause.TIMEOUT_CONNECT),
+    _down("handshake unreachable", secure("closed", host="unreachable.lab.test"),
+          Cause.HOST_UNREACHABLE),
     _down("handshake dns_nxdomain", secure("http", host="nxdomain.lab.test"), Cause.DNS_NXDOMAIN),
     *[starttls(f"starttls {name}", name) for name in STARTTLS],
     *[starttls(f"starttls {name} refused", name, code=Cause.STARTTLS_REFUSED, refuses=True)
@@ -795,6 +802,8 @@ PINGS = [
     ),
     Row("ping answered over IPv6", At("ping", ("[::1]",)), v6=True),
     _down("ping dns_nxdomain", ping("nxdomain"), Cause.DNS_NXDOMAIN),
+    _down("ping dns_servfail", ping("servfail"), Cause.DNS_SERVFAIL),
+    _down("ping dns_no_address", ping("no-address"), Cause.DNS_NO_ADDRESS),
     _down("ping no route", ping("unreachable"), Cause.HOST_UNREACHABLE),
     _blocked("policy ping", ping("closed-address"), "10.11.12.13"),
 ]
@@ -822,6 +831,22 @@ RECORDS = [
     _down("record servfail", record("servfail"), Cause.DNS_SERVFAIL),
     _down("record refused", record("refused"), Cause.DNS_REFUSED),
     _down("record of another type", record("no-address"), Cause.DNS_NO_ANSWER, "no A record"),
+    _down("record of another name", record("of-another-name"), Cause.DNS_NO_ANSWER),
+    _down("record behind an alias to nowhere", record("alias-to-nowhere"), Cause.DNS_NXDOMAIN),
+    _down("record too long for UDP, and nothing over TCP", record("cut-everywhere"),
+          Cause.DNS_SERVFAIL),
+    _down("record cut short", record("half-an-answer"), Cause.DNS_SERVFAIL),
+    _down("record fails an assertion", record("good"), Cause.ASSERTION_FAILED, "127.0.0.1",
+          **_asserts("answer", "=", "127.0.0.2")),
+    _up("record with a forged answer before it", record("forged"),
+        **_asserts("answer", "=", "127.0.0.1")),
+    Row("record slow", record("latency"), DEGRADED, Cause.SLOW_RESPONSE,
+        fields={"slow_after": 100}),
+    *[
+        Row(f"record {label}", record(lambda lab, label=label: lab.fresh(label).split(".")[0]),
+            DOWN, Cause.DNS_TIMEOUT, fields={"timeout": 1})
+        for label in ("wrong-id", "echo", "too-late")
+    ],
     _down("record behind a loop of CNAMEs", record("alias-loop"), Cause.DNS_NO_ANSWER),
     # The sentence has the measured time, so a busy machine shows more than a second.
     Row("record of silent servers", record(lambda lab: lab.fresh("silent").split(".")[0]), DOWN,

@@ -15,6 +15,7 @@ from typing import Any
 
 import dns.flags
 import dns.message
+import dns.name
 import dns.rcode
 import dns.rdatatype
 import dns.rrset
@@ -54,9 +55,23 @@ class DnsTrace:
 
     @property
     def records(self) -> Iterator[tuple[dns.rrset.RRset, str]]:
-        """Each record of the answer as text, with the set that it is in."""
-        for rrset in self.message.answer if self.message else ():
-            for record in rrset:
+        """Each record of the answer as text, with the set that it is in: of the name that was asked
+        for, and of those that its aliases lead to. A server that sends others answers nothing.
+        """
+        answer = self.message.answer if self.message else []
+        aliases = {
+            rrset.name: [alias.target for alias in rrset]
+            for rrset in answer
+            if rrset.rdtype == dns.rdatatype.CNAME
+        }
+        names: set[dns.name.Name] = set()
+        waiting = [dns.name.from_text(self.target.ascii_host)]
+        while waiting:
+            if (name := waiting.pop()) not in names:
+                names.add(name)
+                waiting += aliases.get(name, ())
+        for rrset in answer:
+            for record in rrset if rrset.name in names else ():
                 yield rrset, clean(record.to_text())
 
     @property
