@@ -30,6 +30,7 @@ from app.checks.http.trace import Trace
 from app.engine.network import OwnNetwork
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
+from tests.lab.heartbeats import STORIES
 from tests.lab.lab import Lab
 from tests.lab.runner import Checker, InProcess, Judgement, OverHttp, Score, run_row, running
 from tests.lab.table import ROWS, Row
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 good &= run_table(rows, lab, checker, f"run {number} of {options.runs}")
         finally:
             checker.close()
+        good &= run_heartbeats()
         if not options.words:
             good &= run_real(lab, options.real)
             good &= run_healthy(lab)
@@ -84,6 +86,16 @@ def report(score: Score, judgements: Sequence[Judgement], title: str) -> None:
     for judgement in judgements:
         for fault in judgement.faults():
             print(f"  {judgement.row.name}: {fault}")
+
+
+def run_heartbeats() -> bool:
+    """The stories of heartbeats, which are called and not checked. True when each was judged so."""
+    wrong = [(row, faults) for row in STORIES if (faults := list(row.faults()))]
+    print(f"Heartbeats: {len(STORIES)} stories")
+    print(f"  judged right       {1 - len(wrong) / len(STORIES):8.2%}")
+    for row, faults in wrong:
+        print(f"  {', '.join(row.events)}: {'; '.join(faults)}")
+    return not wrong
 
 
 def healthy_traces(lab: Lab) -> list[Trace]:
