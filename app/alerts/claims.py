@@ -23,6 +23,7 @@ from app.alerts.lanes import (
     Defer,
     History,
     Hold,
+    LaneChange,
     LaneHealth,
     OpeningDelivery,
     Reason,
@@ -95,8 +96,10 @@ _PENDING = (
 )  # fmt: skip
 # Statements of columns, not of classes: the ORM would double the time of thousands of rows.
 _ROWS: Any = DeliveryRow.__table__
+_INCIDENTS: Any = IncidentRow.__table__
 _SINCE = (
-    select(_ROWS.c.event, _ROWS.c.created_at, _ROWS.c.monitor_id)
+    select(_ROWS.c.event, _ROWS.c.created_at, _ROWS.c.monitor_id, _INCIDENTS.c.severity)
+    .outerjoin(_INCIDENTS, _INCIDENTS.c.id == _ROWS.c.incident_id)
     .where(
         _ROWS.c.lane == bindparam("lane"),
         _ROWS.c.event.in_(_CHANGES),
@@ -294,10 +297,10 @@ def _history(
 
 
 def _changes(session: AnySession, lane: str, since: datetime | None) -> Changes:
-    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    changes: dict[str, list[LaneChange]] = {event: [] for event in _CHANGES}
     if since is not None:
-        for event, at, monitor in session.execute(_SINCE, {"lane": lane, "since": since}):
-            changes[event].append((at, monitor))
+        for event, *change in session.execute(_SINCE, {"lane": lane, "since": since}):
+            changes[event].append(LaneChange(*change))
     return changes
 
 

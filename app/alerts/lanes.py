@@ -40,7 +40,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from app.alerts.answers import Acceptance, Answer
 from app.i18n import N_, _
@@ -136,7 +136,15 @@ class OpeningDelivery:
         return waits and self.reason == Reason.FLAPPING
 
 
-Changes = Mapping[str, Sequence[tuple[datetime, int]]]
+class LaneChange(NamedTuple):
+    """An opening or a recovery: when, of which monitor, and the severity of its incident now."""
+
+    at: datetime
+    monitor: int
+    severity: str | None = None
+
+
+Changes = Mapping[str, Sequence[LaneChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +287,12 @@ def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime)
 def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
     flapping = None
     if row.reason != Reason.FLAPPING and not row.attempts:
-        times = [at for at, monitor in history.changes[row.event] if monitor == row.monitor_id]
+        # An outage is not deferred because the monitor was slow several times before.
+        times = [
+            change.at
+            for change in history.changes[row.event]
+            if change.monitor == row.monitor_id and change.severity == row.severity
+        ]
         flapping, is_reported = flapping_at(times, row.created_at)
         if is_reported:
             return Defer(row, row.created_at + FLAPPING_WINDOW, Reason.FLAPPING)
@@ -321,7 +334,9 @@ def _single_or_group(
         if len(members) > 1:
             return Combine(GROUPED[event], tuple(members))
     until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT
-    close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
+    close = {
+        change.monitor for change in changes if abs(change.at - row.created_at) <= BURST_WINDOW
+    }
     may_join = row.created_at <= now < until
     if span is None and len(close) >= BURST_MAY_COME and may_join and not row.attempts:
         return Defer(row, until, None)
@@ -334,13 +349,11 @@ def _joins(row: Waiting, event: Event, span: tuple[datetime, datetime], history:
     return event is Event.INCIDENT_OPENED or history.may_follow(row) is True
 
 
-def burst(
-    changes: Sequence[tuple[datetime, int]], at: datetime
-) -> tuple[datetime, datetime] | None:
+def burst(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, datetime] | None:
     """The times of the first and the last change of the burst that includes the one at ``at``; None
     if no 60 s around it have changes of 20 monitors.
     """
-    near = sorted(change for change in changes if abs(change[0] - at) <= BURST_WINDOW)
+    near = sorted(change[:2] for change in changes if abs(change.at - at) <= BURST_WINDOW)
     first: datetime | None = None
     last = at
     counts: Counter[int] = Counter()

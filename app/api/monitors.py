@@ -19,6 +19,7 @@ from app.forms.queries import (
     MonitorQueryForm,
     PingQueryForm,
     ResultQueryForm,
+    SlowAlertsQueryForm,
     StatisticsQueryForm,
 )
 from app.records import Monitor, MonitorStatus
@@ -126,6 +127,20 @@ def statistics(call: Call) -> Response:
     else:
         figures = call.store.results.statistics(call.id, str(asked["range"]))
     return record_answer(figures)
+
+
+@operation(
+    "GET", PATH + "/slow-alerts", "Count alerts for slowness", "SlowAlerts",
+    query=SlowAlertsQueryForm,
+)  # fmt: skip
+def slow_alerts(call: Call) -> Response:
+    """How often it would have alerted in the last 30 days, with these values of the fields of the
+    same names: `count`, since when its results were looked at, and the start of the last incident.
+    """
+    call.store.monitors.require(call.id)
+    asked = binding.query_values(SlowAlertsQueryForm, call.query)
+    values = asked["slow_after"], asked["slow_alert_after"]
+    return record_answer(json_of(call.store.results.slow_alerts(call.id, *values)))
 
 
 @operation("POST", PATH + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))

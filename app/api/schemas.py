@@ -59,6 +59,7 @@ from app.records import (
     PostUpdate,
     Result,
     SharedChannel,
+    SlowAlerts,
     StatisticsRange,
     Subscriber,
     Verdict,
@@ -351,6 +352,7 @@ RECORDS: dict[str, Schema] = {
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "Ping": schema_of(Ping),
     "CertificateChain": schema_of(CertificateChain),
+    "SlowAlerts": schema_of(SlowAlerts),
     "Location": schema_of(Place, **PLACE),
     "PlacesOfMonitor": record(
         {

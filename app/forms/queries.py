@@ -17,6 +17,8 @@ from app.records import (
     MAX_SEARCH,
     MAX_TAG,
     PAGE_SIZES,
+    SLOW_AFTER_MS,
+    SLOW_ALERT_AFTER_MINUTES,
     Channel,
     DeliveryQuery,
     DeliveryStatus,
@@ -237,6 +239,17 @@ class StatisticsQueryForm(SchemaForm):
             check_span(start, end)
             if self.range.sent:
                 self.range.add_fault(_("Send range, or from and to."))
+
+
+class SlowAlertsQueryForm(SchemaForm):
+    slow_after = Number(
+        "Slow after", required=True, low=SLOW_AFTER_MS[0], high=SLOW_AFTER_MS[1],
+        description="ms: a slower answer is slow.",
+    )  # fmt: skip
+    slow_alert_after = Number(
+        "Alert after", required=True, low=1, high=SLOW_ALERT_AFTER_MINUTES[1],
+        description="Minutes whose median must be slow.",
+    )  # fmt: skip
 
 
 def check_order(start: DateTime, end: DateTime) -> None:

@@ -270,6 +270,20 @@ class ResultQuery:
     page: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class SlowAlerts:
+    """How often a monitor would have alerted because it is slow. ``since``: how far back its
+    results were looked at; ``last_at``: the start of the last incident.
+    """
+
+    since: datetime
+    count: int
+    last_at: datetime | None = None
+
+
+SLOW_ALERTS_DAYS = 30  # that a preview looks back
+
+
 class Certificate(TypedDict):
     """The facts of a certificate."""
 

@@ -56,6 +56,7 @@ from app.records import (
     Result,
     ResultQuery,
     SharedChannel,
+    SlowAlerts,
     StatusPage,
     Subscriber,
     SubscriberQuery,
@@ -246,6 +247,13 @@ class Results(ABC):
         them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
         each monitor's days.
         """
+
+    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+        """How often the monitor would have alerted in the last ``SLOW_ALERTS_DAYS``, if answers of
+        more than ``slow_after`` ms alerted after so many minutes. It reads single results. None if
+        the store cannot tell.
+        """
+        return None
 
     def by_place(
         self, monitor_id: int, start: datetime, count: int, seconds: int

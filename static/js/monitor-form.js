@@ -81,6 +81,25 @@ test?.addEventListener("click", async (event) => {
   place.scrollIntoView({ block: "nearest" });
 });
 
+// How often it would have alerted because it is slow, with the values that are typed. The sentence is
+// taken from the page that a browser without scripts would show.
+const foresight = form.querySelector("[data-foresight]");
+async function foresee() {
+  const body = new FormData(form);
+  body.set("preview", "slow_alert_after");
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), redirect: "error" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    foresight.textContent = page.querySelector("[data-foresight]").textContent;
+  } catch {
+    foresight.textContent = "";
+  }
+}
+form.querySelector("[data-foresee]")?.addEventListener("click", (event) => { event.preventDefault(); foresee(); });
+if (foresight) {
+  for (const name of ["slow_after", "slow_alert_after"]) form.querySelector(`#${name}`).addEventListener("change", foresee);
+}
+
 // The faults and the answers of each row, and those of the whole list, as the server says them now.
 function takeOver(list, fresh) {
   for (const row of fresh.querySelectorAll("[data-pair]")) {

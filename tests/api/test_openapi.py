@@ -170,6 +170,7 @@ def test_answers_match_the_document(app, api, admin, written):
     broken = api.data("POST", "/incidents", data=BROKEN | {"monitor_id": stored["id"]})
     make_subscriber(app, page["id"])
     month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
+    slow = {"slow_after": 1, "slow_alert_after": 1}
     shown = {
         "Monitor": api.get("/monitors", hours="true")["data"],
         "Incident": api.get("/incidents")["data"], "Delivery": api.get("/deliveries")["data"],
@@ -192,6 +193,7 @@ def test_answers_match_the_document(app, api, admin, written):
         "CheckedNow": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Result": api.get(f"/monitors/{stored['id']}/results")["data"],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
+        "SlowAlerts": [api.get(f"/monitors/{stored['id']}/slow-alerts", **slow)["data"]],
         "Links": [api.get("/monitors")["links"]], "Meta": [api.get("/monitors")["meta"]],
         "Deleted": [api("DELETE", f"/monitors/{stored['id']}").json],
         "Error": [api("GET", "/monitors/999").json],

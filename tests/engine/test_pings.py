@@ -224,3 +224,21 @@ def test_a_change_of_the_period_counts_from_now_on(job):
     assert job.heartbeat.expected_at == at("03:30")
     job.until("03:31")
     assert job.incidents() == [("heartbeat_missed", at("03:30"), None)]
+
+
+def test_a_run_longer_than_slow_after_is_degraded_until_the_next_one(core):
+    with core.app_context():
+        job = Job(core, slow_after=1000, slow_alert_after=60, period=600)
+        for clock in ("03:00", "03:10"):
+            job.ping(clock, took=4000)
+        assert (job.state.verdict, job.state.response_time) == ("degraded", 4000)
+        assert job.state.cause == "The run took 4 s, longer than the 1 s set as slow."
+        job.until("03:20")
+        assert (job.state.verdict, job.state.response_time) == ("degraded", 4000), "said again"
+        assert job.incidents() == []
+        job.ping("03:20:01", took=5000)
+        assert job.incidents() == [("slow_response", at("03:00"), None)]
+        for clock in ("03:30", "03:40", "03:50", "04:00"):
+            job.ping(clock, took=100)
+        assert job.state.verdict == "up"
+        assert job.incidents() == [("slow_response", at("03:00"), at("04:00"))]

@@ -5,11 +5,15 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.db import db
-from app.db.tables import DeliveryRow
+from app.db import db, writing
+from app.db.rollups.rows import columns_of
+from app.db.tables import DeliveryRow, RollupRow
+from app.db.types import to_ms
+from app.engine import recorder
 from app.records import Timings
+from app.stats.tally import HOUR_MS, Sums
 from app.stores.local import LocalStore
-from tests.support.recorders import WHOLE, Engine, at
+from tests.support.recorders import HOUR, NAMES, WHOLE, Engine, Places, at, change
 
 MINUTE = 60
 
@@ -99,3 +103,91 @@ def store_of(engine, seconds):
     store = LocalStore(engine.core.extensions["wakeful.settings"])
     store.now = lambda: at(seconds)
     return store
+
+
+def test_checks_in_a_maintenance_do_not_count_and_open_nothing(engine):
+    id = engine.watch(maintenance_start_at=at(3 * MINUTE), maintenance_end_at=at(7 * MINUTE))
+    assert engine.minutes(id, "fff ssss") == []
+    assert engine.minutes(id, "ss", first=7) == [], "two after it, and one fast before"
+    assert engine.minutes(id, "s", first=9) == [("degraded", 7, None)]
+
+
+def test_a_pause_ends_it_and_what_came_before_does_not_count_afterwards(engine):
+    id = engine.watch()
+    engine.minutes(id, "sss")
+    with writing() as session:
+        recorder.pause(session, id, at(3 * MINUTE))
+    assert engine.minutes(id, "") == [("degraded", 0, 3)]
+    assert engine.events() == ["incident.opened"] * 2, "no recovery"
+    with writing() as session:
+        recorder.resume(session, id, at(4 * MINUTE))
+    assert engine.minutes(id, "ss", first=4)[1:] == []
+    assert engine.minutes(id, "s", first=6)[1:] == [("degraded", 4, None)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "script"),
+    [
+        ({"slow_alert_after": None}, "s"),
+        ({"slow_after": 5000}, "UUUU"),  # a slow answer that counts as up now
+    ],
+)
+def test_a_changed_rule_ends_it_and_says_so(engine, fields, script):
+    id = engine.watch()
+    engine.minutes(id, "sss")
+    change(engine.core.extensions["wakeful.settings"], id, fields, at(3 * MINUTE))
+    for number, letter in enumerate(script):
+        verdict = "up" if letter == "U" else "degraded"
+        engine.check(id, verdict, (3 + number) * MINUTE, response_time=3000)
+    (incident,) = engine.incidents(id)
+    assert incident.ending == "changed"
+    assert "is not slow" in incident.comment
+
+
+def test_a_long_interval_takes_the_time_of_three_checks(engine):
+    id = engine.watch(interval=1800, slow_alert_after=1)
+    for number in range(3):
+        assert engine.incidents(id) == []
+        engine.check(id, "degraded", number * 1800, response_time=3000)
+    assert len(engine.incidents(id)) == 1
+
+
+def test_the_cause_names_the_phase_that_grew_since_the_week_before(engine):
+    id = engine.watch(created_at=WHOLE - timedelta(days=10))
+    with writing() as session:
+        for hour in range(48):
+            start = to_ms(WHOLE - timedelta(hours=hour + 2)) // HOUR_MS * HOUR_MS
+            ms = 9000 if hour == 5 else 300  # one bad hour is not usual
+            phases = [10, 10, 10, ms - 40, 10]
+            session.add(rollup(id, start, 60, ms, phases))
+    engine.minutes(id, "sss")
+    (incident,) = engine.incidents(id)
+    assert incident.cause == (
+        "The first byte takes 2.93 s, 260 ms in the week before. 3 s in all; above 1 s is slow."
+    )
+
+
+def rollup(id, start, count, ms, phases):
+    sums = Sums(checks=count, up=HOUR_MS, response_count=count, response_sum=count * ms)
+    sums.phases = [count * phase for phase in phases]
+    return RollupRow(**columns_of(id, HOUR, start, sums))
+
+
+class TestSeveralPlaces:
+    @pytest.fixture
+    def places(self, core):
+        with core.app_context():
+            yield Places(core).start(slow_after=1000, slow_alert_after=5)
+
+    @pytest.mark.parametrize(
+        ("slow", "count"), [(("oslo",), 0), (("oslo", "sydney"), 1)], ids=["one", "two"]
+    )
+    def test_each_place_has_its_median_and_the_rule_decides(self, places, slow, count):
+        for minute in range(4):
+            for number, name in enumerate(NAMES):
+                verdict, ms = ("degraded", 3000) if name in slow else ("up", 200)
+                places.see(name, verdict, minute * MINUTE + number / 100, response_time=ms)
+        assert len(places.opened) == count
+        for incident in places.opened:
+            assert incident.cause.startswith("Slow in 2 of 3 places (oslo, sydney): ")
+            assert incident.seen_by == ["oslo", "sydney"]

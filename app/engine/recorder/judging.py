@@ -137,7 +137,9 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
     if decision.shown:
         set_cause(batch, monitor, decision.votes, result)
     if decision.counted:
-        monitor.columns["response_time"] = result.response_time
+        if result.response_time is not None or not outcome.conclusive:
+            # A heartbeat that says again what it is has not run.
+            monitor.columns["response_time"] = result.response_time
         _certificate(batch, monitor, outcome)
         _keep_evidence(batch, before.state, decision.step, outcome)
         _incident(batch, monitor, before.state, decision, result)

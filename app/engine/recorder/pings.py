@@ -18,10 +18,10 @@ from sqlalchemy import select
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
 from app.db.latest import lock_states
-from app.db.tables import HeartbeatStateRow, MonitorRow, PingRow
+from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
 from app.db.types import from_ms, readable, to_ms
 from app.engine.recorder.results import record
-from app.i18n import _
+from app.i18n import N_, _
 from app.judge.heartbeat import (
     NOT_LISTENING,
     HeartbeatFault,
@@ -47,6 +47,7 @@ from app.records import (
     Verdict,
     is_heartbeat,
 )
+from app.rules.figures import milliseconds
 
 AT_ONCE = 500  # heartbeats in one transaction
 LONGEST_MS = 2**31 - 1  # that the column of response times holds
@@ -55,10 +56,13 @@ _CAUSES = (
     Cause.HEARTBEAT_FAILED,
     Cause.HEARTBEAT_OVERRAN,
     Cause.NOT_LISTENING,
+    Cause.SLOW_RESPONSE,
 )
+_SLOW_RUN = N_("The run took %(time)s, longer than the %(limit)s set as slow.")
 _WATCHED = (
-    select(HeartbeatStateRow, MonitorRow)
+    select(HeartbeatStateRow, MonitorRow, MonitorStateRow.verdict, MonitorStateRow.cause)
     .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
+    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
     .execution_options(populate_existing=True)
 )
 Recorded = tuple[int, Outcome]
@@ -66,12 +70,13 @@ Recorded = tuple[int, Outcome]
 
 @dataclass(slots=True)
 class _Watched:
-    """A heartbeat in a transaction."""
+    """A heartbeat in a transaction. ``slow``: why its last run was degraded."""
 
     row: HeartbeatStateRow
     monitor: MonitorRow
     rules: HeartbeatRules
     state: HeartbeatState
+    slow: str | None = None
 
     def outcome(
         self,
@@ -91,6 +96,10 @@ class _Watched:
         code, cause = (fault.code, fault.sentence) if fault else (None, None)
         if away or verdict is Verdict.UNKNOWN:
             verdict, code, cause = Verdict.UNKNOWN, Cause.NOT_LISTENING, _(NOT_LISTENING)
+        if took is not None:
+            self.slow = self._slow(took)
+        if verdict is Verdict.UP and self.slow is not None:
+            verdict, code, cause = Verdict.DEGRADED, Cause.SLOW_RESPONSE, self.slow
         self.row.result_at = max(at, self.row.result_at or at)
         result = Result(
             checked_at=self.row.result_at,
@@ -102,6 +111,12 @@ class _Watched:
         evidence = {"body": body[:EVIDENCE_BODY_BYTES]} if body and not result.is_good else None
         since = fault.since if fault and is_new else None
         yield self.row.monitor_id, Outcome(result, evidence, conclusive=True, since=since)
+
+    def _slow(self, took: int) -> str | None:
+        limit = self.monitor.slow_after
+        if limit is None or took <= limit:
+            return None
+        return _(_SLOW_RUN, time=milliseconds(took), limit=milliseconds(limit))
 
     def store(self, session: AnySession) -> None:
         """Write the state, and wake who watches deadlines if one comes sooner than before."""
@@ -167,8 +182,14 @@ def _load_ids(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
     lock_states(session, ids)
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
-        row.monitor_id: _Watched(row, monitor, rules_of(monitor), _state_of(row))
-        for row, monitor in rows
+        row.monitor_id: _Watched(
+            row,
+            monitor,
+            rules_of(monitor),
+            _state_of(row),
+            cause if verdict == Verdict.DEGRADED else None,
+        )
+        for row, monitor, verdict, cause in rows
     }
 
 

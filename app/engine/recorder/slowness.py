@@ -28,9 +28,16 @@ def rules_of(monitor: Any, since: datetime, places: Collection[int]) -> SlowRule
     """
     if not monitor.slow_alert_after or monitor.slow_after is None:
         return None
-    every = max(monitor.interval, (monitor.options or {}).get("period") or 0)
-    window = max(monitor.slow_alert_after * MINUTE_MS, CHECKS_IN_WINDOW * every * 1000)
-    return SlowRules(monitor.slow_after, window, monitor.location_rule, since, places)
+    return rules_for(monitor, monitor.slow_after, monitor.slow_alert_after, since, places)
+
+
+def rules_for(
+    monitor: Any, limit: int, minutes: int, since: datetime, places: Collection[int]
+) -> SlowRules:
+    """The rules that a monitor would have with this limit (ms) and so many minutes."""
+    every = (monitor.options or {}).get("period") or monitor.interval
+    window = max(minutes * MINUTE_MS, CHECKS_IN_WINDOW * every * 1000)
+    return SlowRules(limit, window, monitor.location_rule, since, places)
 
 
 def check_of(result: Result, place: int, covers_s: int) -> Check:

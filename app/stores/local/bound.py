@@ -36,6 +36,7 @@ from app.records import (
     PlaceSeen,
     Result,
     ResultQuery,
+    SlowAlerts,
 )
 from app.stores import base
 from app.stores.base import Extent, Fields, Store
@@ -216,6 +217,10 @@ class _Results(_BoundPart):
     ) -> Mapping[str, Any]:
         self._tag.check(monitor_id)
         return self._inner.results.statistics_between(monitor_id, start, end)
+
+    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+        self._tag.check(monitor_id)
+        return self._inner.results.slow_alerts(monitor_id, slow_after, minutes)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         self._tag.check(monitor_id)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, select
 
 from app.checks.kinds import sends_secrets_elsewhere, spec_of
 from app.codec import reader
-from app.db import by_place, db, listed, rollups
+from app.db import assignments, by_place, db, listed, rollups
 from app.db.assignments import not_checked
 from app.db.tables import (
     IncidentRow,
@@ -20,10 +20,13 @@ from app.db.tables import (
     MonitorStateRow,
 )
 from app.db.types import Unreadable, from_ms, readable, to_ms
+from app.engine.recorder import slowness
 from app.engine.recorder.evidence import good_checks
 from app.errors import Invalid
 from app.i18n import _
+from app.judge import slow
 from app.records import (
+    SLOW_ALERTS_DAYS,
     Certificate,
     CertificateChain,
     CheckedNow,
@@ -31,6 +34,7 @@ from app.records import (
     Page,
     Result,
     ResultQuery,
+    SlowAlerts,
 )
 from app.rules import text
 from app.stats import RANGES, series
@@ -105,6 +109,15 @@ class LocalResults(LocalPart, base.Results):
             return series.between(span, sums.items(), incidents)
         pieces = self._charted.read(monitor, span, incidents, now, response=response)
         return series.between(span, pieces, incidents)
+
+    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts:
+        monitor, now = get_monitor(db.session, monitor_id), self.now()
+        since = max(now - timedelta(days=SLOW_ALERTS_DAYS), monitor.created_at)
+        places = assignments.of_each(db.session, [monitor_id])[monitor_id]
+        rules = slowness.rules_for(monitor, slow_after, minutes, since, places)
+        checks = rollups.checks([monitor_id], to_ms(since), to_ms(now), phases=False)[monitor_id]
+        starts = [start for start, _end in slow.spans(rules, checks)]
+        return SlowAlerts(since, len(starts), starts[-1] if starts else None)
 
     def by_place(
         self, monitor_id: int, start: datetime, count: int, seconds: int

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import reader
+from app.errors import NotFound, Unsupported
 from app.records import (
     CertificateChain,
     CheckedNow,
@@ -19,6 +20,7 @@ from app.records import (
     PingQuery,
     Result,
     ResultQuery,
+    SlowAlerts,
 )
 from app.rules import brackets
 from app.stats import report
@@ -52,6 +54,15 @@ class RemoteResults(RemotePart, base.Results):
         answer = self._read(path, asked, monitor_id=monitor_id)
         return self._content(answer, lambda data: figures.statistics(data, None))
 
+    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+        path = f"/monitors/{monitor_id}/slow-alerts"
+        asked = brackets.write({"slow_after": slow_after, "slow_alert_after": minutes})
+        try:
+            answer = self._read(path, asked, monitor_id=monitor_id)
+        except (NotFound, Unsupported):  # of a version before it
+            return None
+        return self._content(answer, _slow_alerts)
+
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
@@ -74,6 +85,7 @@ class RemoteResults(RemotePart, base.Results):
 
 
 read = reader(Result, "result")
+_slow_alerts = reader(SlowAlerts, "the alerts")
 _certificates = reader(CertificateChain, "certificates")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from app.i18n import _
-from app.records import PHASES
+from app.records import PHASES, IncidentSeverity
 from app.rules.figures import milliseconds
 from app.stats.series import day_state
 from app.web.shown.markers import MarkerLine, marker_lines
@@ -28,8 +28,8 @@ TITLES_AT_MOST = 96
 Bucket = Mapping[str, Any]
 FormatMoment = Callable[[datetime], str]
 Point = tuple[float, float]
-# Start, end (None: it goes on), title and link, if there is one.
-DrawnIncident = tuple[datetime, datetime | None, str, str | None]
+# Start, end (None: it goes on), title, link, if there is one, and severity.
+DrawnIncident = tuple[datetime, datetime | None, str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,16 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A span of the chart with a title: maintenance, an incident, a bucket's figures."""
+    """A span of the chart with a title: maintenance, an incident, a bucket's figures. ``style``: a
+    class. ``begins``: its beginning is marked.
+    """
 
     x: float
     width: float
     title: str
     href: str | None = None
+    style: str = ""
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,12 +455,14 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
         return []
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
     bands = []
-    for start, end, title, href in spans:
+    for start, end, title, href, severity in spans:
         begin, stop = max(start, first), min(end or last, last)
         if stop < first or begin > last:
             continue
         left, right = _x_of(buckets, scale, begin), _x_of(buckets, scale, stop)
-        bands.append(Band(left, max(2.0, round(right - left, 1)), title, href))
+        began = severity == IncidentSeverity.DEGRADED and start >= first
+        width = max(2.0, round(right - left, 1))
+        bands.append(Band(left, width, title, href, severity, began))
     return bands
 
 

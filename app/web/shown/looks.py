@@ -19,6 +19,7 @@ from app.records import (
     Ending,
     Event,
     Incident,
+    IncidentSeverity,
     IncidentStatus,
     LocationRule,
     MonitorStatus,
@@ -55,6 +56,9 @@ INCIDENT = {
     IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "seen", "degraded"),
     IncidentStatus.RESOLVED: Look(N_("Resolved"), "up", "up"),
 }
+
+# An incident that nobody has acknowledged, of a monitor that is slow
+SLOW = Look(N_("Degraded"), "degraded", "degraded")
 
 VERDICT = {
     Verdict.UP: Look(N_("Up"), "up", "up"),
@@ -192,7 +196,18 @@ def incident(incident: Incident) -> Look:
         return UNKNOWN
     if incident.status == IncidentStatus.RESOLVED:
         return ended(incident)
+    if incident.status == IncidentStatus.UNRESOLVED:
+        return opened(incident)
     return look_of(INCIDENT, incident.status)
+
+
+def opened(incident: Incident) -> Look:
+    """The look of an incident as it opens."""
+    return SLOW if is_degraded(incident) else INCIDENT[IncidentStatus.UNRESOLVED]
+
+
+def is_degraded(incident: Incident) -> bool:
+    return incident.severity == IncidentSeverity.DEGRADED
 
 
 def monitor_of(incident: Incident) -> str:

@@ -16,6 +16,7 @@ from app.records import (
     MAX_REPORT_MONITORS,
     MAX_TAG,
     Incident,
+    IncidentSeverity,
     MonitorQuery,
     MonitorRef,
 )
@@ -101,7 +102,9 @@ class Report:
         counted = [
             incident
             for incident in overlaps
-            if incident.monitor_id in ids and incident.classification is None
+            if incident.monitor_id in ids
+            and incident.classification is None
+            and incident.severity == IncidentSeverity.DOWN
         ]
         return counted[::-1]
 

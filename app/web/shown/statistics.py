@@ -5,7 +5,7 @@ Parts that the store does not offer are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from app.records import (
     CertificateChain,
     Incident,
     IncidentQuery,
+    IncidentSeverity,
     IncidentSortBy,
     Monitor,
     Page,
@@ -145,15 +146,11 @@ def draw(
     """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
     in components/chart.html needs besides.
     """
-    real: list[charts.DrawnIncident] = [
-        (
-            incident.started_at,
-            incident.ended_at,
-            incident.cause or _("Incident"),
-            url_for("incidents.show", id=incident.id),
-        )
+    real = [
+        drawn
         for incident in incidents
         if incident.classification is None
+        for drawn in _drawn(incident)
     ]
     buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
     first = datetime.fromisoformat(buckets[0]["start"])
@@ -181,6 +178,16 @@ def draw(
         "seconds": seconds,
         "page": _larger(monitor.id),
     }
+
+
+def _drawn(incident: Incident) -> Iterator[charts.DrawnIncident]:
+    """An incident; one that became down as two spans: slow, and down."""
+    link = url_for("incidents.show", id=incident.id)
+    if incident.down_since is not None:
+        degraded = IncidentSeverity.DEGRADED
+        yield incident.started_at, incident.down_since, _("Slow"), link, degraded
+    began = incident.down_since or incident.started_at
+    yield began, incident.ended_at, incident.cause or _("Incident"), link, incident.severity
 
 
 def _lines(

@@ -73,17 +73,23 @@ def with_all_fields(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None
 
 def _checks(incident: Incident) -> Iterator[TimelineStep]:
     """The failing checks, with those that failed in the same way, one after the other, as one."""
-    checks = [(incident.started_at, incident.cause), *_rechecks(incident)]
+    slow = looks.is_degraded(incident)
+    if incident.down_since is not None:
+        yield TimelineStep(incident.started_at, CHECK, _("Slow"), "degraded", "degraded")
+    began = incident.down_since or incident.started_at
+    checks = [(began, incident.cause), *_rechecks(incident)]
     number = 0
     for _same, group in groupby(checks, lambda check: _DURATION.sub("", check[1] or "")):
         run = list(group)
         (since, cause), last = run[0], run[-1][0]
         title = _title(incident, number, len(run), (last - since).total_seconds())
-        yield TimelineStep(since, CHECK, title, "down", "down", cause)
+        look = looks.opened(incident)
+        yield TimelineStep(since, CHECK, title, look.shape, look.tone, cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
         title = _(looks.FOUND_LATE) if incident.found_late else _("Incident opened")
-        yield TimelineStep(incident.created_at, OPENED, title, "bell", "down")
+        tone = "degraded" if slow or incident.down_since else "down"
+        yield TimelineStep(incident.created_at, OPENED, title, "bell", tone)
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
@@ -97,6 +103,8 @@ def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
         )
     if number:
         return _("Recheck %(number)s failed too", number=number)
+    if looks.is_degraded(incident):
+        return _("Slow from here on")
     return _("Reported manually") if incident.by_hand else _("First failing check")
 
 

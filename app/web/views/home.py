@@ -25,7 +25,7 @@ from app.stores import current_store
 from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
-from app.web.shown import monitor_rows, planned
+from app.web.shown import looks, monitor_rows, planned
 
 blueprint = guarded("home", __name__)
 
@@ -88,11 +88,15 @@ def _answer() -> dict[str, Any]:
         )
         for status in OPEN
     ]
+    open_now = [incident for page in pages for incident in page.items]
+    slow = {incident.id for incident in open_now if looks.is_degraded(incident)}
     counters = dict(store.monitors.overview()) if counts else None
     not_up = _not_up(counters or {})
-    # The monitors whose last check failed and that have no incident: not confirmed as down.
+    # The monitors whose last check failed and that have no outage: not confirmed as down.
     unconfirmed = [
-        monitor for monitor in not_up[MonitorStatus.DOWN] if monitor.open_incident_id is None
+        monitor
+        for monitor in not_up[MonitorStatus.DOWN]
+        if monitor.open_incident_id is None or monitor.open_incident_id in slow
     ]
     if counters and unconfirmed:
         # More may have failed since they were counted.
@@ -100,12 +104,13 @@ def _answer() -> dict[str, Any]:
         counters[MonitorStatus.DOWN] -= len(unconfirmed)
     total = sum(page.total for page in pages)
     return {
-        "open_now": [incident for page in pages for incident in page.items],
+        "open_now": open_now,
         "open_total": total,
+        "open_slow": len(slow),
         "counters": counters,
         "unconfirmed": unconfirmed,
         "doubtful": [monitor for status in DOUBTFUL for monitor in not_up[status][:DOUBTS_SHOWN]],
-        **_unless_stuck(sentence(counters, total, len(unconfirmed))),
+        **_unless_stuck(sentence(counters, total, len(unconfirmed), len(slow))),
     }
 
 
@@ -140,14 +145,16 @@ def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
 
 
 def sentence(
-    counters: Mapping[str, int] | None, open_: int, unconfirmed: int = 0
+    counters: Mapping[str, int] | None, open_: int, unconfirmed: int = 0, slow: int = 0
 ) -> dict[str, str]:
     """The answer in a few words, with its shape and tone. Without counters incidents must do.
-    ``unconfirmed``: monitors that are failing and not counted as down.
+    ``unconfirmed``: monitors that are failing and not counted as down. ``slow``: how many of the
+    open incidents are degraded.
     """
+    look = "down" if open_ > slow else "degraded"
     if counters is None:
         if open_:
-            return _headline("down", _incidents_open(open_))
+            return _headline(look, _incidents_open(open_))
         return _headline("up", _("No incident is open"))
     down = counters.get(MonitorStatus.DOWN, 0)
     total = sum(counters.values()) + unconfirmed
@@ -156,7 +163,7 @@ def sentence(
     if down:
         return _headline("down", _monitors_down(down))
     if open_:
-        return _headline("down", _incidents_open(open_))
+        return _headline(look, _incidents_open(open_))
     if unconfirmed:
         return _headline("degraded", _("Nothing is known to be down"))
     for status, text in (

@@ -52,6 +52,7 @@ from app.web.shown import (
     monitor_rows,
     offered,
     planned,
+    slow_alerts,
     statistics,
     times,
 )
@@ -225,6 +226,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             return self.page(200)
         if channel_tests.BUTTON in request.form:
             return self._send_tests()
+        if "preview" in request.form:  # the page says how often it would have alerted
+            return self.page(200)
         return self._check_typed() if "test" in request.form else None
 
     def question(self) -> Response | None:
@@ -261,6 +264,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             form.contacts.choices = choices.contact_choices(names, form)
         return {
             "sums": form_sums,
+            "slow_alerts": slow_alerts.sentence(form, self.id),
             "lacking": choices.lacking(form),
             "tried": {},
             "twins": (),

@@ -69,7 +69,7 @@ class Tile:
     @property
     def look(self) -> looks.Look:
         if self.incident and self.monitor.status != MonitorStatus.DOWN:
-            return INCIDENT
+            return looks.SLOW if looks.is_degraded(self.incident) else INCIDENT
         return looks.look_of(looks.MONITOR, self.monitor.status)
 
     @property
@@ -104,8 +104,12 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
     if tag:
-        open_ = sum(1 for monitor in shown if monitor.id in incidents)
-    sentence, look = answer(counters, total, open_)
+        incidents = {
+            monitor.id: incidents[monitor.id] for monitor in shown if monitor.id in incidents
+        }
+        open_ = len(incidents)
+    slow = sum(map(looks.is_degraded, incidents.values()))
+    sentence, look = answer(counters, total, open_ - slow)
     tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
     tiles.sort(key=lambda tile: tile.rank)
     return fragments.page(
@@ -129,7 +133,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
 
 def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
     """What somebody at the other end of the room wants to know, and how it looks. ``open_``: how
-    many incidents are.
+    many incidents are, of those that are down.
     """
     if not total:
         return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
