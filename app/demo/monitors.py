@@ -57,7 +57,10 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
             Past(110, outages=tuple(PastOutage(day, 6) for day in (48, 47.9, 21.4, 6.8, 2.3, 1.1))),
         ),
         (
-            _form("Search", f"{http}/search", "production", ("slow_after", "600")),
+            _form(
+                "Search", f"{http}/search", "production",
+                ("slow_after", "600"), ("slow_alert_after", "3"),
+            ),
             Past(420, 0.4, outages=(PastOutage(15.5, 25, acknowledged_by=ADA),)),
         ),
         (

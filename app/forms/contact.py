@@ -47,7 +47,7 @@ class ContactForm(SchemaForm):
         words=MinSeverity,
         labels={
             MinSeverity.ALL: N_("Everything"),
-            MinSeverity.DOWN: N_("Incidents only, not expiring certificates and domains"),
+            MinSeverity.DOWN: N_("Outages only: no slowness, no expiring certificates and domains"),
         }.__getitem__,
         default=MinSeverity.ALL,
     )

@@ -45,7 +45,8 @@ _LABELS = labels_of(MonitorStoreForm)
 # where it is not what a monitor without it has.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
 _SHOWN = (
-    *_ALWAYS, "domain_alert_days", "slow_after", "remind_after", "alert_condition",
+    *_ALWAYS, "domain_alert_days", "slow_after", "slow_alert_after", "remind_after",
+    "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
     "request_headers", "request_body", "request_auth_username", "starttls", "ping_count",
     "assertions", "period", "schedule", "zone", "grace", "max_run",

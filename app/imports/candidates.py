@@ -51,7 +51,8 @@ TEXT_MISSING = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
 # Wakeful warns on one day: the one to take from tools that warn on several days.
 WARN_DAYS = 14
-SLOW_IS_DEGRADED = N_("A slow response shows as degraded and opens no incident.")
+SLOW_ALERTS = N_("A slow response alerts when it is slow for %(minutes)s minutes.")
+SLOW_MINUTES = 5  # other tools alert to a single slow response
 RECHECK_PAUSE = N_(
     "The pause of %(pause)s between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all"
     " monitors."
@@ -233,7 +234,8 @@ class Draft:
         if ms is not None:
             show = lambda value: f"{value:g} ms"  # noqa: E731
             self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, show)
-            self.remark(_(SLOW_IS_DEGRADED))
+            self.fields["slow_alert_after"] = str(SLOW_MINUTES)
+            self.remark(_(SLOW_ALERTS, minutes=SLOW_MINUTES))
 
     def _bounded(
         self,

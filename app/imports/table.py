@@ -53,6 +53,7 @@ COLUMNS = {
     "verify_tls": "verify tls, verify ssl",
     "confirmations": "confirmations",
     "slow_after": "slow after",
+    "slow_alert_after": "slow alert after",
     "ssl_alert_days": "ssl alert days, certificate expiry",
     "domain_alert_days": "domain alert days, domain expiry",
     "alert_condition": "alert condition",
@@ -65,8 +66,8 @@ COLUMNS = {
 # Columns whose text is the field's: the form says what is wrong with it.
 COPIED_COLUMNS = (
     "accepted_statuses", "request_method", "request_auth_username", "request_auth_password",
-    "confirmations", "slow_after", "ssl_alert_days", "domain_alert_days", "alert_condition",
-    "alert_text_lookup",
+    "confirmations", "slow_after", "slow_alert_after", "ssl_alert_days", "domain_alert_days",
+    "alert_condition", "alert_text_lookup",
 )  # fmt: skip
 CHECKMATE = "matchmethod"  # a column of its CSV alone, whose interval is in milliseconds
 SWITCHES = ("follow_redirects", "verify_tls")

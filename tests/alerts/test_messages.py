@@ -444,3 +444,66 @@ def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:
         clock.move_to(start + timedelta(days=7, seconds=2))
         with pytest.raises(Denied, match="expired"):
             acknowledgements.read_token(token)
+
+
+SLOW = INCIDENT | {
+    "severity": "degraded",
+    "cause": "The first byte takes 1.9 s, 300 ms in the week before.",
+    "cause_code": "slow_response",
+}
+ESCALATED = INCIDENT | {"severity": "down", "down_since": "2026-11-21T09:00:00Z"}
+OVER = {"ended_at": "2026-11-21T10:00:00Z", "ending": "recovered"}
+
+
+@pytest.mark.parametrize(
+    ("event", "incident", "tone", "words"),
+    [
+        (
+            Event.INCIDENT_OPENED,
+            SLOW,
+            "warning",
+            ["Degraded: Shop", "Slow since: 2026-11-21 08:00"],
+        ),
+        (Event.INCIDENT_REMINDER, SLOW, "warning", ["Still degraded: Shop", "Slow for 2 hours"]),
+        (
+            Event.INCIDENT_OPENED,
+            ESCALATED,
+            "bad",
+            ["Down: Shop", "Slow since: 2026-11-21 08:00", "Down since: 2026-11-21 09:00"],
+        ),
+        (
+            Event.INCIDENT_RESOLVED,
+            SLOW | OVER,
+            "good",
+            ["Fast again: Shop", "It was slow for 2 hour"],
+        ),
+        (Event.INCIDENT_RESOLVED, ESCALATED | OVER, "good", ["Up again: Shop", "down for 1 hour."]),
+        (
+            Event.INCIDENT_RESOLVED,
+            SLOW | OVER | {"ending": "changed"},
+            "good",
+            ["Resolved: Shop", "As it is judged now, it is not slow."],
+        ),
+    ],
+)
+def test_a_message_about_a_slow_monitor_does_not_say_that_it_is_down(event, incident, tone, words):
+    message = compose(facts(event, incident=incident), CONTEXT)
+    assert message.tone == tone
+    for text in words:
+        assert text in message.text
+    if incident["severity"] == "degraded":
+        own = message.text.replace("Also down: Mail", "").replace("Still down: Mail", "")
+        assert not re.search(r"\b[Dd]own\b", own)
+
+
+@pytest.mark.parametrize(
+    ("slow", "title"),
+    [
+        (0, "3 monitors are down"),
+        (3, "3 monitors are slow"),
+        (1, "2 monitors are down, and 1 slow"),
+    ],
+)
+def test_a_burst_counts_what_is_slow_apart(slow, title):
+    several = {"count": 3, "degraded": slow, "incidents": [], "deliveries": []}
+    assert compose(facts(Event.INCIDENTS_OPENED, **several), CONTEXT).title == title

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from app.db import db, writing
 from app.db.rollups.rows import columns_of
-from app.db.tables import DeliveryRow, RollupRow
+from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import Timings
@@ -191,3 +191,32 @@ class TestSeveralPlaces:
         for incident in places.opened:
             assert incident.cause.startswith("Slow in 2 of 3 places (oslo, sydney): ")
             assert incident.seen_by == ["oslo", "sydney"]
+
+
+def test_a_contact_for_outages_alone_is_notified_when_it_becomes_down(engine):
+    id = engine.watch(alerts=[], confirmations=0)
+    with writing() as session:
+        for number, severity in enumerate(("all", "down")):
+            contact = make_contact(session, severity, min_severity=severity)
+            session.add(MonitorContactRow(monitor_id=id, position=number, contact_id=contact))
+
+    def notified():
+        rows = db.session.execute(select(DeliveryRow.event, DeliveryRow.value).order_by("id"))
+        return [(event, value.partition("@")[0]) for event, value in rows]
+
+    engine.minutes(id, "sss")
+    assert notified() == [("incident.opened", "all")]
+    engine.minutes(id, "d", first=3)
+    assert notified()[1:] == [("incident.opened", "all"), ("incident.opened", "down")]
+    engine.minutes(id, "ff", first=4)
+    assert notified()[3:] == [("incident.resolved", "all"), ("incident.resolved", "down")]
+
+
+def make_contact(session, name, **fields):
+    row = ContactRow(
+        name=name, name_folded=name, channels=[["email", f"{name}@example.test"]],
+        created_at=WHOLE, updated_at=WHOLE, **fields,
+    )  # fmt: skip
+    session.add(row)
+    session.flush()
+    return row.id
