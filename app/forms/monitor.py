@@ -416,7 +416,7 @@ class MonitorForm(SchemaForm):
         description=N_("A slower answer is shown as degraded. Leave empty for never."),
     )
     slow_alert_after = Number(
-        N_("Alert when slow for, in minutes"),
+        N_("Slow alert after, in minutes"),
         low=SLOW_ALERT_AFTER_MINUTES[0],
         high=SLOW_ALERT_AFTER_MINUTES[1],
         description=N_(
