@@ -39,7 +39,10 @@ class Thing:
 FIELD = "How to add a field to the monitor"
 THINGS = {
     "field": Thing(r"\bremind_after\b", (FIELD,)),
-    "field of a check": Thing(r"\bslow_after\b", (FIELD, "If a check needs the field")),
+    "field of a check": Thing(
+        r"\bslow_after\b",
+        (FIELD, "If a check needs the field", "If the form says what its value would have led to"),
+    ),
     "kind": Thing(
         r'\bping://|\bchecks[./]ping\b|    ping/  |At\("ping"|\bicmp\.|net[./]icmp',
         ("How to add a kind of check",),

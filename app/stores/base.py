@@ -248,9 +248,9 @@ class Results(ABC):
         each monitor's days.
         """
 
-    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
         """How often the monitor would have alerted in the last ``SLOW_ALERTS_DAYS``, if answers of
-        more than ``slow_after`` ms alerted after so many minutes. It reads single results. None if
+        more than ``limit`` ms alerted after so many minutes. It reads single results. None if
         the store cannot tell.
         """
         return None

@@ -116,8 +116,8 @@ MAY_CALL = {
         contacts_list_ contacts_show deliveries_channels deliveries_list_ deliveries_show
         deliveries_unreadable incidents_list_ incidents_show locations_list_ locations_of_monitor
         locations_show me_show monitors_certificates monitors_list_ monitors_overview
-        monitors_ping monitors_pings monitors_results monitors_show monitors_slow_alerts monitors_statistics posts_draft
-        posts_list_ posts_show
+        monitors_ping monitors_pings monitors_results monitors_show monitors_slow_alerts
+        monitors_statistics posts_draft posts_list_ posts_show
         posts_show_update report_mails_list_ report_mails_show reports_show shared_channels_list_
         status_pages_list_ status_pages_show windows_list_ windows_show
     """,

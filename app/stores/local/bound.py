@@ -218,9 +218,9 @@ class _Results(_BoundPart):
         self._tag.check(monitor_id)
         return self._inner.results.statistics_between(monitor_id, start, end)
 
-    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
         self._tag.check(monitor_id)
-        return self._inner.results.slow_alerts(monitor_id, slow_after, minutes)
+        return self._inner.results.slow_alerts(monitor_id, limit, minutes)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         self._tag.check(monitor_id)

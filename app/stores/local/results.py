@@ -110,11 +110,11 @@ class LocalResults(LocalPart, base.Results):
         pieces = self._charted.read(monitor, span, incidents, now, response=response)
         return series.between(span, pieces, incidents)
 
-    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts:
+    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts:
         monitor, now = get_monitor(db.session, monitor_id), self.now()
         since = max(now - timedelta(days=SLOW_ALERTS_DAYS), monitor.created_at)
         places = assignments.of_each(db.session, [monitor_id])[monitor_id]
-        rules = slowness.rules_for(monitor, slow_after, minutes, since, places)
+        rules = slowness.rules_for(monitor, limit, minutes, since, places)
         checks = rollups.checks([monitor_id], to_ms(since), to_ms(now), phases=False)[monitor_id]
         starts = [start for start, _end in slow.spans(rules, checks)]
         return SlowAlerts(since, len(starts), starts[-1] if starts else None)

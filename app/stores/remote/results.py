@@ -54,9 +54,9 @@ class RemoteResults(RemotePart, base.Results):
         answer = self._read(path, asked, monitor_id=monitor_id)
         return self._content(answer, lambda data: figures.statistics(data, None))
 
-    def slow_alerts(self, monitor_id: int, slow_after: int, minutes: int) -> SlowAlerts | None:
+    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
         path = f"/monitors/{monitor_id}/slow-alerts"
-        asked = brackets.write({"slow_after": slow_after, "slow_alert_after": minutes})
+        asked = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
         try:
             answer = self._read(path, asked, monitor_id=monitor_id)
         except (NotFound, Unsupported):  # of a version before it
