@@ -55,9 +55,9 @@ def test_a_chart_without_data_says_so() -> None:
 def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
     hour_later, day = START + timedelta(hours=1), timedelta(days=1)
     incidents = [
-        (hour_later, START + timedelta(hours=2), "Down for an hour", "/incidents/1"),
-        (START - 9 * day, START - 8 * day, "Long ago", "/incidents/2"),
-        (START + timedelta(hours=3), None, "Still down", "/incidents/3"),
+        (hour_later, START + timedelta(hours=2), "Down for an hour", "/incidents/1", "down"),
+        (START - 9 * day, START - 8 * day, "Long ago", "/incidents/2", "down"),
+        (START + timedelta(hours=3), None, "Still slow", "/incidents/3", "degraded"),
     ]
     chart = charts.response_chart(answer(10, 10, 10, 10), hour, incidents=incidents)
     closed, open_ = chart.incidents
@@ -65,6 +65,7 @@ def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
     assert closed.x == pytest.approx(chart.left + quarter, abs=0.1)
     assert closed.width == pytest.approx(quarter, abs=0.1)
     assert open_.x + open_.width == pytest.approx(chart.right, abs=0.1)
+    assert (closed.begins, open_.begins) == (False, True), "a line where slowness began"
 
 
 @given(st.lists(st.none() | st.integers(1, 60_000), min_size=1, max_size=370), st.booleans())
