@@ -247,7 +247,7 @@ def test_an_open_page_shows_what_is_new_each_minute_and_says_as_of_when(
         page.evaluate("document.activeElement.blur()")
         page.clock.run_for(60_000)
         page.get_by_text("The shop is away").wait_for()
-        assert page.get_by_text("Mail").is_visible(), "what was unfolded stays so"
+        expect(page.get_by_text("Mail"), "what was unfolded stays so").to_be_visible()
         days = page.locator("a.days").first
         days.focus()
         page.keyboard.press("ArrowLeft")
