@@ -4,9 +4,10 @@ from datetime import timedelta
 
 from app.db import db, journal, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.engine import recorder
 from app.records import Assertion
 from app.stores import current_store
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.support.queries import queries
 from tests.support.store import store_of
 from tests.web import scene
@@ -306,3 +307,16 @@ def test_a_monitors_page_reads_each_thing_once(app, viewer):
     assert len(sent) <= 27
     # For the figures and, as a list, for what comes next.
     assert len([statement for statement in sent if "FROM maintenance_windows" in statement]) == 2
+
+
+def test_the_form_says_how_often_it_would_have_alerted_because_it_is_slow(app, editor):
+    begin = now() - timedelta(minutes=30)
+    monitor = make_monitor(app, slow_after=1000, slow_alert_after=5, created_at=begin)
+    with app.app_context():
+        for minute in range(10):
+            at, slow = begin + timedelta(minutes=minute), minute < 5
+            verdict, took = ("degraded", 3000) if slow else ("up", 100)
+            recorder.record([(monitor.id, make_outcome(verdict, at, response_time=took))], at)
+    editor.open("/monitors/1/edit").shows("this would have alerted 1 time, on")
+    editor.press("How often in the last 30 days?", slow_after="5000")
+    assert "this would not have alerted." in editor.text

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from app.forms.browser import BrowserMonitorForm
 from app.i18n import _, _n
+from app.records import SLOW_ALERTS_DAYS
 from app.stores import current_store
 from app.web.shown import times
 
@@ -21,17 +22,15 @@ def sentence(form: BrowserMonitorForm, id: int | None) -> str:
     alerts = current_store().results.slow_alerts(id, *(form[name].data for name in FIELDS))
     if alerts is None:
         return ""
-    days = max(1, -((alerts.since - times.now()) // timedelta(days=1)))
+    span = _("In the last %(days)s days", days=SLOW_ALERTS_DAYS)
+    if times.now() - alerts.since < timedelta(days=SLOW_ALERTS_DAYS - 1):
+        span = _("Since %(day)s", day=times.plain_day(times.local(alerts.since)))
     if alerts.last_at is None:
-        return _n(
-            "In the last %(num)s day, this would not have alerted.",
-            "In the last %(num)s days, this would not have alerted.",
-            days,
-        )
+        return _("%(span)s, this would not have alerted.", span=span)
     return _n(
-        "In the last %(days)s days, this would have alerted %(num)s time, on %(when)s.",
-        "In the last %(days)s days, this would have alerted %(num)s times, last on %(when)s.",
+        "%(span)s, this would have alerted %(num)s time, on %(day)s.",
+        "%(span)s, this would have alerted %(num)s times, last on %(day)s.",
         alerts.count,
-        days=days,
-        when=times.plain_day(times.local(alerts.last_at)),
+        span=span,
+        day=times.plain_day(times.local(alerts.last_at)),
     )
