@@ -422,3 +422,18 @@ def test_an_import_drops_what_a_bare_server_lacks_and_says_so(over):
         assert f"{lost} dropped: this server does not support it." in editor.text
     editor.press("Create 2 monitors").shows("2 monitors created")
     assert "Shop" in editor.open("/monitors").text
+
+
+def test_a_page_does_without_what_stands_beside_its_subject(app, server, editor):
+    monitor = make_monitor(app, name="Shop")
+    for path in ("/", f"/monitors/{monitor.id}"):
+        server.refused = set()
+        server.asked.clear()
+        editor.open(path).shows("Shop")
+        beside = [
+            asked for asked in server.asked if re.search("deliver|channel|maintenance", asked)
+        ]
+        assert beside, path
+        server.refused = {*beside}
+        editor.open(path).shows("Shop")
+        assert {*beside} <= {*server.asked}
