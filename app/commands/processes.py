@@ -75,11 +75,14 @@ def serve(again: str | None) -> None:
         from app.commands import cli
         from app.commands.serve import Supervisor
 
-        # Before the fork: what several parts need, they share.
+        # Before the fork: what several parts need, they share. The web server's own would delay the
+        # first check.
         if settings.store == "local":
             import app.alerts.worker
-            import app.engine.recorder
-            import app.stores.health  # noqa: F401
+            import app.commands.heartbeat
+            import app.commands.opened
+            import app.engine.checker
+            import app.engine.silence_watch  # noqa: F401
 
     def part(words: Sequence[str]) -> None:
         """Run the command of these words in this process."""

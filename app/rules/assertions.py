@@ -37,7 +37,7 @@ from app.records import (
     mask,
 )
 from app.rules import text
-from app.rules.json_path import TOO_DEEP, WrittenNumber, parsed, query, values_at
+from app.rules.json_text import TOO_DEEP, WrittenNumber, parsed
 from app.rules.patterns import WorkBudget, compiled, matches
 
 OPPOSITES = {
@@ -95,6 +95,8 @@ def _property(assertion: Assertion) -> None:
     if assertion.source == AssertionSource.HEADER:
         text.header_name(name)
     else:
+        from app.rules.json_path import query
+
         query(name)
 
 
@@ -146,6 +148,8 @@ class AnswerParts:
         """What the answer has there: text, or parts of JSON. Raises ValueError with a sentence."""
         name = assertion.property or ""
         if assertion.source == AssertionSource.JSON:
+            from app.rules.json_path import values_at
+
             return [_Json(value) for value in values_at(name, self.json, self.work)]
         if assertion.source == AssertionSource.HEADER:
             lowered = name.lower()

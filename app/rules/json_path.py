@@ -1,4 +1,5 @@
-"""JSON of a stranger, and JSONPath (RFC 9535) in it.
+"""JSONPath (RFC 9535) in JSON of a stranger. Import it at its first use: it takes 1 MB, and few
+monitors have assertions with a path.
 
 A path can visit one value many times (``$[0,0][0,0]…``, ``$..*..*``, filters in filters), so
 ``WorkBudget`` counts what it visits: nodes are made by ``_Node``, and ``_counted`` replaces the
@@ -7,7 +8,6 @@ filters and inner queries of a compiled path. ``match()`` and ``search()`` run o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -29,50 +29,11 @@ from jsonpath_rfc9535.filter_expressions import (
 from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from jsonpath_rfc9535.selectors import FilterSelector
 
-from app.i18n import N_, _
+from app.i18n import _
+from app.rules.json_text import TOO_DEEP
 from app.rules.patterns import WorkBudget, compiled, matches
 
-MAX_DIGITS = 4_000  # of a whole number; Python takes quadratic time and refuses more than 4,300
 _CHARACTERS = 8  # of a filter that count as one unit of work for each value that it tests
-NO_JSON = N_("the body is not JSON")
-TOO_DEEP = N_("the JSON is nested too deeply")
-
-
-class WrittenNumber(float):
-    """A number of JSON with its spelling: as a float alone, ``0.10`` and 400 digits lose theirs."""
-
-    __slots__ = ("text",)
-    text: str
-
-    def __new__(cls, text: str) -> WrittenNumber:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-    def __repr__(self) -> str:  # json.dumps writes floats with it
-        return self.text
-
-
-def parsed(text: str) -> Any:
-    """The last of equal names in an object counts. Raises ValueError with a sentence."""
-    try:
-        return json.loads(
-            text, parse_int=_whole, parse_float=WrittenNumber, parse_constant=_no_constant
-        )
-    except RecursionError:
-        raise ValueError(_(TOO_DEEP)) from None
-    except ValueError:
-        raise ValueError(_(NO_JSON)) from None
-
-
-def _whole(digits: str) -> int | WrittenNumber:
-    return int(digits) if len(digits) <= MAX_DIGITS else WrittenNumber(digits)
-
-
-def _no_constant(_name: str) -> None:
-    """NaN and Infinity are Python's, not JSON's."""
-    raise ValueError
-
 
 _work: ContextVar[WorkBudget] = ContextVar("work")
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from app.i18n import _
 
 MAX_PATTERN_SIZE = 1_000  # of RE2's program
@@ -43,6 +41,8 @@ class WorkBudget:
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> Any:
     """Raises ValueError with a sentence."""
+    import re2  # 1 MB that few monitors need
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -17,7 +17,6 @@ from app.access import tokens
 from app.errors import Denied
 from app.forms.imported import ImportDefaults, candidate_of, record_of
 from app.i18n import N_, _
-from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.stores import current_store
@@ -44,6 +43,8 @@ def start() -> Answer:
     form = _form()
     if not form.validate_on_submit():
         return _start_page(form, 422 if form.is_submitted() else 200)
+    from app.imports import files  # all readers, at their first use
+
     try:
         reading = files.read(form.content(), form.format.data or "")
         return _preview(form, reading)

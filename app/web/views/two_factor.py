@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import segno
 from flask import flash, redirect, render_template, url_for
 from flask_login import current_user
 from markupsafe import Markup
@@ -220,6 +219,8 @@ BORDER = 4  # modules: readers need it
 
 def _qr_code(text: str, title: str) -> Markup:
     """Dark on light in both themes: many apps do not read it the other way round."""
+    import segno  # at its first use: few pages need it
+
     code = segno.make(text, error="m", micro=False)
     drawn = code.svg_inline(
         scale=5, border=BORDER, dark="#000", light="#fff", svgclass="qr", lineclass=None,
