@@ -145,7 +145,7 @@ WORST_FIRST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: lists copy its fields at once, as one dict
 class Monitor:
     """A monitor as stored, and its present state.
 

@@ -65,7 +65,6 @@ from app.stores.local.places import (
 from app.stores.local.rows import (
     MONITOR_COLUMNS,
     STATE_COLUMNS,
-    Configured,
     Derived,
     configured,
     monitor_columns,
@@ -111,7 +110,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         # Cached until the stored values change, also by a restored backup. Short secrets, as in
         # headers and alerts, are cached in clear with them: this process caches them anyway
         # (``_Cipher`` in app/db/types.py).
-        self._configured: Cached[Configured] = Cached(MOST_KEPT)
+        self._configured: Cached[Monitor] = Cached(MOST_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
@@ -318,7 +317,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if brief
             else contacts.alerts_with_contacts({id: monitor.alerts for id, monitor in own.items()})
         )
-        called = [id for id, monitor in own.items() if is_heartbeat(monitor.fields["url"])]
+        called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
         by_id = {}
         for row in rows:
@@ -339,7 +338,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             )
         return [by_id[id] for id in ids if id in by_id]
 
-    def _own(self, rows: Sequence[Any]) -> dict[int, Configured]:
+    def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
         """What the monitors' own rows say. Long secrets are not cached, but read each time."""
         read = reading(MONITOR_COLUMNS, db.engine.dialect)
         values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
