@@ -60,20 +60,38 @@ def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Cha
     return ChartSpan(start - start % width, min(now_ms, end + -end % width), width)
 
 
+class ChartSums:
+    """The sums of a chart's buckets by their start (ms), of all of them together, and what an
+    answer says of each. It never changes, so that it can be cached.
+    """
+
+    def __init__(self, pieces: Iterable[tuple[int, Sums]], width: int) -> None:
+        self.buckets = merged(pieces, width)
+        self.total = _total(self.buckets.values())
+        self.figures = {begin: _figures(sums) for begin, sums in self.buckets.items()}
+
+
 def between(
-    span: ChartSpan, pieces: Iterable[tuple[int, Sums]], incidents: Sequence[Incident]
+    span: ChartSpan,
+    pieces: Iterable[tuple[int, Sums]],
+    incidents: Sequence[Incident],
+    summed: ChartSums | None = None,
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
     ``range`` is None.
 
-    ``pieces``: start and sums of periods within this time, none wider than a bucket.
-    ``incidents``: start, end and classification of those that overlap it.
+    ``pieces``: start and sums of periods within this time, none wider than a bucket, besides those
+    that are ``summed`` already. ``incidents``: start, end and classification of those that overlap
+    it.
     """
     start, end, width = span
-    total = Sums()
-    buckets = merged(pieces, width)
-    for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
-        total.add(sums)
+    summed = summed or ChartSums((), width)
+    added = merged(pieces, width)
+    total = _total([summed.total, *added.values()])
+    figures = dict(summed.figures)
+    for begin, sums in added.items():
+        before = summed.buckets.get(begin)
+        figures[begin] = _figures(_total([before, sums]) if before else sums)
     counted = [incident for incident in incidents if incident[2] not in list(Classification)]
     return {
         "range": None,
@@ -91,10 +109,17 @@ def between(
         "bucket_seconds": width // 1000,
         # Buckets without data stay, so that they show as gaps in the chart.
         "buckets": [
-            _bucket(begin, width, buckets.get(begin))
+            {"start": iso(begin), "end": iso(begin + width), **figures.get(begin, _NO_FIGURES)}
             for begin in range(start - start % width, end, width)
         ],
     }
+
+
+def _total(parts: Iterable[Sums]) -> Sums:
+    total = Sums()
+    for sums in parts:
+        total.add(sums)
+    return total
 
 
 def merged(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
@@ -140,12 +165,8 @@ def _ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _bucket(begin: int, width: int, sums: Sums | None) -> dict[str, Any]:
-    figures = _figures(sums) if sums and (sums.checks or sums.covered) else _NO_FIGURES
-    return {"start": iso(begin), "end": iso(begin + width), **figures}
-
-
-def _figures(sums: Sums) -> dict[str, Any]:
+def _figures(sums: Sums) -> Mapping[str, Any]:
+    """What an answer says of a bucket besides its time."""
     return {
         "checks": sums.checks,
         "uptime": sums.uptime,

@@ -37,14 +37,14 @@ from app.db.rollups.rows import (
     troubles,
 )
 from app.db.tables import RollupRow
-from app.db.types import to_ms
+from app.db.types import from_ms, to_ms
 from app.records import PHASES, UPTIME_RANGES
 from app.stats import report
 from app.stats.series import (
     ChartSpan,
+    ChartSums,
     LastHours,
     StripHour,
-    merged,
     start_of,
     start_of_strip,
     strips_since,
@@ -169,10 +169,13 @@ class Charted:
     """Reads the sums of charts, and caches what the rollups say until they change (``Cached``): a
     page that refreshes itself would read and merge 720 hours each time. A chart takes some 200 KB,
     one without response times 50.
+
+    Buckets that are narrower than an hour are summed from the results. What is before the end of
+    the rollups is cached until they change too, because late results change both.
     """
 
     def __init__(self) -> None:
-        self._merged: Cached[list[tuple[int, Sums]]] = Cached(16)
+        self._summed: Cached[ChartSums] = Cached(16)
 
     def read(
         self,
@@ -182,24 +185,42 @@ class Charted:
         now: datetime,
         *,
         response: bool = True,
-    ) -> list[tuple[int, Sums]]:
-        """Start (ms) and sums of the monitor's buckets, and of its hours that are not summed yet.
+    ) -> tuple[ChartSums | None, Iterable[tuple[int, Sums]]]:
+        """The sums of the monitor's buckets, and start (ms) and sums of what is not summed yet.
         ``monitor`` has the columns of ``MONITORS``; ``incidents`` are those of this time.
         ``response``: with the response times.
         """
         id, last = monitor.monitor_id, min(span.end, to_ms(now))
         if span.start >= last:
-            return []
+            return None, ()
+        if span.width < HOUR_MS:
+            return self._of_results(monitor, span, incidents, last)
 
-        def merge(ids: Sequence[int]) -> dict[int, list[tuple[int, Sums]]]:
+        def merge(ids: Sequence[int]) -> dict[int, ChartSums]:
             today = whole_days_until([monitor], last) if span.width == DAY_MS else None
             rows = _rows_between(ids, span.start, last, today, response=response)
-            return {id: [*merged(rows[id], span.width).items()] for id in ids}
+            return {id: ChartSums(rows[id], span.width) for id in ids}
 
         what = (span.start, -(-last // HOUR_MS), span.width, response)  # hours are read up to last
-        own = self._merged.read({id: monitor.sums_version}, what, merge)[id]
+        summed = self._summed.read({id: monitor.sums_version}, what, merge)[id]
         hours = tails([id], span.start, last, [monitor], {id: incidents}, phases=response)
-        return [*own, *hours[id].items()]
+        return summed, hours[id].items()
+
+    def _of_results(
+        self, monitor: Any, span: ChartSpan, incidents: Sequence[Incident], last: int
+    ) -> tuple[ChartSums, Iterable[tuple[int, Sums]]]:
+        id, rolled, width = monitor.monitor_id, monitor.rolled_until, span.width
+        until = span.start if rolled is None else min(last, max(span.start, to_ms(rolled)))
+        trouble = troubles([monitor], span.start, until, {id: incidents})[id]
+        what = (trouble, limit_of(monitor), width, span.start, until, monitor.confirmations)
+
+        def sum_up(_ids: Sequence[int]) -> dict[int, ChartSums]:
+            results = checks_and_before([monitor], span.start, until)[id]
+            return {id: ChartSums(tally(results, *what).items(), width)}
+
+        summed = self._summed.read({id: monitor.sums_version}, what, sum_up)[id]
+        recent = single(monitor, incidents, until, width, from_ms(last)) if until < last else {}
+        return summed, recent.items()
 
 
 def _rows_between(

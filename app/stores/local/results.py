@@ -104,11 +104,8 @@ class LocalResults(LocalPart, base.Results):
         """``monitor``: the row of ``require_monitor``."""
         id = monitor.monitor_id
         incidents = rollups.incidents_between([id], span.start, span.end)[id]
-        if span.width < HOUR_MS:
-            sums = rollups.single(monitor, incidents, span.start, span.width, now)
-            return series.between(span, sums.items(), incidents)
-        pieces = self._charted.read(monitor, span, incidents, now, response=response)
-        return series.between(span, pieces, incidents)
+        summed, pieces = self._charted.read(monitor, span, incidents, now, response=response)
+        return series.between(span, pieces, incidents, summed)
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts:
         monitor, now = get_monitor(db.session, monitor_id), self.now()
