@@ -5,12 +5,13 @@ are in each hour, then those of the hours of a page. Needs an application contex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select
 
 from app.db import db, packed
 from app.db.journal import COLUMNS, KEY, RAW, decode
@@ -20,7 +21,7 @@ from app.db.types import VERDICT_NUMBERS, to_ms
 from app.records import DELETED_LOCATION, Result, ResultQuery, Verdict
 from app.stats.tally import HOUR_MS
 
-# Columns of tables, not of classes: each page of a monitor builds these statements.
+# Columns of tables, not of classes, whose statements take longer.
 _SINGLES: Any = ResultRow.__table__.c
 _HOURS: Any = PackedHourRow.__table__.c
 _EVER = (2**31 - 1) * HOUR_MS  # the last hour that fits in a row
@@ -37,22 +38,66 @@ class _Selection(NamedTuple):
     verdict: int | None
     place: str | None
 
-    def conditions(self, table: Any) -> list[ColumnElement[bool]]:
-        """The conditions of a table of results, but not those of time and verdict."""
-        of_monitor = table.monitor_id == self.monitor_id
-        if self.place is None:
-            return [of_monitor]
-        return [of_monitor, _is_from(table.location_id, self.place)]
-
-    def singles(self, *columns: Any) -> Select[Any]:
-        within = _SINGLES.at >= self.start, _SINGLES.at < self.end
-        return select(*columns).where(*self.conditions(_SINGLES), *within)
+    def singles(self, what: str, hours: Collection[int] | None = None) -> Sequence[Any]:
+        """Rows of single results, see ``_statement``; of these hours alone, if they are given."""
+        values: dict[str, Any] = {"id": self.monitor_id, "start": self.start, "end": self.end}
+        statement = _statement(what, self.place, self.verdict, some=hours is not None)
+        if hours is not None:
+            values["hours"] = list(hours)
+        return db.session.execute(statement, values).all()
 
     def packed(self, *names: str, hours: Collection[int] | None = None) -> Iterator[Row]:
-        conditions = self.conditions(_HOURS)
+        conditions = [] if self.place is None else [_is_from(_HOURS.location_id, self.place)]
         if hours is not None:
             conditions.append(_HOURS.hour.in_(hours))
         return packed.rows([self.monitor_id], self.start, self.end, names, *conditions)
+
+
+# What is selected of single results: all of them, their hours counted, or what tells changes.
+ROWS, COUNTS, CHANGES = "rows", "counts", "changes"
+_CHANGING = "verdict", "cause_code_id"
+
+
+@lru_cache(maxsize=64)  # built once: each page of a monitor runs two of them
+def _statement(what: str, place: str | None, verdict: int | None, *, some: bool) -> Select[Any]:
+    """The single results of a monitor between two times, for the parameters ``id``, ``start`` and
+    ``end``. ``some``: only those of ``hours``.
+    """
+    hour = _SINGLES.at // HOUR_MS
+    if what == COUNTS:
+        statement = select(hour.label("hour"), func.count()).group_by(literal_column("hour"))
+        if verdict is not None:
+            statement = statement.where(RAW["verdict"] == verdict)
+    elif what == CHANGES:
+        columns = [RAW[name] for name in (*KEY, *_CHANGING)]
+        statement = select(*columns).order_by(*columns[1:3])
+    else:
+        statement = select(*RAW.values())
+    statement = statement.where(
+        _SINGLES.monitor_id == bindparam("id"),
+        _SINGLES.at >= bindparam("start"),
+        _SINGLES.at < bindparam("end"),
+    )
+    if place is not None:
+        statement = statement.where(_is_from(_SINGLES.location_id, place))
+    if some:
+        statement = statement.where(hour.in_(bindparam("hours", expanding=True)))
+    return statement
+
+
+@lru_cache(maxsize=16)
+def _whole_hours(place: str | None) -> Select[Any]:
+    """How many packed results there are in each hour from ``first`` to ``stop``."""
+    statement = (
+        select(_HOURS.hour, func.sum(_HOURS.results))
+        .where(
+            _HOURS.monitor_id == bindparam("id"),
+            _HOURS.hour >= bindparam("first"),
+            _HOURS.hour < bindparam("stop"),
+        )
+        .group_by(_HOURS.hour)
+    )
+    return statement if place is None else statement.where(_is_from(_HOURS.location_id, place))
 
 
 def page(query: ResultQuery) -> tuple[list[Result], int]:
@@ -89,23 +134,14 @@ def _is_from(place: ColumnElement[int], name: str) -> ColumnElement[bool]:
 
 def _counts(selection: _Selection) -> Counter[int]:
     """How many results there are in each hour."""
-    hour = (_SINGLES.at // HOUR_MS).label("hour")
-    singles = selection.singles(hour, func.count()).group_by(literal_column("hour"))
-    if selection.verdict is not None:
-        singles = singles.where(RAW["verdict"] == selection.verdict)
-    counts: Counter[int] = Counter(dict(db.session.execute(singles).all()))
+    counts: Counter[int] = Counter(dict(selection.singles(COUNTS)))
     if selection.verdict is not None:
         for row in selection.packed("verdict"):
             counts[row[1] // HOUR_MS] += row[3] == selection.verdict
         return +counts
     first, stop = -(-selection.start // HOUR_MS), selection.end // HOUR_MS
-    whole = (
-        select(_HOURS.hour, func.sum(_HOURS.results))
-        .where(*selection.conditions(_HOURS))
-        .where(_HOURS.hour >= first, _HOURS.hour < stop)
-        .group_by(_HOURS.hour)
-    )
-    counts.update(dict(db.session.execute(whole).all()))
+    values = {"id": selection.monitor_id, "first": first, "stop": stop}
+    counts.update(dict(db.session.execute(_whole_hours(selection.place), values).all()))
     if divided := {time // HOUR_MS for time in (selection.start, selection.end) if time % HOUR_MS}:
         counts.update(row[1] // HOUR_MS for row in selection.packed(hours=divided))
     return counts
@@ -113,11 +149,9 @@ def _counts(selection: _Selection) -> Counter[int]:
 
 def _changes(selection: _Selection) -> Iterator[Row]:
     """The keys of results whose verdict or cause differs from the one before in their place."""
-    names = "verdict", "cause_code_id"
-    columns = [RAW[name] for name in (*KEY, *names)]
-    singles = db.session.execute(selection.singles(*columns).order_by(*columns[1:3])).all()
+    singles = selection.singles(CHANGES)
     before: dict[int, Row] = {}
-    for row in merge(map(tuple, singles), selection.packed(*names), key=row_key):
+    for row in merge(map(tuple, singles), selection.packed(*_CHANGING), key=row_key):
         place, verdict_and_cause = row[2], row[3:]
         if before.get(place) != verdict_and_cause:
             before[place] = verdict_and_cause
@@ -129,15 +163,14 @@ def _rows(selection: _Selection, hours: Collection[int], keys: Collection[Row] |
     """The results of these hours, or those of them with these keys, the newest first."""
     if not hours:
         return []
+    first, last = min(hours), max(hours)
     within = selection._replace(
-        start=max(selection.start, min(hours) * HOUR_MS),
-        end=min(selection.end, (max(hours) + 1) * HOUR_MS),
+        start=max(selection.start, first * HOUR_MS), end=min(selection.end, (last + 1) * HOUR_MS)
     )
-    of_hours = (_SINGLES.at // HOUR_MS).in_(hours)
-    singles = db.session.execute(within.singles(*RAW.values()).where(of_hours)).all()
-    packed_rows = within.packed(*COLUMNS[len(KEY) :], hours=hours)
+    some = hours if len(hours) <= last - first else None  # else these times are those hours
+    packed_rows = within.packed(*COLUMNS[len(KEY) :], hours=some)
     return [
         row
-        for row in reversed(packed.with_packed(sorted(singles), packed_rows))
+        for row in reversed(packed.with_packed(sorted(within.singles(ROWS, some)), packed_rows))
         if (selection.verdict in (None, row[3]) if keys is None else row_key(row) in keys)
     ]

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import bindparam, select
 
 from app.db import DbSession, db
 from app.db.tables import MarkerRow, MonitorRow
 from app.db.tags import concerns, tags_of, tags_text
 from app.db.types import record_of
-from app.records import Marker, MarkerQuery
+from app.records import Marker, MarkerQuery, Page
 from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
 from app.stores.local.part import LocalCollection
-from app.stores.local.search import fits
+from app.stores.local.search import PageStatements, fits, page_statements
 
 _MONITOR = MonitorRow.__table__.c
 _TAGS = select(_MONITOR.tags).where(_MONITOR.id == bindparam("id"))
 
 
+_ORDER = MarkerRow.time.desc(), MarkerRow.id.desc()
+_TIME = MarkerRow.time.type
+
+
 class Markers(LocalCollection[Marker, MarkerQuery]):
     @property
     def order(self) -> Sequence[Any]:
-        return (MarkerRow.time.desc(), MarkerRow.id.desc())
+        return _ORDER
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
         """An empty time is now. Whole seconds survive a round trip of the API."""
@@ -38,17 +43,33 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
     def record(self, row: MarkerRow) -> Marker:
         return record_of(Marker, row, tags=tags_of(row.tags))
 
-    def matching(self, query: MarkerQuery) -> Select[Any]:
+    def list(self, query: MarkerQuery) -> Page[Marker]:
         """``from_`` and ``to`` are included."""
-        statement = select(MarkerRow.id)
-        if query.from_ is not None:
-            statement = statement.where(MarkerRow.time >= query.from_)
-        if query.to is not None:
-            statement = statement.where(MarkerRow.time <= query.to)
-        if query.monitor_id is None:
-            return statement
-        id = query.monitor_id if fits(query.monitor_id) else -1
-        tags = db.session.execute(_TAGS, {"id": id}).scalar()
-        if tags is None:
-            return statement.where(MarkerRow.id == -1)
-        return statement.where(concerns(tags))
+        tags = None
+        if query.monitor_id is not None:
+            id = query.monitor_id if fits(query.monitor_id) else -1
+            tags = db.session.execute(_TAGS, {"id": id}).scalar()
+            if tags is None:
+                return Page([], query.page, query.per_page, 0)
+        asked = {"first": query.from_, "last": query.to}
+        times = {name: time for name, time in asked.items() if time is not None}
+        statements = _statements(tags, frozenset(times), query.page, query.per_page)
+        ids, total = statements.read(values=times)
+        return Page(self.records(ids) if ids else [], query.page, query.per_page, total)
+
+
+@lru_cache(maxsize=64)  # built once: each page of a monitor asks for those of its chart
+def _statements(
+    tags: str | None, times: frozenset[str], page: int, per_page: int
+) -> PageStatements:
+    """Of the markers that concern a monitor with these ``tags``; None: of all. ``times``: which of
+    the parameters ``first`` and ``last`` there are.
+    """
+    matching = select(MarkerRow.id)
+    if "first" in times:
+        matching = matching.where(MarkerRow.time >= bindparam("first", type_=_TIME))
+    if "last" in times:
+        matching = matching.where(MarkerRow.time <= bindparam("last", type_=_TIME))
+    if tags is not None:
+        matching = matching.where(concerns(tags))
+    return page_statements(matching, _ORDER, page, per_page)

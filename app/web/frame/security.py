@@ -86,8 +86,11 @@ def check_csrf() -> None:
 
 
 def _add_headers(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
+    # Not by ``setdefault``, which raises and catches an error for each that is missing.
+    present = {name.lower() for name in response.headers.keys()}
+    response.headers.extend(
+        [(name, value) for name, value in HEADERS.items() if name.lower() not in present]
+    )
     if request.endpoint in ("static", "bootstrap.static") and "v" in request.args:
         # The version is in the URL, so a cached copy is never outdated.
         response.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
