@@ -87,7 +87,7 @@ def check_csrf() -> None:
 
 def _add_headers(response: Response) -> Response:
     # Not by ``setdefault``, which raises and catches an error for each that is missing.
-    present = {name.lower() for name in response.headers.keys()}
+    present = {name.lower() for name, _value in response.headers}
     response.headers.extend(
         [(name, value) for name, value in HEADERS.items() if name.lower() not in present]
     )

@@ -61,16 +61,11 @@ class Tile:
     monitor: Monitor
     since: datetime | None
     incident: Incident | None
+    look: looks.Look
 
     @property
     def loud(self) -> bool:
         return self.incident is not None or self.monitor.status in LOUD
-
-    @property
-    def look(self) -> looks.Look:
-        if self.incident and self.monitor.status != MonitorStatus.DOWN:
-            return looks.SLOW if looks.is_degraded(self.incident) else INCIDENT
-        return looks.look_of(looks.MONITOR, self.monitor.status)
 
     @property
     def rank(self) -> int:
@@ -115,7 +110,8 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     return fragments.page(
         "wall/show.html",
         "wall/_live.html",
-        tiles=tiles,
+        loud=[tile for tile in tiles if tile.loud],
+        calm=[tile for tile in tiles if not tile.loud],
         counters=counters,
         more=total - len(tiles),
         total=total,
@@ -158,8 +154,9 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
     counters = store.monitors.overview(MonitorQuery(tag=tag))
     total = sum(counters.values())
     monitors: list[Monitor] = []
-    for number in range(1, -(-min(total, TILES) // PAGE) + 1):
-        query = _query(number, tag)
+    size = TILES if servers.servers() is None else PAGE  # no server answers with more than a page
+    for number in range(1, -(-min(total, TILES) // size) + 1):
+        query = replace(_query(number, tag), per_page=size)
         in_states = replace(query, sort_by=MonitorSortBy.STATE, sort=Sort.DESC, counts=counters)
         monitors += store.monitors.list(in_states).items
     return monitors[:TILES], counters, total
@@ -227,7 +224,12 @@ def _beyond(
 
 
 def _tile(monitor: Monitor, incident: Incident | None) -> Tile:
-    return Tile(monitor, incident.started_at if incident else monitor.status_since, incident)
+    look = looks.look_of(looks.MONITOR, monitor.status)
+    if incident is None:
+        return Tile(monitor, monitor.status_since, None, look)
+    if monitor.status != MonitorStatus.DOWN:
+        look = looks.SLOW if looks.is_degraded(incident) else INCIDENT
+    return Tile(monitor, incident.started_at, incident, look)
 
 
 # --- Links to the wall for a screen: made, shown once, listed, revoked ----------------------------
