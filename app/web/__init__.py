@@ -6,7 +6,7 @@ database and never the API.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from flask import Flask, request
@@ -56,6 +56,7 @@ def init_app(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
+        cached=lru_cache(maxsize=256),
         once=repeated.token,
         path=links.path,
         full_path=links.full_path,
