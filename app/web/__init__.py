@@ -6,7 +6,7 @@ database and never the API.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from flask import Flask, request
@@ -21,7 +21,6 @@ from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of
 from app.rules import assertions
 from app.rules.channel_values import CHANNELS
-from app.rules.figures import milliseconds
 from app.stores import Extent, current_store
 from app.web.frame import (
     assets,
@@ -36,7 +35,7 @@ from app.web.frame import (
     servers,
     session,
 )
-from app.web.shown import looks, places, times
+from app.web.shown import charts, looks, places, times
 from app.web.views import blueprints
 
 
@@ -62,6 +61,8 @@ def init_app(app: Flask) -> None:
         full_path=links.full_path,
         times=times,
         channel_value=looks.channel_value,
+        ms=looks.ms,
+        strip=charts.strip,
         words=looks,
         words_of=words_of,
         why_unclear=why_unclear,
@@ -91,7 +92,6 @@ def init_app(app: Flask) -> None:
         expiry=times.expiry,
         short=times.short,
         span=times.span,
-        ms=partial(milliseconds, exact=True),
         percent=looks.percent,
         moment=times.moment,
         place=places.title,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
@@ -264,6 +264,14 @@ def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
     paths = [*sorted(behind.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
     return Bar(paths, max(width, 1), drawn)
+
+
+def strip(bar: Bar, label: str) -> Markup:
+    """The row as an image. ``label``: the row in words."""
+    return Markup(  # noqa: S704 - ``drawn`` is our own
+        f'<svg class="strip" viewBox="0 0 {bar.width} {bar.height}" preserveAspectRatio="none"'
+        f' role="img" aria-label="{escape(label)}">{bar.drawn}</svg>'
+    )
 
 
 def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:

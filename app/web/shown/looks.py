@@ -31,6 +31,7 @@ from app.records import (
     Visibility,
     Warn,
 )
+from app.rules.figures import milliseconds
 from app.rules.figures import percent as percent
 from app.rules.page_state import COMPONENT as COMPONENT
 from app.rules.page_state import PAGE as PAGE
@@ -215,6 +216,11 @@ def monitor_of(incident: Incident) -> str:
     return (
         incident.monitor.name if incident.monitor else _("Monitor %(id)s", id=incident.monitor_id)
     )
+
+
+def ms(value: int | None) -> str:
+    """A duration in full: ``1,240 ms``; a dash if it was not measured."""
+    return "–" if value is None else milliseconds(value, exact=True)
 
 
 MOST_HOST = 60  # characters of a host

@@ -28,12 +28,11 @@ _SECONDS = itemgetter(*LASTED)
 
 @dataclass(frozen=True, slots=True)
 class MonitorListRow:
-    """``bar`` is None if the store has no history."""
+    """``strip``: the last hours as an image; empty if the store has no history."""
 
     monitor: Monitor
     host: str
-    bar: charts.Bar | None
-    bar_sentence: str
+    strip: Markup | str
     spark: Markup
     warnings: list[str]
 
@@ -49,8 +48,7 @@ def _row(monitor: Monitor, lately: str) -> MonitorListRow:
     return MonitorListRow(
         monitor=monitor,
         host=host(monitor.url),
-        bar=charts.cells(hours) if hours else None,
-        bar_sentence=in_words(hours, lately),
+        strip=charts.strip(charts.cells(hours), in_words(hours, lately)) if hours else "",
         spark=charts.sparkline(tuple([hour["response_time"] for hour in hours])),
         warnings=warnings(monitor),
     )
