@@ -100,6 +100,7 @@ def _visitor(app: Flask) -> Visitor:
         raise SystemExit(f"Logging in failed: {answer.status_code}.")
     with app.app_context():
         _, key = app.extensions["wakeful.access"].keys.create("bench", "write")
+    person.get("/")  # its session has the token of forms from now on, as a browser's has
     sent = person.get("/", headers={"Accept-Encoding": "gzip"}).request.headers["Cookie"]
     incidents = app.test_client().get(
         "/api/v1/incidents?status=unresolved", headers={"Authorization": f"Bearer {key}"}

@@ -23,6 +23,7 @@ from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
 from app.access.tokens import seal, unseal
 from app.db import DbSession, db, writing
+from app.db.settings import REQUIRED_ROLES as REQUIRED_ROLES
 from app.db.statements import count_of
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
@@ -30,7 +31,6 @@ from app.errors import Conflict, Denied, Invalid, NotFound, existing
 from app.i18n import N_, _
 from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
 
-REQUIRED_ROLES = "second_factor_roles"  # the setting's name
 PURPOSE = "authenticator app"
 CODE = "second_code"  # the field
 WRONG_CODE = N_(

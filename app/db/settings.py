@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select
 
-from app.db import db, writing
+from app.db import cached, db, writing
 from app.db.tables import SettingRow
 from app.db.types import Unreadable, readable
 from app.records import Notice
@@ -17,7 +17,10 @@ from app.records import Notice
 # Built once, and of the table, not of the class: each page runs both.
 _SETTING = SettingRow.__table__.c
 _VALUE = select(_SETTING.value).where(_SETTING.name == bindparam("name"))
-_NOTICES = select(_SETTING.name, _SETTING.value).where(_SETTING.name.in_(list(Notice)))
+REQUIRED_ROLES = "second_factor_roles"  # the setting of the roles that must have a second factor
+_OF_PAGES = select(_SETTING.name, _SETTING.value).where(
+    _SETTING.name.in_([*Notice, REQUIRED_ROLES])
+)
 
 
 def setting(name: str) -> str | None:
@@ -31,7 +34,17 @@ def setting(name: str) -> str | None:
 
 def stored_setting(name: str) -> str | Unreadable | None:
     """The value of a setting as it is stored, in the present transaction."""
+    if name == REQUIRED_ROLES:
+        return _of_pages().get(name)
     return db.session.scalar(_VALUE, {"name": name})
+
+
+def _of_pages() -> dict[str, str | Unreadable | None]:
+    """What every page needs of the settings, in one statement."""
+    cache = cached.of_transaction()
+    if "settings" not in cache:
+        cache["settings"] = dict(db.session.execute(_OF_PAGES).all())
+    return cache["settings"]  # type: ignore[no-any-return]
 
 
 def unreadable_settings() -> frozenset[str]:
@@ -49,8 +62,8 @@ def is_notice_set(name: Notice) -> bool:
 
 def notices() -> dict[Notice, str]:
     """The notices that every page shows now, with their values."""
-    rows = db.session.execute(_NOTICES)
-    return {Notice(name): readable(value or "") or "" for name, value in rows}
+    stored = {name: value for name, value in _of_pages().items() if name != REQUIRED_ROLES}
+    return {Notice(name): readable(value or "") or "" for name, value in stored.items()}
 
 
 def keep_setting(name: str, value: str | None, now: datetime) -> None:

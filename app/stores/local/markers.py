@@ -62,8 +62,8 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
 def _statements(
     tags: str | None, times: frozenset[str], page: int, per_page: int
 ) -> PageStatements:
-    """Of the markers that concern a monitor with these ``tags``; None: of all. ``times``: which of
-    the parameters ``first`` and ``last`` there are.
+    """The statements of a page of the markers that concern a monitor with these ``tags``, or of all
+    if it is None. ``times``: which of the parameters ``first`` and ``last`` there are.
     """
     matching = select(MarkerRow.id)
     if "first" in times:
