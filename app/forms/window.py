@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.forms.fields import DateTime, Text, Zone
+from app.forms.fields import DateTime, Switch, Text, Zone
 from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
-from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
+from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME, MAX_PAGE_DESCRIPTION
 from app.rules.recurrence import ONCE, repeat_fault
 from app.rules.text import END_BEFORE_START
 
@@ -51,6 +51,23 @@ class WindowForm(SchemaForm):
         N_("Time zone of repeats"),
         default=DEFAULT_WINDOW_ZONE,
         description=N_("Repeats keep their time of day here when the clocks change."),
+    )
+
+    public = Switch(
+        N_("Show on status pages"),
+        default=False,
+        description=N_("The pages of its monitors announce it, with its times."),
+    )
+    public_name = Text(
+        N_("Public name"),
+        most=MAX_NAME,
+        description=N_('What status pages call it. Leave empty for "Maintenance".'),
+    )
+    public_text = Text(
+        N_("Public text"),
+        most=MAX_PAGE_DESCRIPTION,
+        lines=True,
+        description=N_("What visitors should know about it."),
     )
 
     def check_cross_field(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.i18n import _
-from app.pages.text import base, clean, line, newest, shown
+from app.pages.text import affected, base, clean, line, newest
 from app.records import PublicPage, PublicWindow
 
 LINE_BYTES = 75
@@ -54,9 +54,9 @@ def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
 
 
 def _about(page: PublicPage, window: PublicWindow) -> str:
-    names = ", ".join(line(component.name) for component in shown(page, window.components))
-    affected = _("Affects: %(names)s.", names=names) if names else ""
-    return "\n\n".join(text for text in (clean(window.description).strip(), affected) if text)
+    names = ", ".join(line(name) for name in affected(page.components, window.components))
+    concerned = _("Affects: %(names)s.", names=names) if names else ""
+    return "\n\n".join(text for text in (clean(window.description).strip(), concerned) if text)
 
 
 def _name(page: PublicPage) -> str:

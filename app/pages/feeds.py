@@ -14,7 +14,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from app.i18n import _
-from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown
+from app.pages.text import affected, base, clean, html, line, link_of_post, local, newest
 from app.records import Post, PostUpdate, PublicPage
 from app.rules.page_state import post_word
 from app.rules.time import iso
@@ -117,7 +117,7 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
             end=local(post.ends_at, zone),
         )
         paragraphs.append(escape(planned))
-    names = ", ".join(line(component.name) for component in shown(page, post.monitors))
+    names = ", ".join(line(name) for name in affected(page.components, post.monitors))
     if names:
         paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.i18n import N_, _
 from app.pages import routes
 from app.pages.addresses import HTML, PageContext
 from app.pages.bars import BarsCache
+from app.pages.text import affected
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -28,7 +30,7 @@ from app.records import (
     PublicWindow,
     StatusPage,
 )
-from app.rules.events import uid_of_post
+from app.rules.events import series, uid_of_post
 from app.rules.figures import percent, span
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
 from app.rules.posts import parts
@@ -39,7 +41,8 @@ BARS = BarsCache()
 WRONG = N_("The password is wrong.")
 LINK, NO_LINK = ' href="', ' data-href="'
 ICON = "<use"
-FIRST_PLANS = 10  # windows that are shown; the calendar has all
+FIRST_PLANS = 10  # that are shown; the calendar has all
+FIRST_DATES = 2  # of what repeats
 FIRST_NAMED = 10  # monitors of one state that the headline names
 
 
@@ -56,7 +59,15 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class PublicPlan:
+    """Maintenance with its next dates; ``repeats`` says how it goes on."""
+
+    windows: Sequence[PublicWindow]
+    repeats: str
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedMonitors:
     """The monitors of one state that is not operational: the first ones, and how many more."""
 
     word: str
@@ -76,10 +87,10 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         open_posts=[p for p in page.posts if p.state not in ENDED_STATES and p not in announced],
         announced=announced,
         past_posts=[post for post in page.posts if post.state in ENDED_STATES],
-        running=[window for window in plans(page) if window.start_at <= page.made_at][:FIRST_PLANS],
-        coming=[window for window in plans(page) if window.start_at > page.made_at][:FIRST_PLANS],
-        component_names=names_of(page.components),
-        affected=_affected(page.components),
+        running=_plans(page, running=True),
+        coming=_plans(page, running=False),
+        affects=partial(affected, page.components),
+        troubles=_troubles(page.components),
         today=page.components[0].days[-1].day if page.components else None,
     )
 
@@ -91,24 +102,32 @@ def sections(components: Sequence[Component]) -> list[Section]:
     ]
 
 
-def plans(page: PublicPage) -> list[PublicWindow]:
-    """The maintenance windows to list: not cancelled, and not shown as a post already."""
+def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
+    """The maintenance that is on, or that comes: not cancelled, and not shown as a post already."""
     posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
-    return [window for window in page.windows if not window.cancelled and window.uid not in posted]
+    by_series: dict[str, list[PublicWindow]] = {}
+    for window in page.windows:
+        is_shown = not window.cancelled and window.uid not in posted
+        if is_shown and (window.start_at <= page.made_at) == running:
+            by_series.setdefault(series(window.uid), []).append(window)
+    return [
+        PublicPlan(windows[:FIRST_DATES], "" if running else windows[0].repeats)
+        for windows in list(by_series.values())[:FIRST_PLANS]
+    ]
 
 
 def names_of(components: Sequence[Component]) -> Mapping[int, str]:
     return {component.id: component.name for component in components}
 
 
-def _affected(components: Sequence[Component]) -> list[Affected]:
+def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
     """What is not operational by name, the worst state first."""
     groups = []
     for state in ORDER[:-1]:
         members = [component for component in components if component.state == state]
         if members:
             more = max(0, len(members) - FIRST_NAMED)
-            groups.append(Affected(_(COMPONENT[state].word), members[:FIRST_NAMED], more))
+            groups.append(AffectedMonitors(_(COMPONENT[state].word), members[:FIRST_NAMED], more))
     return groups
 
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from urllib.parse import parse_qs
 
 from app.i18n import _
 from app.pages.addresses import PageContext
 from app.pages.front import html, names_of, sections
+from app.pages.text import affected
 from app.records import (
     Component,
     Post,
@@ -71,6 +73,7 @@ def page(month: PublicMonth, context: PageContext) -> bytes:
         sections=sections(month.components),
         days=days(month),
         component_names=names_of(month.components),
+        affects=partial(affected, month.components),
     )
 
 

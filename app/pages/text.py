@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
@@ -62,6 +62,19 @@ def local(moment: datetime, zone: str | None) -> str:
 def base(page: PublicPage) -> str:
     """What the absolute links of a page's addresses begin with."""
     return (page.page.link or "").rstrip("/")
+
+
+def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
+    """The names of the components with these ids; of a group where all of it is meant."""
+    wanted = set(ids)
+    groups = {component.group for component in components if component.group}
+    groups -= {component.group for component in components if component.id not in wanted}
+    names = (
+        component.group if component.group in groups else component.name
+        for component in components
+        if component.id in wanted
+    )
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:

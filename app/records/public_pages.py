@@ -64,7 +64,8 @@ class PublicWindow:
     """One occurrence of a maintenance window, or a scheduled post's times.
 
     ``uid`` and ``sequence`` are those of its calendar entry (RFC 5545). ``components``: empty means
-    all. ``cancelled``: it was deleted, and calendars still have to show that.
+    all. ``cancelled``: it was deleted, and calendars still have to show that. ``repeats``: how it
+    goes on after the first two, such as "and each Sunday".
     """
 
     uid: str
@@ -76,6 +77,7 @@ class PublicWindow:
     description: str = ""
     updated_at: datetime | None = None
     cancelled: bool = False
+    repeats: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ class MaintenanceWindow:
     repeat_until: datetime | None = None
     zone: TextOrNone = DEFAULT_WINDOW_ZONE
     tags: tuple[str, ...] = ()
+    public: bool = False  # status pages show it, by these two and its times
+    public_name: str | None = None
+    public_text: str | None = None
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     unreadable: tuple[str, ...] = ()  # fields stored so that nobody can read them: it never applies

@@ -25,7 +25,7 @@ from itertools import count, groupby, islice, takewhile
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import MaintenanceWindow
 from app.rules.time import clock_moment, first_moment, zone_of
 
@@ -69,6 +69,21 @@ def explain(repeat: str, zone: str = "UTC") -> str:
         return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} ({zone})"
     except CronSimError:  # another server may have repeats that this version does not know
         return repeat
+
+
+_EACH_DAY_OF_THE_WEEK = (
+    N_("and each Monday"), N_("and each Tuesday"), N_("and each Wednesday"),
+    N_("and each Thursday"), N_("and each Friday"), N_("and each Saturday"), N_("and each Sunday"),
+)  # fmt: skip
+
+
+def repeated(window: MaintenanceWindow, begin: datetime) -> str:
+    """How a window goes on after some occurrences, one of which begins at ``begin``."""
+    if window.repeat == "weekly":
+        return _(_EACH_DAY_OF_THE_WEEK[begin.astimezone(zone_of(window.zone)).weekday()])
+    if window.repeat in WORDS:
+        return _("and each day") if window.repeat == "daily" else _("and each month")
+    return explain(window.repeat, window.zone)
 
 
 def covers(window: MaintenanceWindow, moment: datetime) -> bool:

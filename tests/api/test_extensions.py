@@ -263,10 +263,10 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     assert window == {
         "id": window["id"], "name": "Release", "start_at": "2026-01-01T00:00:00Z",
         "end_at": "2026-01-01T01:00:00Z", "repeat": "daily", "repeat_until": None, "tags": [],
-        "unreadable": [], "zone": "UTC",
+        "unreadable": [], "zone": "UTC", "public": False, "public_name": None, "public_text": None,
     }  # fmt: skip
     assert list(api.errors("PATCH", path, json={"zone": "Mars/Base"})) == ["zone"]
-    changed = {"monitors": [], "name": "New", "zone": "Europe/Berlin"}
+    changed = {"monitors": [], "name": "New", "zone": "Europe/Berlin", "public": True}
     updated = api.data("PATCH", path, json=changed)
     assert changed.items() <= updated.items()
     assert updated["repeat"] == "daily"

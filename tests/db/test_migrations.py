@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from app import create_core
 from app.config import Settings
 from app.db import db, journal, packed, rollups, schema
-from app.db.tables import IncidentRow, LocationRow
+from app.db.tables import IncidentRow, LocationRow, MaintenanceWindowRow
 from app.db.types import to_ms
 from app.records import Location, Result, Verdict
 from tests.factories import keep_results, make_incident, make_monitor, now
@@ -129,6 +129,22 @@ def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
             ("Refused.", "refused.", "connection_refused")
         }
         assert [row.seen_by for row in rows] == [["gone", "Oslo"]] * 2
+
+
+def test_windows_that_status_pages_showed_are_shown_under_their_names(core):
+    with core.app_context():
+        command.downgrade(schema._config(), "0047")
+        with db.engine.begin() as connection:
+            connection.execute(
+                sa.text(
+                    "INSERT INTO maintenance_windows"
+                    " (name, start_at, end_at, repeat, created_at, updated_at)"
+                    " VALUES ('Cables', 0, 1, 'none', 0, 0)"
+                )
+            )
+        schema.upgrade()
+        window = db.session.scalars(sa.select(MaintenanceWindowRow)).one()
+        assert (window.public, window.public_name) == (True, "Cables")
 
 
 @pytest.mark.postgres

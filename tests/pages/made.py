@@ -113,11 +113,25 @@ def make_post(
 
 
 def make_window(
-    app: Flask, name: str, start: datetime, end: datetime, monitors: Sequence[MonitorRow] = ()
+    app: Flask,
+    name: str,
+    start: datetime,
+    end: datetime,
+    monitors: Sequence[MonitorRow] = (),
+    *,
+    public: bool = True,
+    **fields: Any,
 ) -> int:
     with app.app_context(), writing() as session:
         window = MaintenanceWindowRow(
-            name=name, start_at=start, end_at=end, created_at=now(), updated_at=now()
+            name=f"internal: {name}",
+            public=public,
+            public_name=name,
+            start_at=start,
+            end_at=end,
+            created_at=now(),
+            updated_at=now(),
+            **fields,
         )
         session.add(window)
         session.flush()

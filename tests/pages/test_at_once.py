@@ -74,7 +74,8 @@ def test_each_answer_of_a_page_follows_what_was_just_stored(
         assert "Tills work" in client.get(answer).text, answer
 
     times = {"start_at": "2026-11-01T00:00:00", "end_at": "2099-01-01T00:00:00"}
-    window = api.data("POST", "/maintenance-windows", json={"name": "Cables", **times})
+    shown = {"name": "internal", "public": True, "public_name": "Cables"}
+    window = api.data("POST", "/maintenance-windows", json=shown | times)
     for answer in (answers[0], answers[1], answers[4]):
         assert "Cables" in client.get(answer).text, answer
     api("DELETE", f"/maintenance-windows/{window['id']}")

@@ -53,7 +53,7 @@ def test_windows_and_planned_posts_are_entries():
     assert backups["DTSTAMP"].dt == backups["LAST-MODIFIED"].dt == NOW - 80 * HOUR
     assert backups["STATUS"] == "CONFIRMED"
     assert backups["TRANSP"] == "TRANSPARENT"
-    assert backups["DESCRIPTION"] == "Affects: Shop 1, Shop 2."
+    assert backups["DESCRIPTION"] == "Affects: Front."
     assert backups["URL"] == LINK
     assert upgrade["SUMMARY"] == "Database upgrade"
     assert upgrade["DESCRIPTION"] == "A new database.\n\nAffects: Shop 2."

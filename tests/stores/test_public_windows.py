@@ -52,8 +52,9 @@ class World:
             return row.id
 
     def window(self, **fields: Any) -> int:
-        values = {"name": "Backups", "start_at": NOW + DAY, "end_at": NOW + DAY + HOUR}
-        return self.store.windows.create(values | fields).id
+        values = {"start_at": NOW + DAY, "end_at": NOW + DAY + HOUR, "public": True}
+        names = {"name": "internal", "public_name": fields.pop("name", "Backups")}
+        return self.store.windows.create(values | names | fields).id
 
     def post(self, **fields: Any) -> int:
         with writing() as session:
@@ -250,7 +251,7 @@ def test_a_cancellation_in_the_second_of_a_change_has_a_higher_sequence(world: W
 
 def _window(world: World) -> Callable[[int], object]:
     id = world.window()
-    return lambda n: world.store.windows.update(id, {"name": f"Backups {n}"})
+    return lambda n: world.store.windows.update(id, {"public_name": f"Backups {n}"})
 
 
 def _moved_window(world: World) -> Callable[[int], object]:
@@ -379,6 +380,19 @@ def test_a_deleted_post_is_cancelled(world: World) -> None:
         session.delete(row)
     after = world.windows()
     assert (cancelled(after), live(after)) == (before[:1], before[1:])
+
+
+def test_a_window_that_is_no_longer_public_is_cancelled_in_calendars(world: World) -> None:
+    id = world.window(monitors=(world.monitor,), public_text="An hour.")
+    entries = world.windows()
+    assert [(entry.name, entry.description) for entry in entries] == [("Backups", "An hour.")]
+    world.later()
+    world.store.windows.update(id, {"public": False})
+    assert live(world.windows()) == []
+    assert cancelled(world.windows()) == [entry.uid for entry in entries]
+    world.later()
+    world.store.windows.update(id, {"public": True, "public_name": None})
+    assert [entry.name for entry in world.windows()] == [OWN_NAME]
 
 
 def test_damaged_times_take_nothing_else_along(world: World) -> None:

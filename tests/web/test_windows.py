@@ -46,6 +46,19 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
     assert window.monitors == ()
 
 
+def test_status_pages_show_a_window_by_choice_and_by_another_name(app, editor):
+    editor.open("/maintenance/new").press("Save", name="db-3 move")
+    assert not stored(app).public
+    assert "Not shown" in editor.text
+    editor.open("/maintenance/1/edit")
+    editor.press("Save", "", public=True, public_name="New disks", public_text="An hour.")
+    window = stored(app)
+    assert (window.public, window.public_name, window.public_text) == (
+        True, "New disks", "An hour.",
+    )  # fmt: skip
+    editor.shows("Shown as New disks An hour.")
+
+
 def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     live_in(app, "Europe/Berlin")
     typed = {"start_at": "2027-03-27T03:30", "end_at": "2027-03-27T04:00", "often": "daily"}

@@ -346,6 +346,9 @@ class MaintenanceWindowRow(Model):
     # Tags in the form of a monitor's: "\nprod\napi\n". The window is for the monitors that have
     # one of them now.
     tags: Mapped[str] = mapped_column(Text, default="", server_default="")
+    public: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    public_name: Mapped[str | None] = mapped_column(Text)
+    public_text: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 

@@ -28,10 +28,17 @@ from app.db.windows import in_own_window, with_monitors
 from app.i18n import N_, _
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
 from app.rules.events import sequence, uid
-from app.rules.recurrence import ONCE, WORDS, for_all, occurrences_between
+from app.rules.recurrence import (
+    ONCE,
+    WORDS,
+    for_all,
+    next_occurrences,
+    occurrences_between,
+    repeated,
+)
 from app.rules.time import zone_of
 
-OWN_NAME = N_("Maintenance")  # a monitor's own window has no name
+OWN_NAME = N_("Maintenance")  # of a monitor's own window, and of one without a public name
 CANCELLED_NAME = N_("Cancelled maintenance")
 MOST = 100  # occurrences of one window: a cron line may name every minute
 AHEAD = timedelta(days=PAGE_DAYS)
@@ -110,6 +117,7 @@ def _windows(
 ) -> Iterator[PublicWindow]:
     rows = session.scalars(
         select(MaintenanceWindowRow).where(
+            MaintenanceWindowRow.public,
             MaintenanceWindowRow.start_at < end,
             or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > start),
         )
@@ -138,15 +146,21 @@ def _occurrences(
     start: datetime,
     end: datetime,
 ) -> Iterator[PublicWindow]:
-    for begin, stop in occurrences_between(window, start, end, MOST):
+    spans = occurrences_between(window, start, end, MOST)
+    # A page names the first two.
+    goes_on = bool(spans) and len(next_occurrences(window, 3, spans[0][0])) == 3
+    repeats = repeated(window, spans[0][0]) if goes_on else ""
+    for begin, stop in spans:
         yield PublicWindow(
             uid=uid("window", row.id, row.created_at, page.id, _occurrence(window, begin)),
             sequence=sequence(changed, page.sequence_ahead),
-            name=window.name,
+            name=window.public_name or _(OWN_NAME),
             start_at=begin,
             end_at=stop,
             components=tuple(components),
+            description=window.public_text or "",
             updated_at=changed,
+            repeats=repeats,
         )
 
 

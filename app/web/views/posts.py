@@ -143,9 +143,11 @@ class PostEditing(Editing[Post, BrowserForm]):
         form.monitors.choices = [(str(id), name) for id, name in _choices(form, self.shown)]
         # Nothing to start from where a link would lose what was sent.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
-        if "incident_id" in request.args:
+        if self.maintenance or "incident_id" in request.args:
             templates = [
-                template for template in templates if template.state not in MAINTENANCE_STATES
+                template
+                for template in templates
+                if (template.state in MAINTENANCE_STATES) == self.maintenance
             ]
         return {
             "shown": self.shown,
