@@ -262,8 +262,15 @@ def test_the_command_reads_the_passphrase_twice_and_the_restore_once(tmp_path):
     assert (tmp_path / "second" / "wakeful.db").exists()
 
 
+@pytest.fixture
+def cheap_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key is slow to derive on purpose; the tests of backups above derive it so."""
+    monkeypatch.setattr(sealed, "PASSES", 1)
+    monkeypatch.setattr(sealed, "MEMORY", 16 * 1024)
+
+
 @pytest.mark.parametrize("size", [0, sealed.CHUNK, 200_000])
-def test_an_encrypted_stream_is_read_as_it_was_written(size):
+def test_an_encrypted_stream_is_read_as_it_was_written(cheap_key, size):
     content, file = os.urandom(size), io.BytesIO()
     stream = sealed.Sealer(file, PASSPHRASE)
     for start in range(0, size, 10_000):
@@ -273,8 +280,8 @@ def test_an_encrypted_stream_is_read_as_it_was_written(size):
     assert io.BufferedReader(sealed.Opener(file, PASSPHRASE)).read() == content
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> bytes:
+@pytest.fixture
+def whole(cheap_key) -> bytes:
     """An encrypted stream of more than two chunks."""
     file = io.BytesIO()
     stream = sealed.Sealer(file, PASSPHRASE)
