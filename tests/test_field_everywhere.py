@@ -49,6 +49,7 @@ READ_ONLY = {
     "last_checked_at", "next_check_at", "response_time", "uptime", "ssl_expires_at", "domain",
     "domain_expires_at", "ssl_issued_at", "open_incident_id", "created_at", "updated_at", "hours",
     "unreadable", "missing", "misread", "ping_url", "last_ping_at", "expected_at", "running_since",
+    "behind_id",
 }  # fmt: skip
 SETTABLE = [field.name for field in fields(Monitor) if field.name not in READ_ONLY]
 IN_FORM = [field.short_name for field in MonitorForm().schema_fields()]
@@ -86,6 +87,7 @@ UNUSUAL: dict[str, Any] = {
     "quiet_zone": "Europe/Berlin",
     "locations": ("default", "oslo"),
     "location_rule": "any",
+    "depends_on": (1,),
     "starttls": "imap",
     "ping_count": 5,
     "assertions": (
@@ -100,7 +102,7 @@ UNUSUAL: dict[str, Any] = {
     "slug": "nightly",
 }
 # Kept as rows of another table.
-NO_COLUMN = {"locations"}
+NO_COLUMN = {"locations", "depends_on"}
 
 
 # --- What follows from the annotation -------------------------------------------------------------
@@ -247,6 +249,7 @@ def stored(app):
     assert set(SETTABLE) - UNUSUAL.keys() == set(), "no unusual value for these"
     with app.app_context():
         journal.location_id("oslo")
+        current_store().monitors.create({"name": "Router", "url": "ping://r.test", "interval": 60})
         record = current_store().monitors.create(UNUSUAL | {"request_auth_password": "password"})
         yield record
 

@@ -21,7 +21,7 @@ from sqlalchemy import BindParameter, ColumnElement, insert, or_
 from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
 from app.alerts.recipients import NOBODY, Recipients, recipients_of
-from app.alerts.snapshots import deployed_before, snapshot
+from app.alerts.snapshots import behind_it, deployed_before, snapshot
 from app.alerts.targets import (
     Hours,
     Source,
@@ -38,7 +38,7 @@ from app.alerts.targets import (
     targets_of,
     targets_of_defaults,
 )
-from app.db import AnySession, heartbeats, wakeups
+from app.db import AnySession, dependencies, heartbeats, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.records import BY_INCIDENT, Channel, DeliveryStatus, Event
@@ -264,10 +264,20 @@ def _messages(
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert, with its targets and those who were alerted before."""
     deployed = deployed_before(session, [(alert.event, alert.incident) for alert, *_rest in parts])
+    incidents = {alert.incident.id: alert.incident for alert, *_rest in parts if alert.incident}
+    opening = [
+        alert.incident
+        for alert, *_rest in parts
+        if alert.incident and alert.event == Event.INCIDENT_OPENED
+    ]
+    failed = dependencies.affected(session, incidents.values())
+    behind = {**failed, **dependencies.behind(session, opening)}
     rows = []
     for alert, targets, before in parts:
         event, monitor, incident = alert.event, alert.monitor, alert.incident
         facts = snapshot(event, monitor, incident, now, alert.extra, deployed)
+        if incident is not None:
+            facts |= behind_it(facts, behind[incident.id], failed[incident.id])
         common = {
             "monitor_id": None if monitor is None else monitor.id,
             "incident_id": None if incident is None else incident.id,

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db import AnySession
+from app.db.dependencies import AffectedMonitor
 from app.db.tables import DeliveryRow, IncidentRow, MarkerRow, MonitorRow
 from app.db.tags import shortly_before, suspected
 from app.db.types import Unreadable, readable
@@ -74,6 +75,18 @@ def snapshot(
             name: iso(v) if isinstance(v, datetime) else v for name, v in extra.items()
         }
     return facts
+
+
+def behind_it(
+    facts: Mapping[str, Any],
+    behind: Sequence[AffectedMonitor],
+    failed: Sequence[AffectedMonitor],
+) -> dict[str, Any]:
+    """Facts about the monitors that are reached through this one: who is behind its outage by
+    name, and the ids of those that have failed.
+    """
+    incident = {**facts["incident"], "affected": [monitor.id for monitor in failed]}
+    return {"incident": incident, "behind": [monitor.name for monitor in behind]}
 
 
 def _suspects(deployed: Sequence[MarkerRow], tags: str, incident: IncidentRow) -> dict[str, Any]:

@@ -52,6 +52,7 @@ _STATE_COLUMNS = (
     MonitorRow.maintenance_end_at, MonitorStateRow.checked_at, MonitorStateRow.verdict,
     MonitorStateRow.status_since, MonitorStateRow.failing_since, MonitorStateRow.failures,
     MonitorStateRow.recovering_since, MonitorStateRow.unconfirmed_at, MonitorStateRow.response_time,
+    MonitorStateRow.behind_id,
     MonitorStateRow.ssl_fingerprint, MonitorStateRow.alerted_certificates,
     IncidentRow.started_at, IncidentRow.by_hand, IncidentRow.severity, IncidentRow.down_since,
     AssignmentRow.verdict.label("verdict_here"), AssignmentRow.failures.label("failures_here"),

@@ -31,6 +31,7 @@ class Turn(IntEnum):
     CHANGES = 0x77616B66  # write the change feed
     POST_TEMPLATES = 0x7074706C  # name a post template
     CONTACTS = 0x636F6E74  # say which monitors use which contacts
+    DEPENDENCIES = 0x64657073  # say what monitors are reached through, without a circle
 
 
 def take_turn(session: Session | scoped_session[Any], what: Turn) -> None:

@@ -20,6 +20,7 @@ from app.forms.schema import TWICE, SchemaField, SentPairs
 from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
+    MAX_DEPENDS_ON,
     MAX_LOCATION,
     MAX_LOCATIONS,
     MAX_TAG,
@@ -392,6 +393,24 @@ class IdList(EntryList):
         return text.record_id(value)
 
 
+class DependencyIds(IdList):
+    """Ids of the monitors that a monitor is reached through. A browser that was not shown the boxes
+    says nothing about them, and nor does one that was shown none of those that are stored.
+    """
+
+    widget = staticmethod(lambda field, **_attributes: _boxes(field, field.choices))
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        super().process(formdata, data, extra_filters)
+        if form_of(self).context.browser and self.sent:
+            was_shown = self.name in formdata
+            self.sent = was_shown and bool(self.data or not self.unclear)
+            self.data = self.data if was_shown else self.object_data
+        if self.sent and len(self.data) > MAX_DEPENDS_ON:
+            self.process_errors = [text.too_many(MAX_DEPENDS_ON)]
+            self.entry_errors = {}
+
+
 def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
     """A checkbox for each choice of value and label."""
     box = Markup(
@@ -405,7 +424,7 @@ def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
             field=field.name,
             value=value,
             label=label,
-            checked=Markup(" checked") if value in field.data else "",
+            checked=Markup(" checked") if value in map(str, field.data) else "",
         )
         for number, (value, label) in enumerate(choices)
     )

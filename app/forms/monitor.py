@@ -33,7 +33,7 @@ from app.forms.fields import (
     before_any,
     form_of,
 )
-from app.forms.lists import Lines, PairList, Places, Tags
+from app.forms.lists import DependencyIds, Lines, PairList, Places, Tags
 from app.forms.schema import SchemaField, SchemaForm
 from app.i18n import N_, _, _n
 from app.records import (
@@ -122,6 +122,7 @@ OWN_FIELDS = (
     "quiet_zone",
     "locations",
     "location_rule",
+    "depends_on",
     "starttls",
     "ping_count",
     "assertions",
@@ -480,6 +481,13 @@ class MonitorForm(SchemaForm):
         description=N_(
             "The places that have a vote count; a silent place has none. What fewer places see is"
             " shown as degraded and opens no incident."
+        ),
+    )
+    depends_on = DependencyIds(
+        N_("Reached through"),
+        description=N_(
+            "The monitors that this one is reached through, such as its router. While one of them"
+            " is down, this one opens no incident and alerts nobody."
         ),
     )
     assertions = AssertionList(

@@ -29,15 +29,17 @@ dropped. An outage that only late results show ends where the last of them stops
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from app.judge.verdict import (
+    NO_PARENTS,
     SHORTEST_COVER_S,
     Check,
     Decision,
+    Parents,
     PlaceCheck,
     Rules,
     Situation,
@@ -54,6 +56,25 @@ from app.records import GOOD_VERDICTS, Verdict
 TimeSpan = tuple[datetime, datetime]
 SHORTEST_COVER = timedelta(seconds=SHORTEST_COVER_S)
 FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
+ParentsAt = Callable[[datetime], Parents]  # what a monitor was reached through, by the time
+
+
+def no_parents(_at: datetime) -> Parents:
+    return NO_PARENTS
+
+
+def hidden_within(spans: Sequence[tuple[int, TimeSpan]], otherwise: Parents) -> ParentsAt:
+    """The parents of a monitor by the outages of each (its id, and the time): within one, it
+    fails. ``otherwise``: at all other times.
+    """
+
+    def parents_at(at: datetime) -> Parents:
+        for id, (start, end) in spans:
+            if start <= at < end:
+                return Parents(id)
+        return otherwise
+
+    return parents_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +95,7 @@ class Fold:
 
     ``covers``: how long a result counts if it has no ``covers_ms`` of its own. ``since``: results
     before it only vote. ``state``: the monitor's at ``since``. ``covered_until``: when the results
-    before ``since`` stop counting.
+    before ``since`` stop counting. ``parents_at``: what the monitor was reached through.
     """
 
     def __init__(
@@ -85,8 +106,9 @@ class Fold:
         state: State,
         incidents: Sequence[IncidentSpan] = (),
         covered_until: datetime | None = None,
+        parents_at: ParentsAt = no_parents,
     ) -> None:
-        self._rules, self._covers = rules, covers
+        self._rules, self._covers, self._parents_at = rules, covers, parents_at
         self._incidents = list(incidents)
         self._since = since
         self._incident_until = since  # the end of the newest incident that has started
@@ -106,7 +128,13 @@ class Fold:
             # Others were made while paused, or on request in a place that does not watch.
             if covers > SHORTEST_COVER:
                 at = datetime.fromtimestamp(result.at_ms / 1000, UTC)
-                check = PlaceCheck(result.place, at, result.verdict, result.maintenance)
+                check = PlaceCheck(
+                    result.place,
+                    at,
+                    result.verdict,
+                    result.maintenance,
+                    parents=self._parents_at(at),
+                )
                 self._judge(check, covers)
 
     @property
@@ -229,16 +257,17 @@ def in_turn(
     as_newest: Decision,
     checks: Iterable[Check],
     since: datetime,
+    parents_at: ParentsAt = no_parents,
 ) -> Decision:
     """What a result that ``is_out_of_turn`` leads to. ``as_newest``: the decision on it as the
     newest of all. ``checks`` are the stored results (in order), this one among them, that have a
     vote at ``since`` or later. Results from before ``since`` do not matter, or are of another
-    incident or another rule.
+    incident or another rule. ``parents_at``: what the monitor was reached through.
     """
     state = before.state
     if state.failing_since is not None and state.failing_since < since:
         return as_newest
-    fold = Fold(rules, covers, since, _state_at(since, state))
+    fold = Fold(rules, covers, since, _state_at(since, state), parents_at=parents_at)
     fold.judge(_not_before(since, checks, check))
     if fold.decision is None:
         return as_newest
@@ -303,4 +332,10 @@ def _difference(
 
 
 def _progress(state: State) -> tuple[object, ...]:
-    return state.failing_since, state.failures, state.recovering_since, state.started_at
+    return (
+        state.failing_since,
+        state.failures,
+        state.recovering_since,
+        state.started_at,
+        state.behind,
+    )

@@ -22,6 +22,7 @@ The stages of a monitor (``Stage``):
     OPEN         an incident is open
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
     BY_HAND      a person reported an incident; checks neither end it nor open another beside it
+    BEHIND       it fails, and so does a monitor that it is reached through (``depends_on``)
 
 The next stage, by the verdict. Failing is ``down``, good is ``up`` or ``degraded``; ``n`` is the
 monitor's ``confirmations``:
@@ -34,6 +35,7 @@ monitor's ``confirmations``:
     OPEN          --                             RECOVERING                      --
     RECOVERING    OPEN                           CLEAR (the incident ends)       --
     BY_HAND       --                             --                              --
+    BEHIND        as CLEAR                       CLEAR                           CLEAR
     ============  =============================  ==============================  ========
 
 The second good check ends an incident; its ``ended_at`` is the time of the first. What a heartbeat
@@ -41,6 +43,11 @@ reports is conclusive: its first failure opens an incident, whatever ``n`` is, a
 ends it.
 ``unknown`` neither confirms nor cancels nor ends anything. It also does not bring the next check
 forward: a target that policy forbids would otherwise be checked every few seconds for ever.
+
+A monitor that is reached through others (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN
+while one of them is down, or fails and is not confirmed. One that fails first stays CONFIRMING,
+also with ``n = 0``, until its parents have been checked (``awaited``). When they are good again,
+its failure is confirmed from its beginning, and its incident starts after theirs.
 
 Maintenance: checks continue, but no incident opens and no alert is sent.
 
@@ -112,6 +119,7 @@ class Stage(StrEnum):
     OPEN = "open"
     RECOVERING = "recovering"
     BY_HAND = "by_hand"
+    BEHIND = "behind"
 
 
 class Step(StrEnum):
@@ -132,6 +140,7 @@ class State:
     ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident; of
     one that was degraded first, when it became down. ``slow_since``: the start of the open incident
     while it is degraded (``app/judge/slow.py``); failures are confirmed as without one.
+    ``behind``: the id of the parent because of whose failure it is unreachable.
     """
 
     checked_at: datetime | None = None
@@ -143,6 +152,7 @@ class State:
     started_at: datetime | None = None
     by_hand: bool = False
     slow_since: datetime | None = None
+    behind: int | None = None
 
     @property
     def stage(self) -> Stage:
@@ -150,7 +160,24 @@ class State:
             if self.by_hand:
                 return Stage.BY_HAND
             return Stage.RECOVERING if self.recovering_since else Stage.OPEN
+        if self.behind is not None:
+            return Stage.BEHIND
         return Stage.CONFIRMING if self.failing_since else Stage.CLEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Parents:
+    """What a monitor is reached through, also through others, at the time of a check. ``failing``:
+    the id of one that is down, or fails and is not confirmed. ``awaited``: one has not been checked
+    since the monitor began to fail. ``good_since``: when their last outage ended.
+    """
+
+    failing: int | None = None
+    awaited: bool = False
+    good_since: datetime | None = None
+
+
+NO_PARENTS = Parents()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +193,7 @@ class Observation:
     is_check: bool = True
     conclusive: bool = False
     since: datetime | None = None
+    parents: Parents = NO_PARENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +221,7 @@ def advance(state: State, observation: Observation, confirmations: int) -> Trans
         status_since=observation.at if changed else state.status_since,
     )
     if observation.verdict is Verdict.UNKNOWN:
+        state = replace(state, behind=None)
         return _in_maintenance(state) if observation.maintenance else Transition(state)
     if observation.verdict is Verdict.DOWN:
         return _failing(state, observation, confirmations)
@@ -202,13 +231,19 @@ def advance(state: State, observation: Observation, confirmations: int) -> Trans
 def cleared(state: State) -> State:
     """The same state in stage CLEAR: no failure, no recovery, no incident. The verdict stays."""
     return replace(
-        state, failing_since=None, failures=0, recovering_since=None, started_at=None, by_hand=False
+        state,
+        failing_since=None,
+        failures=0,
+        recovering_since=None,
+        started_at=None,
+        by_hand=False,
+        behind=None,
     )
 
 
 def _in_maintenance(state: State) -> Transition:
     """A check in maintenance that was not good: drop a failure that was being confirmed."""
-    if state.stage is Stage.CONFIRMING:
+    if state.stage in (Stage.CONFIRMING, Stage.BEHIND):
         return Transition(cleared(state), Step.CANCEL)
     return Transition(state)
 
@@ -220,19 +255,30 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
         return Transition(state)
     if observation.maintenance:
         return _in_maintenance(state)
+    parents = observation.parents
+    if parents.failing is not None:
+        return behind(state, parents.failing)
     since = state.failing_since or observation.since or observation.at
+    since = max(since, parents.good_since or since)
     failures = state.failures + 1
-    if failures > confirmations or observation.conclusive:
+    if (failures > confirmations or observation.conclusive) and not parents.awaited:
         # It may have failed in a maintenance before, which does not count.
         down_since = max(state.status_since or since, since)
         opened = replace(cleared(state), started_at=since, status_since=down_since, slow_since=None)
         return Transition(opened, Step.OPEN, moment=since)
-    confirming = replace(state, failing_since=since, failures=failures)
+    failures = min(failures, MOST_COUNTED_FAILURES)
+    confirming = replace(state, failing_since=since, failures=failures, behind=None)
     return Transition(confirming, Step.CONFIRM, recheck=True)
 
 
+def behind(state: State, parent: int) -> Transition:
+    """The state of a failing monitor, without an incident, of which a ``parent`` fails too."""
+    step = Step.CANCEL if state.stage is Stage.CONFIRMING else Step.NONE
+    return Transition(replace(cleared(state), behind=parent), step)
+
+
 def _good(state: State, observation: Observation) -> Transition:
-    if state.stage is Stage.CONFIRMING:
+    if state.stage in (Stage.CONFIRMING, Stage.BEHIND):
         return Transition(cleared(state), Step.CANCEL)
     if state.stage is Stage.OPEN:
         state = replace(state, recovering_since=observation.at)
@@ -258,6 +304,28 @@ def after_gap(state: State) -> State:
 def is_open(state: State) -> bool:
     """Whether an incident is open that checks opened."""
     return state.stage in (Stage.OPEN, Stage.RECOVERING)
+
+
+def is_failing(state: State) -> bool:
+    """Whether what is reached through this monitor is expected to fail: it is down, or fails and is
+    not confirmed, or its recovery is not confirmed. Of one that is unknown, nothing is expected.
+    """
+    if state.verdict in (None, Verdict.UNKNOWN):
+        return False
+    return state.verdict is Verdict.DOWN or is_open(state) or state.stage is Stage.CONFIRMING
+
+
+def failing_parent(parents: Iterable[tuple[int, State]]) -> int | None:
+    """The parent whose failure explains the others; None if none fails. ``parents``: ids and
+    states. One that is behind another is not the first that failed.
+    """
+    failing = [(id, state) for id, state in parents if is_failing(state)]
+    first = min(
+        failing,
+        key=lambda parent: (parent[1].stage is Stage.BEHIND, not is_open(parent[1]), parent[0]),
+        default=None,
+    )
+    return None if first is None else first[0]
 
 
 # --- Votes
@@ -356,7 +424,7 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class PlaceCheck:
     """What the judge needs of a result. ``at``: the start of the check. ``conclusive`` and
-    ``since``: of the ``Outcome``.
+    ``since``: of the ``Outcome``. ``parents``: what the monitor is reached through.
     """
 
     place: int
@@ -365,6 +433,7 @@ class PlaceCheck:
     maintenance: bool = False
     conclusive: bool = False
     since: datetime | None = None
+    parents: Parents = NO_PARENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +568,7 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
         check.maintenance,
         conclusive=check.conclusive,
         since=check.since,
+        parents=check.parents,
     )
     after = advance(state, observation, rules.confirmations)
     if after.late:

@@ -122,6 +122,8 @@ class Incident:
     seen_by: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
     changes: tuple[Change, ...] = ()  # since the last good check that is known in full
+    # The ids of the monitors that were unreachable because of it, in the order in which they failed
+    affected: tuple[int, ...] = ()
     # Gaps without checks, from and to: if there are any, the duration is an upper limit.
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None

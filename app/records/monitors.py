@@ -102,6 +102,7 @@ SLOW_AFTER_MS = (1, 60_000)
 SLOW_ALERT_AFTER_MINUTES = (0, 60)  # 0: never
 CONFIRMATIONS = (0, 5)
 REMIND_AFTER_MINUTES = (5, 1_440)
+MAX_DEPENDS_ON = 10
 PING_COUNT = (1, 10)
 DEFAULT_TIMEOUT = 30
 DEFAULT_PING_COUNT = 3
@@ -127,6 +128,7 @@ class MonitorStatus(StrEnum):
     PAUSED = "paused"
     MAINTENANCE = "maintenance"
     PENDING = "pending"
+    UNREACHABLE = "unreachable"
     UP = "up"
     DEGRADED = "degraded"
     DOWN = "down"
@@ -136,6 +138,7 @@ class MonitorStatus(StrEnum):
 # The most urgent first.
 WORST_FIRST = (
     MonitorStatus.DOWN,
+    MonitorStatus.UNREACHABLE,
     MonitorStatus.DEGRADED,
     MonitorStatus.UNKNOWN,
     MonitorStatus.MAINTENANCE,
@@ -188,6 +191,7 @@ class Monitor:
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
+    depends_on: tuple[int, ...] = ()  # the ids of the monitors that it is reached through
     # of one kind each
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
@@ -215,6 +219,7 @@ class Monitor:
     domain: str | None = None  # the registrable one, once it is looked at
     domain_expires_at: datetime | None = None
     open_incident_id: int | None = None
+    behind_id: int | None = None  # of the monitor because of which it is unreachable
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     ssl_issued_at: datetime | None = None  # when the life of the certificate began

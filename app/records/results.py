@@ -91,6 +91,7 @@ class Cause(StrEnum):
     STARTTLS_REFUSED = "starttls_refused"
     PING_TIMEOUT = "ping_timeout"
     ASSERTION_FAILED = "assertion_failed"
+    UNREACHABLE = "unreachable"  # of a monitor whose parent is down; its results have their own
     SLOW_RESPONSE = "slow_response"
     HEARTBEAT_MISSED = "heartbeat_missed"
     HEARTBEAT_FAILED = "heartbeat_failed"

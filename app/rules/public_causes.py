@@ -56,6 +56,7 @@ SENTENCES: Mapping[Cause, str] = {
     Cause.TEXT_MISSING: N_("The service responds with unexpected content."),
     Cause.TEXT_FOUND: N_("The service responds with unexpected content."),
     Cause.ASSERTION_FAILED: N_("The service responds with unexpected content."),
+    Cause.UNREACHABLE: _NO_ANSWER,
     Cause.SLOW_RESPONSE: N_("The service responds more slowly than usual."),
     Cause.HEARTBEAT_MISSED: N_("A scheduled task has not run in time."),
     Cause.HEARTBEAT_FAILED: N_("A scheduled task has failed."),

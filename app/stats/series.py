@@ -8,10 +8,10 @@ from functools import lru_cache
 from operator import add
 from typing import Any, NamedTuple
 
-from app.records import PHASES, Classification
+from app.records import PHASES
 from app.rules import time
 from app.stats import RANGES
-from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, percentile, seconds
+from app.stats.tally import DAY_MS, HOUR_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -92,7 +92,7 @@ def between(
     for begin, sums in added.items():
         before = summed.buckets.get(begin)
         figures[begin] = _figures(_total([before, sums]) if before else sums)
-    counted = [incident for incident in incidents if incident[2] not in list(Classification)]
+    counted = [incident for incident in incidents if incident[2] not in NO_OUTAGE]
     return {
         "range": None,
         "from": iso(start),

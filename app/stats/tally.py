@@ -28,7 +28,11 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-Incident = tuple[int, int | None, str | None]  # start, end (None: it is open), classification
+# Start, end (None: it is open), and classification; or ``BEHIND``, for a time in which the monitor
+# was unreachable because of another one.
+Incident = tuple[int, int | None, str | None]
+BEHIND = "behind"
+NO_OUTAGE = (*Classification, BEHIND)
 
 # How far before a time to look for the result that covers it.
 LONGEST_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
@@ -117,20 +121,30 @@ class Trouble:
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
     planned: tuple[Span, ...] = ()  # maintenance windows
+    behind: tuple[Span, ...] = ()  # unreachable because of a parent, outside of own incidents
 
 
 def trouble(incidents: Iterable[Incident], end: int, planned: Iterable[Span] = ()) -> Trouble:
-    """``incidents``: start, end (None: still open at ``end``) and classification of each.
-    ``planned``: maintenance windows.
+    """``incidents``: those that are still open at ``end`` last until then. ``planned``: maintenance
+    windows.
     """
-    down, excused = [], []
+    down, excused, behind = [], [], []
     for start, stop, classification in incidents:
         span = (start, end if stop is None else stop)
         if classification == Classification.MAINTENANCE:
             excused.append(span)
+        elif classification == BEHIND:
+            behind.append(span)
         elif classification != Classification.FALSE_ALARM:
             down.append(span)
-    return Trouble(merged(down), merged(excused), merged(planned))
+    own, times = merged([*down, *excused]), merged(behind)
+    outside = (
+        (first, last)
+        for start, stop in times
+        for inside, first, last in split(own, start, stop)
+        if not inside
+    )
+    return Trouble(merged(down), merged(excused), merged(planned), merged(outside))
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -190,7 +204,9 @@ def tally(
             cut = min(stop, slot + period)
             sums = by_start.setdefault(slot, Sums())
             for inside, first, last in split(trouble.planned, begin, cut):
-                _spend(sums, MAINTENANCE if inside else kind, trouble, first, last)
+                for hidden, since_then, until_then in split(trouble.behind, first, last):
+                    spent_as = MAINTENANCE if inside else UNKNOWN if hidden else kind
+                    _spend(sums, spent_as, trouble, since_then, until_then)
             begin = cut
     return by_start
 

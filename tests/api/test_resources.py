@@ -83,6 +83,8 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "quiet_zone": "Europe/Berlin",
         "locations": ["default"],
         "location_rule": "majority",
+        "depends_on": [],
+        "behind_id": None,
         "assertions": [],
         "starttls": None,
         "ping_count": 3,
@@ -246,6 +248,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "comment": "a\nb", "evidence": None, "acknowledged_by": None, "by_hand": True,
         "found_late": False, "classification": None, "ending": "person", "seen_by": [],
         "severity": "down", "down_since": None,
+        "affected": [],
         "changes": [], "unwatched": [], "unreadable": [],
     }  # fmt: skip
 

@@ -63,6 +63,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "quiet_zone": "UTC",
         "locations": ("default",),
         "location_rule": "majority",
+        "depends_on": (),
         "starttls": None,
         "ping_count": 3,
         "assertions": (),
@@ -88,6 +89,8 @@ GOOD = [
     ("cache_buster", "", 0),  # a field with a default is reset to it
     ("location_rule", "any", "any"),
     ("location_rule", "", "majority"),
+    ("depends_on[3]", "7", (7,)),
+    ("depends_on", "", ()),
     ("timeout", "", 30),
     ("timeout", "007", 7),
     ("confirmations", "0", 0),
@@ -119,7 +122,7 @@ GOOD = [
 
 @pytest.mark.parametrize(("name", "sent", "value"), GOOD)
 def test_a_field_reads(name, sent, value):
-    assert read({name: sent})[name] == value
+    assert read({name: sent})[name.partition("[")[0]] == value
 
 
 BAD = [

@@ -134,6 +134,7 @@ def test_folded_sections_say_what_they_hold(app, editor):
         "Request": "GET, expects 200-399",
         "Certificate and domain": "Certificate: 14 days before, Domain: Off",
         "Maintenance": "None planned",
+        "Reached through": "Nothing else",
     }
     make_monitor(
         app,
@@ -153,6 +154,7 @@ def test_folded_sections_say_what_they_hold(app, editor):
         "Certificate and domain": "Certificate: Automatic (when a third of its lifetime remains),"
         " Domain: Off, certificate not verified",
         "Maintenance": "From 2026-11-21 12:00:00, until 2026-11-21 12:00:00",
+        "Reached through": "Nothing else",
     }
 
 

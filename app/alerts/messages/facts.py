@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts import words
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
-from app.i18n import N_, _, listed
+from app.i18n import N_, _, _n, listed
 from app.records import Ending, IncidentSeverity
 from app.rules.who_saw import how_it_ended
 
@@ -22,6 +22,19 @@ UNKNOWN_CAUSE = N_("No cause was given.")
 
 def name_of(facts: Facts) -> str:
     return words.shorten(facts["monitor"]["name"], words.MAX_NAME_SHOWN)
+
+
+def name_with_others(facts: Facts) -> str:
+    """The name, and how many monitors cannot be reached because of it."""
+    name, behind = name_of(facts), facts.get("behind")
+    if not behind:
+        return name
+    return _n(
+        "%(name)s, and %(num)s monitor behind it",
+        "%(name)s, and %(num)s monitors behind it",
+        len(behind),
+        name=name,
+    )
 
 
 def cause_of(incident: Facts) -> str:

@@ -17,7 +17,7 @@ from app.alerts.messages.facts import (
     incident_links,
     is_degraded,
     lasted,
-    name_of,
+    name_with_others,
     recovered,
     written_at,
 )
@@ -35,7 +35,7 @@ def burst(facts: Facts, context: MessageContext) -> Message:
     count, members = facts["count"], facts["incidents"]
     items = [
         Item(
-            f"{name_of(member)}: {_outage_of(member) if good else _cause(member)}",
+            f"{name_with_others(member)}: {_outage_of(member) if good else _cause(member)}",
             incident_links(member, context),
         )
         for member in members
@@ -96,7 +96,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     alone = len(members) == 1 == still_open + ended  # then its links are the message's
     items = [
         Item(
-            f"{name_of(member)}: {_state_of(member)}",
+            f"{name_with_others(member)}: {_state_of(member)}",
             () if alone else incident_links(member, context),
         )
         for member in members

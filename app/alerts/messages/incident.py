@@ -19,6 +19,7 @@ from app.alerts.messages.facts import (
     lasted,
     message_of,
     name_of,
+    name_with_others,
     recovered,
     sentence_of_gaps,
     silent_places,
@@ -34,6 +35,7 @@ from app.rules.what_changed import LAST_GOOD
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent
 
 OTHERS_NAMED = 5
+MOST_BEHIND = 50  # named when the outage is over; channels with little room cut the message
 CHANGES_NAMED = 3
 STILL_DOWN = N_("Still down: %(name)s")
 STILL_DEGRADED = N_("Still degraded: %(name)s")
@@ -59,7 +61,7 @@ def opened(facts: Facts, context: MessageContext) -> Message:
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
     late = (facts.get("extra") or {}).get("late")
     opening = N_("Degraded: %(name)s") if is_degraded(incident) else N_("Down: %(name)s")
-    title = _(_still(incident) if late else opening, name=name_of(facts))
+    title = _(_still(incident) if late else opening, name=name_with_others(facts))
     summary = f"{cause_of(incident)}{sentence_of_gaps(facts)}"
     return _about_incident(facts, context, _tone(incident), title, summary, details)
 
@@ -80,7 +82,8 @@ def reminder(facts: Facts, context: MessageContext) -> Message:
         if is_degraded(incident)
         else N_("Down for %(length)s, and nobody has acknowledged it yet.")
     )
-    title, summary = _(_still(incident), name=name_of(facts)), _(sentence, length=so_far)
+    title = _(_still(incident), name=name_with_others(facts))
+    summary = _(sentence, length=so_far)
     return _about_incident(
         facts, context, _tone(incident), title, summary + sentence_of_gaps(facts), details
     )
@@ -108,6 +111,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
             _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
+        *_behind(_("Were unreachable"), facts, MOST_BEHIND),
         *_others_down(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended_at(facts)))
@@ -184,6 +188,7 @@ def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     yield from _changes(incident)
     yield from _since(incident)
     yield address_of(facts)
+    yield from _behind(_("Behind it"), facts, OTHERS_NAMED)
     yield from _others_down(_("Also down"), facts, context)
 
 
@@ -211,13 +216,22 @@ def _changes(incident: Facts) -> Iterator[Detail]:
     yield _("What changed"), text
 
 
+def _behind(label: str, facts: Facts, most: int) -> Iterator[Detail]:
+    """The monitors that are reached through this one and cannot be, or could not be, reached."""
+    yield from _named(label, facts.get("behind") or (), most)
+
+
 def _others_down(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:
     own = facts["monitor"]["id"]
     names = [name for id, name in context.others_down.items() if id != own]
+    yield from _named(label, names, OTHERS_NAMED)
+
+
+def _named(label: str, names: Sequence[str], most: int) -> Iterator[Detail]:
     if not names:
         return
-    shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
-    more = len(names) - OTHERS_NAMED
+    shown = ", ".join(words.shorten(name, 40) for name in names[:most])
+    more = len(names) - most
     if more > 0:
         shown = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown)
     yield label, shown

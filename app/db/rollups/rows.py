@@ -6,11 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, func, or_, select
+from sqlalchemy import BindParameter, and_, bindparam, func, literal, or_, select, union_all
 
 from app.db import cached, db, packed, windows
 from app.db.journal import KEY, RAW
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import (
+    IncidentRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+    UnreachableRow,
+)
 from app.db.tags import tags_of
 from app.db.types import VERDICTS, Moment, from_ms, number_of, to_ms
 from app.db.windows import own_window
@@ -18,7 +25,16 @@ from app.judge.verdict import Check
 from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow, Verdict
 from app.rules.recurrence import for_all, occurrences_between
 from app.stats.cover import Span, cover_limit_ms, of_several_places
-from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Incident, Sums, Trouble, trouble
+from app.stats.tally import (
+    BEHIND,
+    DAY_MS,
+    HOUR_MS,
+    LONGEST_COVER_MS,
+    Incident,
+    Sums,
+    Trouble,
+    trouble,
+)
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
@@ -49,22 +65,32 @@ MONITORS = (
 )
 # The time in which it was degraded before is no downtime.
 DOWN_SINCE = func.coalesce(_INCIDENT.c.down_since, _INCIDENT.c.started_at, type_=Moment)
-_INCIDENTS = (
+_BEHIND: Any = UnreachableRow.__table__
+
+
+def _within(table: Any) -> Any:
+    return and_(
+        table.c.monitor_id.in_(_IDS),
+        table.c.started_at < bindparam("end"),  # which an index has
+        or_(table.c.ended_at.is_(None), table.c.ended_at > bindparam("start")),
+    )
+
+
+_INCIDENTS = union_all(
     select(
         _INCIDENT.c.monitor_id,
-        DOWN_SINCE,
+        DOWN_SINCE.label("since"),
         _INCIDENT.c.ended_at,
         _INCIDENT.c.classification,
-    )
-    .where(
-        _INCIDENT.c.monitor_id.in_(_IDS),
+    ).where(
+        _within(_INCIDENT),
         _INCIDENT.c.severity == IncidentSeverity.DOWN,
-        _INCIDENT.c.started_at < bindparam("end"),  # which an index has
         bindparam("end") > DOWN_SINCE,
-        or_(_INCIDENT.c.ended_at.is_(None), _INCIDENT.c.ended_at > bindparam("start")),
-    )
-    .order_by(DOWN_SINCE, _INCIDENT.c.id)
-)
+    ),
+    select(_BEHIND.c.monitor_id, _BEHIND.c.started_at, _BEHIND.c.ended_at, literal(BEHIND)).where(
+        _within(_BEHIND)
+    ),
+).order_by("since")
 
 
 def _reading(*names: str) -> Any:
@@ -161,8 +187,8 @@ def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
-    """Start, end (ms) and classification of the outages that overlap this time, oldest first: the
-    incidents that are down, from when they are.
+    """The outages that overlap this time (ms), oldest first: the incidents that are down, from when
+    they are, and the times ``BEHIND`` others.
     """
     by_monitor: dict[int, list[Incident]] = {id: [] for id in ids}
     span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}

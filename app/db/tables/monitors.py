@@ -209,6 +209,37 @@ class MonitorStateRow(Model):
     # When a field that its checks need was last changed: an agent's results of earlier checks are
     # dropped. Null: since its creation
     spec_since: Mapped[datetime | None] = mapped_column(Moment)
+    # The monitor because of whose failure this one is unreachable. An open row of UnreachableRow
+    # says since when
+    behind_id: Mapped[int | None] = mapped_column(BigInteger)
+    # While a failure is being confirmed: when the monitors that it is reached through were asked
+    # for a check
+    parents_asked_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class MonitorDependencyRow(Model):
+    """A monitor that is reached through another one, its parent."""
+
+    __tablename__ = "monitor_dependencies"
+
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
+    parent_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)
+    position: Mapped[int] = mapped_column(SmallInteger)
+
+
+class UnreachableRow(Model):
+    """A time in which a monitor was unreachable because of its parent: neither up nor down.
+
+    ``parent_id`` stays when the parent is deleted: the time was unreachable all the same.
+    """
+
+    __tablename__ = "unreachable_spans"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    monitor_id: Mapped[int] = belongs_to("monitors", index=True)
+    parent_id: Mapped[int] = mapped_column(BigInteger, index=True)
+    started_at: Mapped[datetime] = mapped_column(Moment)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
 class MonitorEvidenceRow(Model):

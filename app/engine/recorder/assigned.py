@@ -64,6 +64,10 @@ class MonitorAssignments:
         """Whether other checkers must be notified of a check that is to be repeated."""
         return self.by_hand or bool(self.elsewhere)
 
+    def checked(self) -> list[datetime | None]:
+        """The time of the newest check of each place."""
+        return [row["checked_at"] for row in self._rows()]
+
     def places(self) -> dict[int, datetime]:
         """Since when each place checks the monitor (``Rules.places_since``). A row that was never
         checked has the time (ms) of its assignment as its turn (``assignments.assign``).

@@ -17,13 +17,23 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, not_, or_, select
 
-from app.db import AnySession, rollups
+from app.db import AnySession, dependencies, rollups
 from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
+from app.engine.recorder import unreachable
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
-from app.judge.fold import FAR_FUTURE, Fold, IncidentSpan, TimeSpan, margin
-from app.judge.verdict import Check, Rules, State, vote_lasts
+from app.judge.fold import (
+    FAR_FUTURE,
+    Fold,
+    IncidentSpan,
+    ParentsAt,
+    TimeSpan,
+    hidden_within,
+    margin,
+    no_parents,
+)
+from app.judge.verdict import NO_PARENTS, Check, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
 
@@ -111,9 +121,9 @@ def find(
     with the states locked.
     """
     searches = with_stored(session, searches)
-    incidents = _incidents(session, searches)
+    incidents, parents = _incidents(session, searches), _parents(session, searches)
     changed: dict[int, TimeSpan] = {}
-    for search, replaced, spans in _replayed(searches, incidents):
+    for search, replaced, spans in _replayed(searches, incidents, parents):
         outages = [outage for span in spans if (outage := _outage(span, search, title))]
         stored = [_as_stored(row) for row in replaced]
         if outages != stored:
@@ -220,8 +230,19 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
     return by_monitor
 
 
+def _parents(session: AnySession, searches: Sequence[Search]) -> dict[int, ParentsAt]:
+    """What each monitor was reached through: nothing is found behind an outage of that."""
+    ids = [search.monitor.id for search in searches]
+    above = dependencies.above(session, ids)
+    begin = min((search.begin for search in searches), default=FAR_FUTURE)
+    outages = unreachable.outages_above(session, above, begin)
+    return {id: hidden_within(spans, NO_PARENTS) for id, spans in outages.items()}
+
+
 def _replayed(
-    searches: Sequence[Search], incidents: Mapping[int, Sequence[IncidentSpan]]
+    searches: Sequence[Search],
+    incidents: Mapping[int, Sequence[IncidentSpan]],
+    parents: Mapping[int, ParentsAt],
 ) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan]]]:
     """Each search with the stored incidents whose time was judged again, and the outages of that
     time.
@@ -233,7 +254,8 @@ def _replayed(
             for span in incidents[search.monitor.id]
             if (span.ended_at or FAR_FUTURE) > search.begin
         ]
-        replay, earlier = _fold(search, spans), _fold(search, spans)
+        parents_at = parents.get(search.monitor.id, no_parents)
+        replay, earlier = (_fold(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
         earlier.judge(_without_own(search, checks))
         outages = _settled_outages(search, replay)
@@ -258,11 +280,13 @@ def _replayed(
         )
 
 
-def _fold(search: Search, incidents: Sequence[IncidentSpan]) -> Fold:
+def _fold(search: Search, incidents: Sequence[IncidentSpan], parents_at: ParentsAt) -> Fold:
     before = next((row for row in search.stored if row.started_at < search.since), None)
     state = State(started_at=before.started_at if before else None)
     covered_until = _end_of(before) if before else None
-    return Fold(search.rules, search.covers, search.since, state, incidents, covered_until)
+    return Fold(
+        search.rules, search.covers, search.since, state, incidents, covered_until, parents_at
+    )
 
 
 def _without_own(search: Search, checks: Iterable[Check]) -> Iterator[Check]:

@@ -15,7 +15,7 @@ from app.alerts.outbox import enqueue, enqueue_closing
 from app.db import AnySession
 from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
-from app.engine.recorder import gaps
+from app.engine.recorder import gaps, unreachable
 from app.engine.recorder.alerting import notify_opened
 from app.engine.recorder.rows import end, lock, open_incident, reset_confirmation, whole
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
@@ -54,6 +54,7 @@ def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime
     session.flush()
     if ended is None:
         reset_confirmation(session, state)
+        unreachable.leave(session, state, now)
         notify_opened(session, monitor, incident, now)
     return incident
 

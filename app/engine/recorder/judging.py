@@ -5,31 +5,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from flask import current_app
 from sqlalchemy import bindparam, update
 
-from app.config import Settings
-from app.db import AnySession, changes, journal, rollups
+from app.db import changes, journal, rollups
 from app.db.by_place import NewestCheck
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
-from app.db.windows import MaintenanceTimes
-from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, outages, slowness
-from app.engine.recorder.assigned import MonitorAssignments
-from app.engine.recorder.rows import columns_of, covers_s, last_end, whole
+from app.engine.recorder import (
+    alerting,
+    assigned,
+    by_place,
+    evidence,
+    gaps,
+    outages,
+    slowness,
+    unreachable,
+)
+from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
+from app.engine.recorder.rows import confirm_pause, covers_s, last_end, whole
 from app.engine.schedule import is_repeat
-from app.judge.fold import in_turn, is_out_of_turn, margin
+from app.judge.fold import hidden_within, in_turn, is_out_of_turn, margin
 from app.judge.verdict import (
-    Check,
     Decision,
     PlaceCheck,
-    Rules,
-    Situation,
     Stage,
     State,
     Step,
@@ -47,11 +49,6 @@ from app.records import Outcome, Result, Verdict
 from app.rules.clocks import believable
 
 _STATES = MonitorStateRow.__table__
-STATE_COLUMNS = (
-    "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
-    "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_issued_at",
-    "ssl_expires_at", "ssl_fingerprint", "alerted_certificates",
-)  # fmt: skip
 _WRITE = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(_STATES.c.monitor_id == bindparam("id"))
@@ -59,64 +56,10 @@ _WRITE = (
 )
 
 
-@dataclass(slots=True)
-class MonitorInBatch:
-    """A monitor and its situation after the results of the batch that were judged so far. ``row``
-    has the columns of a monitor, ``columns`` those of its state.
-    """
-
-    row: Any
-    rules: Rules
-    situation: Situation
-    columns: dict[str, Any]
-    assigned: MonitorAssignments
-    summed_until: datetime | None
-    newest: datetime | None  # the start of its newest check
-    rule_since: datetime  # since when it has its present rule and places
-    votes_from: datetime  # earlier results are of another target, or from before a pause
-    opened_at: datetime | None = None  # when the open incident was written, if one was before
-    # The lanes whose message about the open incident's opening was given up unsent
-    unsent: Collection[str] = ()
-    changed: bool = False
-    # The start of its last check, if all its places are silent; None again from the next check on
-    silent_from: datetime | None = None
-    # Its results of this batch, if an incident opens when it is slow
-    results: list[Check] = field(default_factory=list)
-
-    @property
-    def state(self) -> State:
-        return self.situation.state
-
-    def set_state(self, state: State) -> None:
-        self.situation = Situation(state, self.situation.votes)
-        self.columns |= columns_of(state)
-        self.changed = True
-
-
-@dataclass(slots=True)
-class ResultBatch:
-    """Results of one place, which one transaction records. ``tokens``: of the locked shards, by
-    number. ``rows``, ``good`` and ``incident_changes`` are not written yet.
-    """
-
-    session: AnySession
-    now: datetime
-    place_name: str
-    place_id: int
-    windows: MaintenanceTimes
-    monitors: dict[int, MonitorInBatch]
-    tokens: dict[int, int]
-    failing: evidence.Failing
-    taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
-    good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor
-    # Incidents that open or end, by monitor: written together
-    incident_changes: dict[int, outages.Change] = field(default_factory=dict)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-
 def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
     """Judge a result of the batch, and note what follows from it for ``finish`` to write."""
     result = outcome.result
+    _note_gap(batch, monitor, result.checked_at)
     check = PlaceCheck(
         batch.place_id,
         result.checked_at,
@@ -124,8 +67,8 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         result.maintenance,
         outcome.conclusive,
         outcome.since,
+        unreachable.parents_of(batch, monitor),
     )
-    _note_gap(batch, monitor, check.at)
     before = monitor.situation = without_future(monitor.situation, check, batch.now)
     if is_late(before, check):
         return
@@ -144,6 +87,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         _keep_evidence(batch, before.state, decision.step, outcome)
         _incident(batch, monitor, before.state, decision, result)
         _notify_again(batch, monitor, result)
+        unreachable.follow(batch, monitor, before.state, check.at)
     if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
         decision = _judge_slow(batch, monitor, decision, outcome)
     if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
@@ -185,7 +129,10 @@ def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: PlaceCheck) ->
     # A place that has voted meanwhile was awaited at first.
     places_since = {place: max(at, monitor.rule_since) for place, at in rules.places_since.items()}
     rules = replace(rules, places_since=places_since)
-    return in_turn(rules, covers, monitor.situation, check, decision, checks, since)
+    above = {row.id: batch.family.above.get(row.id, ())}
+    outages_above = unreachable.outages_above(batch.session, above, since)
+    parents_at = hidden_within(outages_above.get(row.id, ()), check.parents)
+    return in_turn(rules, covers, monitor.situation, check, decision, checks, since, parents_at)
 
 
 def set_cause(
@@ -194,6 +141,8 @@ def set_cause(
     """Set the cause of the monitor's status. It names the places if only some see it. Without a new
     ``result``, the cause of a failure stays if only places without a vote see the failure.
     """
+    if unreachable.set_cause(batch, monitor):
+        return
     verdict, code, cause = monitor.state.verdict, None, None
     failing = verdict in (Verdict.DOWN, Verdict.DEGRADED)
     if failing and verdict and any(vote.verdict is not verdict for vote in votes):
@@ -239,9 +188,7 @@ def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, resul
 
 
 def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    confirm = timedelta(seconds=settings.confirm_seconds)
-    return all(is_repeat(since, vote.at, confirm) for vote in votes)
+    return all(is_repeat(since, vote.at, confirm_pause()) for vote in votes)
 
 
 def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
@@ -423,6 +370,9 @@ def finish(batch: ResultBatch) -> None:
     carry_out(batch)
     batch.failing.write()
     _write_states(batch)
+    for id, moment in batch.sum_again:
+        if rollups.is_summed(batch.monitors[id].summed_until, moment):
+            rollups.reroll(id, moment)
     assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])
 
 

@@ -26,7 +26,7 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
-from app.engine.recorder import found_late, gaps, pings
+from app.engine.recorder import found_late, gaps, pings, unreachable
 from app.engine.recorder.rows import (
     drop_last_good,
     end,
@@ -109,6 +109,7 @@ def apply_changes(
             row.alerted_domain_dates = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
         reset_confirmation(session, row)
+        unreachable.leave(session, row, now)
         _reset_verdict(row)
         drop_last_good(session, monitor.id)
     if FIELDS_THAT_FORCE_A_CHECK & set(changed):
@@ -119,6 +120,11 @@ def apply_changes(
         # The last result counts for the old interval. With a longer one, the monitor would be
         # unknown until its next slot, and an open incident would not count.
         _make_due(session, monitor.id, now)
+    if "depends_on" in changed:
+        # Its next check decides whether it is behind one of the new ones.
+        unreachable.leave(session, row, now)
+        row.parents_asked_at = None
+        unreachable.check_again(session, [monitor.id], now)
     if changed:
         pings.change_heartbeat(session, monitor, now)
 
@@ -132,6 +138,8 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor.paused, row.paused_at = True, now
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
+    unreachable.leave(session, row, now)
+    unreachable.release(session, monitor_id, now)
     pings.pause_heartbeat(session, monitor)
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
@@ -188,6 +196,7 @@ def _store_unknown(
 ) -> None:
     shown = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
     for row in shown:
+        unreachable.leave(session, row, now)
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
@@ -215,6 +224,7 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
         end(incident, now, now, Ending.PAUSE)
         enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)
+    unreachable.forget(session, monitor_id, now)
     # A window without monitors and tags applies to all: one that was only for this monitor is
     # deleted, or it would silence all the others.
     alone = (

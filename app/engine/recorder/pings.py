@@ -17,9 +17,9 @@ from sqlalchemy import select
 
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
-from app.db.latest import lock_states
 from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
 from app.db.types import from_ms, readable, to_ms
+from app.engine.recorder import unreachable
 from app.engine.recorder.results import record
 from app.i18n import N_, _
 from app.judge.heartbeat import (
@@ -179,7 +179,7 @@ def _load(session: AnySession, *conditions: Any) -> dict[int, _Watched]:
 
 
 def _load_ids(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
-    lock_states(session, ids)
+    unreachable.lock(session, ids)  # with whom ``record`` locks later: in one order with all others
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
         row.monitor_id: _Watched(

@@ -16,12 +16,10 @@ from app.db.latest import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.db.windows import MaintenanceTimes
-from app.engine.recorder import assigned, evidence, gaps, outages
+from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
+from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import (
-    STATE_COLUMNS,
-    MonitorInBatch,
-    ResultBatch,
     carry_out,
     finish,
     judge,
@@ -44,10 +42,11 @@ from app.records import Outcome, Result
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
-    MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
-    MonitorRow.paused, MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at,
-    MonitorRow.ssl_alert_days, MonitorRow.tags, MonitorRow.location_rule, MonitorRow.created_at,
-    MonitorRow.slow_after, MonitorRow.slow_alert_after, MonitorRow.options,
+    MonitorRow.id, MonitorRow.name, MonitorRow.interval, MonitorRow.timeout,
+    MonitorRow.confirmations, MonitorRow.paused, MonitorRow.maintenance_start_at,
+    MonitorRow.maintenance_end_at, MonitorRow.ssl_alert_days, MonitorRow.tags,
+    MonitorRow.location_rule, MonitorRow.created_at, MonitorRow.slow_after,
+    MonitorRow.slow_alert_after, MonitorRow.options,
 )  # fmt: skip
 # Built once: building them takes longer than running them.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -117,28 +116,31 @@ def _record(
     with acting_as(None), writing() as session:
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
-        monitors = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
+        ids = {claim.monitor_id for claim, _outcome in outcomes}
+        family = unreachable.lock(session, ids)
+        monitors = _load(session, ids | family.ids, place, now)
         windows, failing = MaintenanceTimes(session, now), evidence.Failing(session, monitors)
         taken = _taken(monitors, outcomes, place)
         batch = ResultBatch(
-            session, now, location, place, windows, monitors, tokens, failing, taken
+            session, now, location, place, windows, monitors, tokens, failing, taken, family
         )
-        recorded = []
-        for claim, outcome in outcomes:
-            is_valid = not fenced or _is_valid(batch, claim)
-            recorded.append(
-                _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced)
-                if is_valid
-                else None
-            )
-            if standings is not None:
-                dropped = recorded[-1] is None
-                standings.append(None if dropped else _standing(monitors[claim.monitor_id]))
+        recorded: list[Result | None] = [None] * len(outcomes)
+        standing: list[Standing | None] = [None] * len(outcomes)
+        for index in _parents_first(outcomes, family):
+            claim, outcome = outcomes[index]
+            if fenced and not _is_valid(batch, claim):
+                continue
+            result = _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced)
+            recorded[index] = result
+            if result is not None:
+                standing[index] = _standing(monitors[claim.monitor_id])
+        if standings is not None:
+            standings += standing
         finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
-            for monitor_id, in_batch in monitors.items():
-                if in_batch.assigned.is_assigned:
+            for monitor_id in ids & monitors.keys():
+                if monitors[monitor_id].assigned.is_assigned:
                     changes.note(session, monitor_id)
     if steady is not None:
         for claim, _outcome in outcomes:
@@ -147,6 +149,16 @@ def _record(
                 claim.monitor_id, None if monitor is None else _steady_monitor(monitor, claim)
             )
     return recorded
+
+
+def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) -> Iterable[int]:
+    """The positions of these outcomes, those of parents before those of what is reached through
+    them: of monitors that are checked at the same second, none then waits for the others.
+    """
+    if not family.above:
+        return range(len(outcomes))
+    ids = [claim.monitor_id for claim, _outcome in outcomes]
+    return sorted(range(len(ids)), key=lambda index: len(family.above.get(ids[index], ())))
 
 
 def _taken(
@@ -197,7 +209,7 @@ def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
 def _load(
     session: AnySession, ids: set[int], place: int, now: datetime
 ) -> dict[int, MonitorInBatch]:
-    lock_states(session, ids)
+    """The monitors with these ids, whose states are locked."""
     parameters = {"ids": sorted(ids), "until": latest.last_moment(now)}
     rows = session.execute(_LOADED, parameters).all()
     open_now = {row.monitor_id: row for row in session.execute(_OPEN, parameters)}
@@ -329,6 +341,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         return
     session.flush()
     changes.note(session, row.id)
+    lock_states(session, [row.id])
     loaded = _load(session, {row.id}, NOWHERE, now)
     monitor, windows = loaded[row.id], MaintenanceTimes(session, now)
     before, maintenance = monitor.state, windows.covers(row, now)
@@ -351,4 +364,5 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         batch.incident_changes[row.id] = outages.Closing(
             row.id, decision.moment, monitor.summed_until, (), changed=True
         )
+    unreachable.follow(batch, monitor, before, now)
     finish(batch)

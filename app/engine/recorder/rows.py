@@ -4,11 +4,13 @@ rows to ``State`` and back.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import func, select
 
+from app.config import Settings
 from app.db import AnySession, changes
 from app.db.statements import locked
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
@@ -65,6 +67,7 @@ def state_of(row: Any, incident: Any) -> State:
         started_at=None if is_slow else started,
         by_hand=bool(incident and incident.by_hand),
         slow_since=started if is_slow else None,
+        behind=row.behind_id,
     )
 
 
@@ -95,6 +98,12 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
     )
 
 
+def confirm_pause() -> timedelta:
+    """The pause before a check is repeated."""
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    return timedelta(seconds=settings.confirm_seconds)
+
+
 def columns_of(state: State) -> dict[str, Any]:
     return {
         "checked_at": state.checked_at,
@@ -103,6 +112,7 @@ def columns_of(state: State) -> dict[str, Any]:
         "failing_since": state.failing_since,
         "failures": state.failures,
         "recovering_since": state.recovering_since,
+        "behind_id": state.behind,
     }
 
 

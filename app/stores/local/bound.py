@@ -8,7 +8,7 @@ key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
@@ -45,6 +45,9 @@ from app.stores.local.search import fits
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
 
 
+BEHIND_OTHERS = N_("Unreachable: what it is reached through is down.")
+
+
 class _Tag:
     """The tag of a key, and whether a monitor has it."""
 
@@ -59,6 +62,13 @@ class _Tag:
             return False
         monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id, tagged([self.name]))
         return db.session.scalar(monitor) is not None
+
+    def among(self, ids: Collection[int]) -> set[int]:
+        """The monitors, of these, with the tag."""
+        if not ids:
+            return set()
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(ids), tagged([self.name]))
+        return set(db.session.scalars(monitors))
 
     def check(self, monitor_id: int) -> None:
         """Raises NotFound for a monitor without the tag."""
@@ -123,14 +133,26 @@ class _BoundPart(_Closed):
 
 class _Monitors(_BoundPart):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        return self._inner.monitors.list(replace(query, bound_tag=self._tag.name))
+        page = self._inner.monitors.list(replace(query, bound_tag=self._tag.name))
+        return replace(page, items=self._shown(page.items))
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         return self._inner.monitors.overview(replace(query, bound_tag=self._tag.name))
 
     def get(self, id: int) -> Monitor:
         self._tag.check(id)
-        return self._inner.monitors.get(id)
+        return self._shown([self._inner.monitors.get(id)])[0]
+
+    def _shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
+        """The monitors without what they are reached through and the key must not see."""
+        named = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
+        tagged_ids = self._tag.among({id for id in named if id is not None})
+        return [
+            monitor
+            if tagged_ids.issuperset(filter(None, (*monitor.depends_on, monitor.behind_id)))
+            else _without_others(monitor, tagged_ids)
+            for monitor in monitors
+        ]
 
     def require(self, id: int) -> None:
         self._tag.check(id)
@@ -140,9 +162,10 @@ class _Monitors(_BoundPart):
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         self._refuse_without_tag(fields.get("tags"))
+        self._refuse_others(fields.get("depends_on"))
         if secrets_from is not None:
             self._tag.check(secrets_from)
-        return self._inner.monitors.create(fields, secrets_from=secrets_from)
+        return self._shown([self._inner.monitors.create(fields, secrets_from=secrets_from)])[0]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
         checked = [self._fault(fields.get("tags")) or fields for fields in several]
@@ -153,7 +176,8 @@ class _Monitors(_BoundPart):
             self._tag.hold(session, id)
             if "tags" in fields:
                 self._refuse_without_tag(fields["tags"])
-            return self._inner.monitors.update(id, fields)
+            self._refuse_others(fields.get("depends_on"))
+            return self._shown([self._inner.monitors.update(id, fields)])[0]
 
     def delete(self, id: int) -> None:
         with writing() as session:
@@ -164,34 +188,51 @@ class _Monitors(_BoundPart):
         if fault := self._fault(tags):
             raise fault
 
+    def _refuse_others(self, parents: Any) -> None:
+        for position, id in enumerate(parents or ()):
+            if not self._tag.has(id):
+                raise Invalid({f"depends_on.{position}": [no_such("monitor", id)]})
+
     def _fault(self, tags: Any) -> Invalid | None:
         if self._tag.name in (tags or ()):
             return None
         return Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
 
 
+def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
+    shown = tuple(id for id in monitor.depends_on if id in tagged_ids)
+    if monitor.behind_id in (None, *tagged_ids):
+        return replace(monitor, depends_on=shown)
+    return replace(monitor, depends_on=shown, behind_id=None, cause=_(BEHIND_OTHERS))
+
+
 class _Incidents(_BoundPart):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        return self._inner.incidents.list(replace(query, bound_tag=self._tag.name))
+        page = self._inner.incidents.list(replace(query, bound_tag=self._tag.name))
+        return replace(page, items=[self._shown(incident) for incident in page.items])
 
     def get(self, id: int) -> Incident:
         incident = self._inner.incidents.get(id)
         if incident.monitor is None or not self._tag.has(incident.monitor.id):
             raise NotFound("incident", id)
-        return incident
+        return self._shown(incident)
+
+    def _shown(self, incident: Incident) -> Incident:
+        tagged_ids = self._tag.among(incident.affected)
+        return replace(incident, affected=tuple(filter(tagged_ids.__contains__, incident.affected)))
 
     def create(self, fields: Fields) -> Incident:
         with writing() as session:
             if not self._tag.keeps(session, fields["monitor_id"]):
                 raise Invalid({"monitor_id": [no_such("monitor", fields["monitor_id"])]})
-            return self._inner.incidents.create(fields)
+            return self._shown(self._inner.incidents.create(fields))
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         with writing() as session:
             self._hold(session, id)
-            return self._inner.incidents.update(id, fields, by=by, expected=expected)
+            return self._shown(self._inner.incidents.update(id, fields, by=by, expected=expected))
 
     def delete(self, id: int) -> None:
         with writing() as session:

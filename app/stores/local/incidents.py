@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 
-from app.db import DbSession, db, rollups, writing
+from app.db import DbSession, db, dependencies, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
 from app.engine import recorder
@@ -199,10 +199,15 @@ def _order(query: IncidentQuery) -> Sequence[Any]:
 def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[Incident]:
     if not ids:
         return []
-    rows = db.session.execute(_READING[brief], {"ids": ids})
+    rows = db.session.execute(_READING[brief], {"ids": ids}).all()
+    affected = dependencies.affected(db.session, rows)
     by_id = {
         row.id: incident_record(
-            row, MonitorRef(row.monitor_id, row.name, row.url), now, brief=brief
+            row,
+            MonitorRef(row.monitor_id, row.name, row.url),
+            now,
+            [monitor.id for monitor in affected[row.id]],
+            brief=brief,
         )
         for row in rows
     }

@@ -16,7 +16,7 @@ from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
-from app.db import DbSession, assignments, db, latest, rollups, writing
+from app.db import DbSession, assignments, db, dependencies, latest, rollups, writing
 from app.db.cached import Cached, reading, stored
 from app.db.tables import (
     AssignmentRow,
@@ -52,7 +52,7 @@ from app.rules.cross_field import RULES
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
-from app.stores.local import contacts, heartbeats, states
+from app.stores.local import contacts, heartbeats, reached_through, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
@@ -215,6 +215,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                         raise Invalid({"heartbeat_token": [_(TAKEN)]})
                     tokens[position], places = token, []
                     fields = heartbeats.with_slug(fields)
+                reached_through.check(session, None, fields.get("depends_on") or ())
                 used.append(contacts.positions_of(find, fields.get("alerts") or ()))
             except Invalid as fault:
                 rows.append(fault)
@@ -234,6 +235,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             wanted = () if called else sorted(fields.get("locations") or ())
             if wanted and isinstance(answer, MonitorRow):
                 audit.changed(session, audit.thing(answer), {"locations": (None, wanted)})
+            if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
+                reached_through.choose(session, answer, parents)
         return [row if isinstance(row, Invalid) else row.id for row in rows]
 
     def _new(self, ids: Sequence[int]) -> dict[int, Monitor]:
@@ -256,6 +259,10 @@ class LocalMonitors(LocalPart, base.Monitors):
             _check_rules_of_several_fields(session, row, changed)
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
+            if "depends_on" in fields and reached_through.choose(
+                session, row, fields["depends_on"] or ()
+            ):
+                changed.add("depends_on")
             recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
             if "locations" in fields and not is_heartbeat(row.url):
@@ -330,6 +337,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                     figures.uptimes[id],
                     None if brief else next_check_at(row, places, now, confirm),
                     [place.name for place in places],
+                    dependencies.parents_in(row.depends_on),
                     alerts.get(id, ()),
                     figures.hours.get(id, ()),
                     pinged.get(id, {}),
@@ -385,6 +393,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
             .where(late.c.monitor_id == _MONITOR.c.id, late.c.found_late)
             .scalar_subquery()
             .label("late_until"),
+            dependencies.parents_of(_MONITOR.c.id).label("depends_on"),
         )
         .select_from(_MONITOR)
         .join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import aliased
 
 from app.db import db
 from app.db.tables import (
@@ -22,6 +23,7 @@ from app.db.tables import (
     ResultRow,
     StatusPageMonitorRow,
 )
+from app.db.types import Moment
 from app.records import (
     OPEN_STATES,
     Classification,
@@ -35,6 +37,22 @@ from app.stores.local.windows import active_windows, in_maintenance
 
 # Classifications by which an incident does not count.
 EXCUSED = tuple(Classification)
+
+
+_PARENTS = aliased(IncidentRow)
+# Since when what a monitor is reached through is confirmed as down, if it is unreachable.
+BEHIND_SINCE = (
+    select(func.coalesce(_PARENTS.down_since, _PARENTS.started_at, type_=Moment))
+    .where(
+        _PARENTS.severity == IncidentSeverity.DOWN,
+        _PARENTS.monitor_id == MonitorStateRow.behind_id,
+        _PARENTS.ended_at.is_(None),
+        _PARENTS.classification.is_(None),
+    )
+    .correlate(MonitorStateRow)
+    .scalar_subquery()
+    .label("behind_since")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,7 @@ def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedSta
             MonitorStateRow.verdict,
             MonitorStateRow.status_since,
             MonitorStateRow.checked_at,
+            BEHIND_SINCE,
             in_maintenance(now, active_windows(now)).label("in_maintenance"),
             IncidentRow.started_at,
             IncidentRow.classification,
@@ -139,14 +158,15 @@ def counted_states_of(
 
 def _counted_state(row: Any, in_maintenance: bool, good_before: bool) -> CountedState:
     incident_open = row.started_at is not None and row.classification not in EXCUSED
-    planned = in_maintenance and row.verdict is not None
-    checked = incident_open or planned or good_before or _was_checked(row)
     slow = incident_open and row.severity == IncidentSeverity.DEGRADED
+    is_behind = row.behind_since is not None
+    planned = in_maintenance and row.verdict is not None
+    checked = incident_open or is_behind or planned or good_before or _was_checked(row)
     state = component_state(
         paused=row.paused,
         checked=checked,
         in_maintenance=in_maintenance,
-        incident_open=incident_open and not slow,
+        incident_open=is_behind or (incident_open and not slow),
         verdict=Verdict.DEGRADED if slow else row.verdict if _has_lasted(row) else None,
     )
     return CountedState(state, checked and not row.paused)

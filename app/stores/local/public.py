@@ -57,8 +57,13 @@ from app.rules.page_state import page_link, page_state, stated, worst
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
-from app.stats.tally import percent
-from app.stores.local.page_states import EXCUSED, CountedState, counted_states_of
+from app.stats.tally import NO_OUTAGE, percent
+from app.stores.local.page_states import (
+    BEHIND_SINCE,
+    EXCUSED,
+    CountedState,
+    counted_states_of,
+)
 from app.stores.local.part import get_row
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
@@ -333,7 +338,7 @@ class _PageMonitor:
         self.response_time: int | None = row.response_time
         self.counts, self.state = counted.counts, counted.state
         self.since: datetime | None = {
-            ComponentState.OUTAGE: row.down_since or row.started_at,
+            ComponentState.OUTAGE: row.down_since or row.started_at or row.behind_since,
             ComponentState.DEGRADED: row.started_at or row.status_since,
             ComponentState.UNKNOWN: row.status_since if self.counts else None,
         }.get(self.state)
@@ -358,6 +363,7 @@ _PAGE_MONITORS = (
         MonitorStateRow.checked_at,
         MonitorStateRow.status_since,
         MonitorStateRow.response_time,
+        BEHIND_SINCE,
         IncidentRow.started_at,
         IncidentRow.down_since,
         IncidentRow.severity,
@@ -448,7 +454,7 @@ def _touched(
     """How many incidents touch each day, by its index; 0 is left out."""
     counts: dict[int, int] = {}
     for start, end, classification in incidents:
-        if classification in EXCUSED:
+        if classification in NO_OUTAGE:
             continue
         stop = max(start + 1, now if end is None else end)
         first = max(0, bisect_right(midnights, start) - 1)

@@ -38,7 +38,7 @@ from app.rules.what_changed import changes_of
 PAIRS = ("request_headers", "alerts")
 IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every", "assertions")
 # Fields that are stored in other tables: the state, the assignments.
-NO_COLUMNS = ("pause", "locations", "heartbeat_token")
+NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
 
 
 def _names(record: type[Any], row: type[Any], without: Iterable[str] = ()) -> list[str]:
@@ -79,6 +79,7 @@ class Derived:
     uptime: Mapping[str, float | None]
     next_check_at: datetime | None = None
     locations: Sequence[str] = ()
+    depends_on: Sequence[int] = ()
     alerts: Sequence[Pair] = ()
     hours: Sequence[Mapping[str, Any]] = ()
     heartbeat: Mapping[str, Any] = field(default_factory=dict)
@@ -124,6 +125,7 @@ def monitor_record(own: Monitor, row: Any, derived: Derived) -> Monitor:
         response_time=response_time,
         next_check_at=derived.next_check_at,
         locations=tuple(derived.locations),
+        depends_on=tuple(derived.depends_on),
         uptime=derived.uptime,
         hours=derived.hours,
         **derived.heartbeat,
@@ -147,7 +149,12 @@ def _since(status_since: datetime | None, checked_at: datetime | None, row: Any)
 
 
 def incident_record(
-    row: Any, monitor: MonitorRef, now: datetime, *, brief: bool = False
+    row: Any,
+    monitor: MonitorRef,
+    now: datetime,
+    affected: Iterable[int] = (),
+    *,
+    brief: bool = False,
 ) -> Incident:
     """``row`` has the columns of ``IncidentRow``, and ``verdict``, ``checked_at`` and
     ``status_since`` of its monitor's state.
@@ -165,6 +172,7 @@ def incident_record(
         duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
         monitor=monitor,
         seen_by=tuple(row.seen_by or ()),
+        affected=tuple(affected),
         unreadable=() if brief else tuple(unreadable_in(row, ("evidence",))),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))

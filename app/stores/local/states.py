@@ -48,6 +48,7 @@ def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
         (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
         (in_maintenance(NOW, windows), MonitorStatus.MAINTENANCE.value),
         (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
+        (_STATE.c.behind_id.is_not(None), MonitorStatus.UNREACHABLE.value),
         else_=_STATE.c.verdict,
     )
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from flask import request
 
+from app.checks.kinds import read_url
 from app.forms.browser import BrowserForm
 from app.i18n import _, _n, listed
-from app.records import Channel, Contact, MonitorRef, PageQuery
+from app.records import (
+    PAGE_SIZES,
+    Channel,
+    Contact,
+    Monitor,
+    MonitorQuery,
+    MonitorRef,
+    PageQuery,
+    ResultQuery,
+)
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
@@ -32,6 +42,58 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
             if request.method in SAFE_METHODS:
                 raise
     return [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
+
+
+MOST_SUGGESTED = 8  # of each reason, as what a monitor is reached through
+MOST_TAGS = 3
+
+
+def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tuple[str, str]]:
+    """What the monitor of a form may be reached through, as pairs of id and label: what is chosen,
+    what ``search`` finds, and what has the same host, the same address or a tag of it.
+    """
+    chosen = list(form["depends_on"].data)
+    labels = {str(id): _("Monitor %(id)s", id=id) for id in chosen}
+    if not form.unanswered:
+        try:
+            store = current_store().monitors
+            labels |= {str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {}
+            for ref, why in _suggested(form, record, search):
+                labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
+        except NOT_TAKEN:
+            if request.method in SAFE_METHODS:
+                raise
+    own = None if record is None or form.clone else str(record.id)
+    return [(id, name) for id, name in labels.items() if id != own]
+
+
+def _host(url: object) -> str | None:
+    try:
+        _kind, target = read_url(str(url or ""))
+    except ValueError:
+        return None
+    return target.ascii_host or None
+
+
+def _suggested(
+    form: BrowserForm, record: Monitor | None, search: str
+) -> Iterator[tuple[MonitorRef | Monitor, str]]:
+    store = current_store()
+    if search:
+        yield from ((ref, "") for ref in store.monitors.refs(search=search, limit=MOST_SUGGESTED))
+    host = _host(form["url"].data)
+    address = None
+    if record is not None and not form.clone:
+        query = ResultQuery(monitor_id=record.id, per_page=PAGE_SIZES[0])
+        address = next((result.ip for result in store.results.list(query).items), None)
+    for name, why in ((host, _("same host")), (address, _("same address"))):
+        if name:
+            refs = store.monitors.refs(search=name, limit=MOST_SUGGESTED)
+            yield from ((ref, why) for ref in refs if _host(ref.url) == name)
+    for tag in form["tags"].data[:MOST_TAGS] if "tags" in form else ():
+        query_of_tag = MonitorQuery(tag=tag, per_page=PAGE_SIZES[0], uptime=(), brief=True)
+        why = _("tag %(tag)s", tag=tag)
+        yield from ((monitor, why) for monitor in store.monitors.list(query_of_tag).items)
 
 
 def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:

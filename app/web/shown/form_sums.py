@@ -12,7 +12,7 @@ from typing import Any
 from app.checks.kinds import FIELDS, HTTP, kind_of
 from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
-from app.forms.lists import Names, PairList
+from app.forms.lists import IdList, Names, PairList
 from app.i18n import N_, _, _n
 from app.records import AlertCondition
 
@@ -77,6 +77,7 @@ EXPIRY = (
     SumPart("verify_tls", "", none=N_("certificate not verified")),
     SumPart("starttls"),
 )
+THROUGH = (SumPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),)
 MAINTENANCE = (
     SumPart("maintenance_start_at", N_("From {}")),
     SumPart("maintenance_end_at", N_("until {}")),
@@ -127,6 +128,8 @@ def _value(field: Any) -> str:
         return "1" if field.data else ""
     if isinstance(field, PairList):
         return str(sum(not row.is_blank for row in field.rows))
+    if isinstance(field, IdList):
+        return str(len(field.data))
     if isinstance(field, Names):
         return ", ".join(field.data)
     if isinstance(field, Options):

@@ -43,6 +43,7 @@ MONITOR = {
     MonitorStatus.UP: Look(N_("Up"), "up", "up"),
     MonitorStatus.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
     MonitorStatus.DOWN: Look(N_("Down"), "down", "down"),
+    MonitorStatus.UNREACHABLE: Look(N_("Unreachable"), "unknown", "unknown"),
     MonitorStatus.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
     MonitorStatus.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
     MonitorStatus.PAUSED: Look(N_("Paused"), "paused", "paused"),

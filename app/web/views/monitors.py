@@ -31,6 +31,7 @@ from app.records import (
     DEFAULT_CONFIRMATIONS,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
+    MAX_SEARCH,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -67,6 +68,7 @@ Answer = str | Response | tuple[str, int]
 OWN_FILTERS = ("state", "tag", "location")
 REFUSED_BULK = "bulk"  # in the session: the bar below the list as it was sent when it was refused
 DEFAULT_INTERVAL = 60
+DEPENDS_ON, FIND = "depends_on", "find_parents"  # the field, and the button that searches for it
 LOCATIONS, LOCATION_RULE, CONTACTS = (
     "locations",
     "location_rule",
@@ -221,6 +223,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         """One row more or less, or a test."""
         if self.form.change_rows():
             return self.page(200)
+        if FIND in request.form and DEPENDS_ON in self.form:
+            return self.page(200)
         if "offer" in request.form and "assertions" in self.form:
             self.form.assertions.add_offered(request.form["offer"])
             return self.page(200)
@@ -262,9 +266,13 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if CONTACTS in form:
             names = choices.contacts(form, form.contacts.data)
             form.contacts.choices = choices.contact_choices(names, form)
+        search = request.form.get("find", "").strip()[:MAX_SEARCH]
+        if DEPENDS_ON in form:
+            form.depends_on.choices = choices.parents(form, self.record, search)
         return {
             "sums": form_sums,
             "slow_alerts": slow_alerts.sentence(form, self.id),
+            "search": search,
             "lacking": choices.lacking(form),
             "tried": {},
             "twins": (),

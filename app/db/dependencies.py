@@ -1,0 +1,195 @@
+"""Which monitors are reached through which others (``depends_on``), and who was behind an outage
+(decision 20). Needs an application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ScalarSelect,
+    String,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from app.db import AnySession
+from app.db.latest import AT_ONCE
+from app.db.tables import MonitorDependencyRow, MonitorRow, ResultRow, UnreachableRow
+from app.db.types import to_ms
+from app.records import GOOD_VERDICTS
+
+_EDGES: Any = MonitorDependencyRow.__table__
+_SPANS: Any = UnreachableRow.__table__
+_IDS: Any = bindparam("ids", expanding=True)
+# Built once: asked for each batch of results.
+_UP = select(_EDGES.c.monitor_id, _EDGES.c.parent_id).where(_EDGES.c.monitor_id.in_(_IDS))
+_DOWN = select(_EDGES.c.parent_id, _EDGES.c.monitor_id).where(_EDGES.c.parent_id.in_(_IDS))
+_IN_ORDER = _UP.order_by(_EDGES.c.monitor_id, _EDGES.c.position)
+_AFFECTED = (
+    select(_SPANS.c.parent_id, _SPANS.c.monitor_id, MonitorRow.name)
+    .add_columns(_SPANS.c.started_at, _SPANS.c.ended_at)
+    .join(MonitorRow, MonitorRow.id == _SPANS.c.monitor_id)
+    .where(
+        _SPANS.c.parent_id.in_(_IDS),
+        or_(_SPANS.c.ended_at.is_(None), _SPANS.c.ended_at >= bindparam("first")),
+    )
+    .order_by(_SPANS.c.started_at, _SPANS.c.monitor_id)
+)
+
+
+_NOT_GOOD = (
+    select(MonitorRow.id, MonitorRow.name)
+    .where(
+        MonitorRow.id.in_(_IDS),
+        MonitorRow.paused.is_(False),
+        ~exists().where(
+            ResultRow.monitor_id == MonitorRow.id,
+            ResultRow.at >= bindparam("since"),
+            ResultRow.verdict.in_(list(GOOD_VERDICTS)),
+        ),
+    )
+    .order_by(MonitorRow.id)
+)
+
+
+def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
+    """What each of these monitors depends on directly, in the order in which people chose it."""
+    chosen: dict[int, list[int]] = {}
+    for id, parent in _edges(session, _IN_ORDER, ids):
+        chosen.setdefault(id, []).append(parent)
+    return chosen
+
+
+def parents_of(monitor_id: Any) -> ScalarSelect[Any]:
+    """SQL for what a monitor depends on directly, which ``parents_in`` reads."""
+    entry = cast(_EDGES.c.position, String) + ":" + cast(_EDGES.c.parent_id, String)
+    chosen = select(func.aggregate_strings(entry, ","))
+    return chosen.where(_EDGES.c.monitor_id == monitor_id).scalar_subquery()
+
+
+def parents_in(text: str | None) -> list[int]:
+    """The ids in a value of ``parents_of``, in the order in which people chose them."""
+    entries = (entry.partition(":") for entry in (text or "").split(",") if entry)
+    return [id for _position, id in sorted((int(at), int(id)) for at, _colon, id in entries)]
+
+
+def above(session: AnySession, ids: Collection[int]) -> dict[int, set[int]]:
+    """All that each of these monitors is reached through: its parents, and theirs."""
+    return _closure(session, _UP, ids)
+
+
+def below(session: AnySession, ids: Collection[int]) -> dict[int, set[int]]:
+    """All monitors that are reached through each of these."""
+    return _closure(session, _DOWN, ids)
+
+
+def choose(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> None:
+    """Let a monitor depend on these, and on no others. What may be chosen is checked before."""
+    session.execute(delete(_EDGES).where(_EDGES.c.monitor_id == monitor_id))
+    rows = [
+        {"monitor_id": monitor_id, "parent_id": parent, "position": position}
+        for position, parent in enumerate(parent_ids)
+    ]
+    if rows:
+        session.execute(insert(_EDGES), rows)
+
+
+def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[int, set[int]]:
+    """All that each of ``ids`` leads to, by as many steps as there are; without ids that lead
+    nowhere. Mostly no monitor depends on another, and this is one statement.
+    """
+    edges: dict[int, list[int]] = {}
+    asked: set[int] = set()
+    front = set(ids)
+    while front:
+        asked |= front
+        reached = set()
+        for near, far in _edges(session, statement, front):
+            edges.setdefault(near, []).append(far)
+            reached.add(far)
+        front = reached - asked
+    return {id: _reached(edges, id) for id in ids if id in edges}
+
+
+def _edges(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[Any]:
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), AT_ONCE):
+        yield from session.execute(statement, {"ids": ordered[start : start + AT_ONCE]})
+
+
+def among(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[int]:
+    """The ids that a ``statement`` of one column selects of these, which may be many."""
+    return (id for (id,) in _edges(session, statement, ids))
+
+
+def _reached(edges: Mapping[int, Sequence[int]], id: int) -> set[int]:
+    reached: set[int] = set()
+    front = [id]
+    while front:
+        new = {far for near in front for far in edges.get(near, ())} - reached
+        reached |= new
+        front = [*new]
+    return reached - {id}
+
+
+class AffectedMonitor(NamedTuple):
+    """A monitor that failed behind another one's outage."""
+
+    id: int
+    name: str
+
+
+def affected(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[AffectedMonitor]]:
+    """The monitors that were unreachable behind the outages of these incidents, by the incident's
+    id, in the order in which they failed. ``incidents`` have ``id``, ``monitor_id``,
+    ``started_at``, ``down_since`` and ``ended_at``.
+    """
+    incidents = list(incidents)
+    if not incidents:
+        return {}
+    first = min(incident.started_at for incident in incidents)
+    ids = {incident.monitor_id for incident in incidents}
+    spans = session.execute(_AFFECTED, {"ids": sorted(ids), "first": first}).all()
+    return {
+        incident.id: list(
+            dict.fromkeys(
+                AffectedMonitor(span.monitor_id, span.name)
+                for span in spans
+                if span.parent_id == incident.monitor_id and _overlap(span, incident)
+            )
+        )
+        for incident in incidents
+    }
+
+
+def _overlap(span: Any, incident: Any) -> bool:
+    ended: datetime | None = incident.ended_at
+    return (ended is None or span.started_at <= ended) and (
+        span.ended_at is None or span.ended_at >= (incident.down_since or incident.started_at)
+    )
+
+
+def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[AffectedMonitor]]:
+    """The monitors that cannot be reached while these incidents open, by the incident's id: those
+    that have failed, and all others below that no check has seen good since. ``incidents``: as for
+    ``affected``.
+    """
+    incidents = list(incidents)
+    failed = affected(session, incidents)
+    below_each = below(session, {incident.monitor_id for incident in incidents})
+    for incident in incidents:
+        ids = below_each.get(incident.monitor_id, set()) - {row.id for row in failed[incident.id]}
+        if ids:
+            since = to_ms(incident.down_since or incident.started_at)
+            rows = _edges(session, _NOT_GOOD.params(since=since), ids)
+            failed[incident.id] += [AffectedMonitor(row.id, row.name) for row in rows]
+    return failed

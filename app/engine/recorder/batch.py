@@ -1,0 +1,97 @@
+"""The monitors and the results that one transaction of the recorder is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from app.db import AnySession
+from app.db.windows import MaintenanceTimes
+from app.engine.recorder import evidence, outages
+from app.engine.recorder.assigned import MonitorAssignments
+from app.engine.recorder.rows import columns_of
+from app.judge.verdict import Check, Rules, Situation, State
+
+STATE_COLUMNS = (
+    "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
+    "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_issued_at",
+    "ssl_expires_at", "ssl_fingerprint", "alerted_certificates", "behind_id", "parents_asked_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Whom the monitors of a batch depend on, and who depends on them. ``above``: all that each is
+    reached through; ``waiting``: those below each whose failure is being confirmed.
+    """
+
+    above: Mapping[int, Collection[int]] = field(default_factory=dict)
+    waiting: Mapping[int, Collection[int]] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> set[int]:
+        return {id for part in (self.above, self.waiting) for ids in part.values() for id in ids}
+
+
+NO_FAMILY = Family()
+
+
+@dataclass(slots=True)
+class MonitorInBatch:
+    """A monitor and its situation after the results of the batch that were judged so far. ``row``
+    has the columns of a monitor, ``columns`` those of its state.
+    """
+
+    row: Any
+    rules: Rules
+    situation: Situation
+    columns: dict[str, Any]
+    assigned: MonitorAssignments
+    summed_until: datetime | None
+    newest: datetime | None  # the start of its newest check
+    rule_since: datetime  # since when it has its present rule and places
+    votes_from: datetime  # earlier results are of another target, or from before a pause
+    opened_at: datetime | None = None  # when the open incident was written, if one was before
+    # The lanes whose message about the open incident's opening was given up unsent
+    unsent: Collection[str] = ()
+    changed: bool = False
+    # The start of its last check, if all its places are silent; None again from the next check on
+    silent_from: datetime | None = None
+    # Its results of this batch, if an incident opens when it is slow
+    results: list[Check] = field(default_factory=list)
+
+    @property
+    def state(self) -> State:
+        return self.situation.state
+
+    def set_state(self, state: State) -> None:
+        self.situation = Situation(state, self.situation.votes)
+        self.columns |= columns_of(state)
+        self.changed = True
+
+
+@dataclass(slots=True)
+class ResultBatch:
+    """Results of one place, which one transaction records. ``monitors``: theirs, and the ``family``
+    of these. ``tokens``: of the locked shards, by number. ``rows``, ``good``, ``incident_changes``
+    and ``sum_again`` are not written yet.
+    """
+
+    session: AnySession
+    now: datetime
+    place_name: str
+    place_id: int
+    windows: MaintenanceTimes
+    monitors: dict[int, MonitorInBatch]
+    tokens: dict[int, int]
+    failing: evidence.Failing
+    taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
+    family: Family = NO_FAMILY
+    good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor
+    # Incidents that open or end, by monitor: written together
+    incident_changes: dict[int, outages.Change] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    # Times at which a monitor began or ceased to be unreachable
+    sum_again: list[tuple[int, datetime]] = field(default_factory=list)

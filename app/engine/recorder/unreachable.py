@@ -1,0 +1,297 @@
+"""What monitors are reached through (decision 20), in a batch of results: the state of their
+parents for the judge, and what follows from a state for parents and for those behind it.
+
+A monitor that begins to fail asks its parents for a check, and opens nothing before they have
+answered. The parents' states are locked with its own, so no incident opens beside a parent that is
+being recorded as down. Nothing of this is kept in memory: the request is a time in the parents'
+assignments, and since when the monitor waits is in its state, so both outlive a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import bindparam, func, or_, select
+
+from app.db import AnySession, changes, dependencies, heartbeats, rollups, wakeups
+from app.db.latest import lock_states
+from app.db.statements import updating
+from app.db.tables import (
+    AssignmentRow,
+    HeartbeatStateRow,
+    IncidentRow,
+    MonitorStateRow,
+    UnreachableRow,
+)
+from app.db.types import from_ms, to_ms
+from app.engine.recorder.batch import Family, MonitorInBatch, ResultBatch
+from app.engine.recorder.rows import confirm_pause
+from app.i18n import N_, _
+from app.judge.fold import FAR_FUTURE, TimeSpan
+from app.judge.verdict import (
+    NO_PARENTS,
+    Parents,
+    Stage,
+    State,
+    Step,
+    behind,
+    failing_parent,
+    is_failing,
+)
+from app.records import Cause, IncidentSeverity, Verdict
+
+BEHIND = N_("Unreachable: %(parent)s, which it is reached through, is down.")
+# How long a parent may take to answer, besides its own time limit: an agent must read the request,
+# and bring its result. Then the monitor is judged without it.
+ANSWER_SECONDS = 10.0
+_WAITING = select(MonitorStateRow.monitor_id).where(
+    MonitorStateRow.monitor_id.in_(bindparam("ids", expanding=True)),
+    MonitorStateRow.failing_since.is_not(None),
+)
+
+
+def lock(session: AnySession, ids: Collection[int]) -> Family:
+    """Lock the states of these monitors and of their family, in one order with all others."""
+    above, below = dependencies.above(session, ids), dependencies.below(session, ids)
+    far = {id for ids in below.values() for id in ids}
+    waiting = set(dependencies.among(session, _WAITING, far))
+    family = Family(above, {id: ids & waiting for id, ids in below.items() if ids & waiting})
+    lock_states(session, {*ids, *family.ids})
+    return family
+
+
+def parents_of(batch: ResultBatch, monitor: MonitorInBatch) -> Parents:
+    """What the judge needs of the parents of a monitor now."""
+    parents = _watched(batch, monitor)
+    if not parents:
+        return NO_PARENTS
+    failing = failing_parent((parent.row.id, parent.state) for parent in parents)
+    if failing is not None:
+        return Parents(failing)
+    confirming = monitor.state.failing_since is not None
+    asked_at = monitor.columns["parents_asked_at"] if confirming else None
+    awaited = any(_is_awaited(parent, asked_at, batch.now) for parent in parents)
+    ids = [parent.row.id for parent in parents]
+    return Parents(None, awaited, _good_since(batch.session, ids, batch.now))
+
+
+def _watched(batch: ResultBatch, monitor: MonitorInBatch) -> list[MonitorInBatch]:
+    """The parents whose state counts: neither paused nor in maintenance."""
+    above = (batch.monitors.get(id) for id in batch.family.above.get(monitor.row.id, ()))
+    return [
+        parent
+        for parent in above
+        if parent is not None
+        and not parent.row.paused
+        and not batch.windows.covers(parent.row, batch.now)
+    ]
+
+
+def _is_awaited(parent: MonitorInBatch, asked_at: datetime | None, now: datetime) -> bool:
+    """Whether a check of the parent is still to come that began after it was asked for. A place
+    that is silent is not waited for, and nor is a heartbeat, which cannot be asked.
+    """
+    if parent.state.verdict is Verdict.UNKNOWN or not parent.assigned.is_assigned:
+        return False
+    if asked_at is None:
+        return True
+    if now - asked_at > timedelta(seconds=parent.row.timeout + ANSWER_SECONDS):
+        return False
+    checked = parent.assigned.checked()
+    times = [parent.newest] if len(checked) == 1 else checked
+    return any(
+        at is None or (at < asked_at and now - at <= parent.rules.stale_after) for at in times
+    )
+
+
+def _good_since(session: AnySession, ids: Sequence[int], now: datetime) -> datetime | None:
+    """When the last outage of these monitors ended."""
+    ended: datetime | None = session.scalar(
+        select(func.max(IncidentRow.ended_at)).where(
+            IncidentRow.monitor_id.in_(ids),
+            IncidentRow.by_hand.is_(False),
+            IncidentRow.severity == IncidentSeverity.DOWN,
+        )
+    )
+    return None if ended is None else min(ended, now)
+
+
+def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datetime) -> None:
+    """Write what the new state of a monitor means for its parents and for those behind it. ``at``:
+    the start of the check that led to it.
+    """
+    after, columns = monitor.state, monitor.columns
+    if after.failing_since is None:
+        columns["parents_asked_at"] = None
+    elif monitor.row.id in batch.family.above:
+        if before.failing_since is None or columns["parents_asked_at"] is None:
+            asked = [parent.row.id for parent in _watched(batch, monitor)]
+            columns["parents_asked_at"] = ask(batch.session, asked, batch.now)
+        if not monitor.assigned.is_assigned:
+            again = batch.now + confirm_pause()
+            _judge_heartbeats_again(batch.session, [monitor.row.id], again)
+    if after.behind != before.behind:
+        _note_span(batch, monitor, before, at)
+    if batch.windows.covers(monitor.row, batch.now):
+        return  # it hides nothing
+    if is_failing(after):
+        if not is_failing(before):
+            _hide(batch, monitor)
+    else:
+        if is_failing(before):
+            release(batch.session, monitor.row.id, batch.now)
+        _judge_waiting(batch, monitor, at)
+
+
+def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
+    """Let those that wait for the answer of a parent be behind it, because it fails."""
+    root = parent.state.behind or parent.row.id
+    for id in sorted(batch.family.waiting.get(parent.row.id, ())):
+        child = batch.monitors.get(id)
+        if child is None or child.row.paused or child.state.stage is not Stage.CONFIRMING:
+            continue
+        before, transition = child.state, behind(child.state, root)
+        child.set_state(transition.state)
+        child.columns |= {"unconfirmed_at": None, "parents_asked_at": None}
+        set_cause(batch, child)
+        if transition.step is Step.CANCEL:
+            batch.failing.drop(id)
+        _note_span(batch, child, before, batch.now)
+        changes.note(batch.session, id)
+
+
+def _judge_waiting(batch: ResultBatch, parent: MonitorInBatch, at: datetime) -> None:
+    """Check those at once that wait for this answer alone: their failure is confirmed."""
+    children = (batch.monitors.get(id) for id in batch.family.waiting.get(parent.row.id, ()))
+    ids = [
+        child.row.id
+        for child in children
+        if child is not None
+        and (asked_at := child.columns["parents_asked_at"]) is not None
+        and at >= asked_at
+        and (child.state.failures > child.row.confirmations or not child.assigned.is_assigned)
+    ]
+    check_again(batch.session, ids, batch.now)
+
+
+def set_cause(batch: ResultBatch, monitor: MonitorInBatch) -> bool:
+    """Set the cause of a monitor that is behind another; returns whether it is."""
+    if monitor.state.behind is None:
+        return False
+    parent = batch.monitors.get(monitor.state.behind)
+    if parent is not None:
+        cause = _(BEHIND, parent=parent.row.name)
+        monitor.columns |= {"cause_code": Cause.UNREACHABLE, "cause": cause}
+    return True
+
+
+def _note_span(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datetime) -> None:
+    session, id, after = batch.session, monitor.row.id, monitor.state
+    since = before.failing_since or after.failing_since or at
+    if before.behind is not None:
+        end_span(session, id, since)
+    if after.behind is not None:
+        session.add(UnreachableRow(monitor_id=id, parent_id=after.behind, started_at=since))
+        session.flush()
+    batch.sum_again.append((id, since))
+
+
+def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
+    """End the time in which a monitor is unreachable."""
+    row = UnreachableRow
+    open_now = select(row).where(row.monitor_id == monitor_id, row.ended_at.is_(None))
+    for span in session.scalars(open_now):
+        span.ended_at = max(at, span.started_at)
+    session.flush()
+
+
+def leave(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
+    """Let a monitor be behind no other any more, because a person has changed it."""
+    if state.behind_id is not None:
+        state.behind_id = None
+        end_span(session, state.monitor_id, now)
+
+
+# --- Those that are behind a monitor
+
+
+def release(session: AnySession, parent_id: int, now: datetime) -> None:
+    """Check those that are behind a monitor at once, because it hides them no more. They stay
+    unreachable until then.
+    """
+    row = UnreachableRow
+    ids = session.scalars(
+        select(row.monitor_id).where(row.parent_id == parent_id, row.ended_at.is_(None))
+    ).all()
+    check_again(session, ids, now)
+
+
+def check_again(session: AnySession, ids: Collection[int], now: datetime) -> None:
+    """Judge these monitors again at once."""
+    if ids:
+        ask(session, ids, now)
+        _judge_heartbeats_again(session, ids, now)
+
+
+def ask(session: AnySession, ids: Collection[int], now: datetime) -> datetime:
+    """Ask all places of these monitors for a check; returns the time that is stored."""
+    asked_at = from_ms(to_ms(now))
+    session.execute(
+        updating(AssignmentRow).where(AssignmentRow.monitor_id.in_(ids)).values(asked_at=asked_at)
+    )
+    for id in ids:
+        changes.note(session, id)
+    return asked_at
+
+
+def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetime) -> None:
+    """Let what is known of these heartbeats be recorded again at ``at``: they cannot be checked."""
+    row = HeartbeatStateRow
+    done = session.execute(updating(row).where(row.monitor_id.in_(list(ids))).values(due_at=at))
+    if getattr(done, "rowcount", 0):
+        wakeups.note(session, heartbeats.DEADLINES)
+
+
+def forget(session: AnySession, parent_id: int, now: datetime) -> None:
+    """Take a monitor that is deleted out of those that others are behind."""
+    release(session, parent_id, now)
+    for row in session.scalars(
+        select(MonitorStateRow).where(MonitorStateRow.behind_id == parent_id)
+    ):
+        leave(session, row, now)
+
+
+# --- Their outages, for results that come late
+
+
+def outages_above(
+    session: AnySession,
+    above: Mapping[int, Collection[int]],
+    since: datetime,
+) -> dict[int, list[tuple[int, TimeSpan]]]:
+    """The outages of all that each of these monitors is reached through, each with its id, that
+    lasted at ``since`` or later.
+    """
+    wanted = {parent for parents in above.values() for parent in parents}
+    if not wanted:
+        return {}
+    row = IncidentRow
+    rows = session.execute(
+        select(row.monitor_id, rollups.DOWN_SINCE, row.ended_at)
+        .where(
+            row.monitor_id.in_(wanted),
+            row.by_hand.is_(False),
+            row.severity == IncidentSeverity.DOWN,
+            or_(row.ended_at.is_(None), row.ended_at > since),
+        )
+        .order_by(row.started_at)
+    ).all()
+    return {
+        id: [
+            (parent, (started_at, ended_at or FAR_FUTURE))
+            for parent, started_at, ended_at in rows
+            if parent in parents
+        ]
+        for id, parents in above.items()
+    }
