@@ -27,6 +27,7 @@ from app.records import (
     Incident,
     IncidentSortBy,
     IncidentStatus,
+    MonitorRef,
     Sort,
     StatusPage,
 )
@@ -111,12 +112,17 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=places,
+        affected=_affected(incident),
         titles={place.get("name"): title_of(place) for place in places},
         hour=hour.chart_of(incident, deploys),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,
     )
+
+
+def _affected(incident: Incident) -> Sequence[MonitorRef]:
+    return current_store().monitors.refs(ids=incident.affected) if incident.affected else ()
 
 
 def _status_pages(monitor_id: int) -> Sequence[StatusPage]:

@@ -162,11 +162,16 @@ def show(id: int) -> Response:
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
         ways_to_call=calling.ways,
+        parents_of=_parents,  # called where it is shown, as ``chain_of`` is
         windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
         **shown,
     )
+
+
+def _parents(monitor: Monitor) -> Sequence[MonitorRef]:
+    return current_store().monitors.refs(ids=monitor.depends_on)
 
 
 def _labels(names: Collection[str]) -> list[str]:
