@@ -23,6 +23,7 @@ from app.imports.candidates import FORMATS
 from app.records import (
     MAX_CONTACT_NAME,
     MAX_LOCATION,
+    MAX_NAME,
     MAX_TAG,
     LocationRule,
 )
@@ -40,16 +41,20 @@ BULK_ACTIONS = {
     "place": N_("Add a place"),
     "unplace": N_("Remove a place"),
     "rule": N_("Change the rule of places"),
+    "parent": N_("Add what they are reached through"),
+    "unparent": N_("Remove what they are reached through"),
     "maintenance": N_("Plan maintenance"),
     "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
 PLACE_ACTIONS = ("place", "unplace")
+PARENT_ACTIONS = ("parent", "unparent")
 # The field that an action needs besides the monitors.
 _NEEDED = (
     {"interval": "interval", "rule": "rule", "tag": "tag", "untag": "tag"}
     | dict.fromkeys(CONTACT_ACTIONS, "contact")
     | dict.fromkeys(PLACE_ACTIONS, "place")
+    | dict.fromkeys(PARENT_ACTIONS, "parent")
 )
 
 
@@ -65,6 +70,8 @@ class BulkForm(BrowserForm):
     contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # the choices: name and label
 
+    parent_id = 0  # of the monitor that ``parent`` names
+    parent = Text(N_("Name of a monitor"), most=MAX_NAME)
     place = Text(N_("Place"), most=MAX_LOCATION)
     places: Mapping[str, str]  # the choices: titles by name
     rule = WordChoice(
@@ -82,6 +89,10 @@ class BulkForm(BrowserForm):
     def leave_out_tags(self) -> None:
         """For a server without tags."""
         self.action.leave_out("tag", "untag")
+
+    def leave_out_parents(self) -> None:
+        """For a server where no monitor depends on another."""
+        self.action.leave_out(*PARENT_ACTIONS)
 
     def leave_out_maintenance(self) -> None:
         """For a server without maintenance windows."""

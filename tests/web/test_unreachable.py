@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.db import dependencies, writing
+from app.db import db, dependencies, writing
 from app.engine import recorder
 from tests.factories import make_monitor, make_outcome, make_person, now
+from tests.web.test_bulk import apply
 from tests.web.visitor import Visitor
 
 
@@ -36,6 +37,20 @@ def test_pages_show_who_is_behind_an_outage_and_what_is_down(app, outage):
     incident = viewer.open("/incidents/1").page.text
     assert "Child 0" in incident
     assert "Child 1" in incident
+
+
+def test_many_monitors_are_set_behind_another_at_once(app, outage):
+    router, children = outage
+    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    switch = make_monitor(app, name="Switch").id
+
+    def depends_on(action):
+        apply(editor, children, action, parent="switch")
+        with app.app_context():
+            return dependencies.parents(db.session, children)
+
+    assert depends_on("parent") == {id: [router, switch] for id in children}
+    assert depends_on("unparent") == {id: [router] for id in children}
 
 
 def test_the_form_suggests_what_a_monitor_is_reached_through(app, outage):

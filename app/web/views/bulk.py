@@ -17,6 +17,7 @@ from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.records import (
     CONTACT,
+    MAX_NAME,
     MAX_TAG,
     PAGE_SIZES,
     Monitor,
@@ -31,7 +32,7 @@ from app.web.frame import links, progress, servers
 from app.web.frame.editing import is_kept
 from app.web.frame.session import guarded, safe_next
 from app.web.frame.store_errors import NOT_TAKEN_UP
-from app.web.many_forms import CONTACT_ACTIONS, BulkForm
+from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
 blueprint = guarded("bulk", __name__, "/monitors")
@@ -55,6 +56,8 @@ PROGRESS_TITLES = {
     "recontact": N_("Replacing the alerts"),
     "place": N_("Adding the place"),
     "unplace": N_("Removing the place"),
+    "parent": N_("Changing what monitors are reached through"),
+    "unparent": N_("Changing what monitors are reached through"),
     "rule": N_("Changing the rule of places"),
     "delete": N_("Deleting monitors"),
 }
@@ -77,6 +80,10 @@ def act() -> Answer:
             form, form.ids.data, everything=form.everything.data, faults=_faults(form)
         )
         return redirect(back)
+    if form.action.data in PARENT_ACTIONS and (fault := _find_parent(form)):
+        flash(fault, "error")
+        _remember_refused(form, form.ids.data, everything=form.everything.data)
+        return redirect(back)
     if form.action.data == "maintenance":
         return _plan_maintenance(form, back)
     action, ids = form.action.data, _chosen(form, back)
@@ -94,6 +101,7 @@ def act() -> Answer:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
+                  ("parent", form.parent.data or ""),
                   ("place", form.place.data or ""), ("rule", form.rule.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
         return progress.page(
@@ -109,6 +117,17 @@ def act() -> Answer:
     elif not failed:
         flash(_("Nothing was changed: none of these monitors exists any more."), "info")
     return redirect(back)
+
+
+def _find_parent(form: BulkForm) -> str | None:
+    """Set the id of the monitor that the form names; returns a fault, or None."""
+    name = (form.parent.data or "").strip()
+    refs = current_store().monitors.refs(search=name)
+    ids = [ref.id for ref in refs if ref.name.casefold() == name.casefold()]
+    if len(ids) != 1:
+        return _("%(num)s monitors have the name %(name)s. Enter one's.", num=len(ids), name=name)
+    form.parent_id = ids[0]
+    return None
 
 
 def _changed_sentence(num: int) -> str:
@@ -134,6 +153,7 @@ def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
         "action": form.action.data,
         "tag": (form.tag.data or "")[:MAX_TAG],
         "contact": form.contact.data,
+        "parent": (form.parent.data or "")[:MAX_NAME],
         "place": form.place.data,
         "rule": form.rule.data,
         "interval": form.interval.data,
@@ -234,6 +254,12 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
     ),
     "unplace": lambda monitor, form: write(
         {"locations": tuple(place for place in monitor.locations if place != form.place.data)}
+    ),
+    "parent": lambda monitor, form: write(
+        {"depends_on": tuple(dict.fromkeys([*monitor.depends_on, form.parent_id]))}
+    ),
+    "unparent": lambda monitor, form: write(
+        {"depends_on": tuple(id for id in monitor.depends_on if id != form.parent_id)}
     ),
     "rule": lambda monitor, form: [("location_rule", form.rule.data)],
 }

@@ -125,6 +125,7 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form = BulkForm(bare=servers.is_bare(), **kwargs)
     if servers.is_bare():
         form.leave_out_tags()
+        form.leave_out_parents()
     if not servers.is_whole():
         form.leave_out_maintenance()
     form.contacts = choices.contact_choices(current_store().contacts.names())
