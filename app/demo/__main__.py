@@ -134,6 +134,8 @@ def _planned(monitor_id: int, now: datetime) -> Pairs:
         ("end_at", (start + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%S")),
         ("repeat", "weekly"),
         ("monitors[0]", str(monitor_id)),
+        ("public", "true"),
+        ("public_name", "Weekly backup"),
     ]
 
 

@@ -62,7 +62,9 @@ def test_the_form_offers_what_the_page_can_send(site: str):
 def test_without_a_mail_server_only_webhooks_are_offered(site: str):
     answer = requests.get(f"{site}/subscribe")
     assert 'name="channel" value="webhook"' in answer.text
-    assert "Email" not in answer.text
+    assert 'value="email"' not in answer.text
+    text = re.sub("<[^>]*>", "", answer.text)
+    assert "Email is not available here. Subscribe by RSS or webhook." in text
     refused = requests.post(f"{site}/subscribe", WHO)
     assert refused.status_code == 422
     assert "This page sends no email." in refused.text

@@ -252,6 +252,14 @@ def test_an_untouched_page_is_saved_as_it_was(app, editor):
     assert replace(after, updated_at=before.updated_at) == before
 
 
+def test_without_a_mail_server_the_settings_of_a_page_lead_to_it(app, admin):
+    make_page(app)
+    sentence = "Visitors cannot subscribe by email: that needs a mail server. Set up email"
+    for address in ("/status-pages/1", "/status-pages/1/edit"):
+        admin.open(address).shows(sentence)
+        assert 'href="/settings/email"' in admin.page.text
+
+
 def test_what_others_embed_can_be_copied(app, viewer):
     shop, blog, _ = make_three(app)
     make_page(app, shop, blog, names=(ComponentName(blog, 'Words "and" more'),))

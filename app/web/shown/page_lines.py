@@ -20,7 +20,8 @@ from werkzeug.datastructures import MultiDict
 from app.i18n import _
 from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorQuery, MonitorRef, StatusPage
 from app.rules.text import record_id
-from app.stores import current_store
+from app.stores import current_mail, current_store
+from app.web.frame import servers
 
 Form = MultiDict[str, str]
 
@@ -205,3 +206,8 @@ def names_on(page: StatusPage) -> dict[int, str]:
         id: own.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
         for id in page.monitors
     }
+
+
+def mails() -> bool | None:
+    """Whether pages can send email; None where that is up to another server."""
+    return None if servers.servers() is not None else current_mail().is_set()

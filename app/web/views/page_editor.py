@@ -158,6 +158,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             done=done,
             asked=_what_was_asked(done),
             on_page=page_lines.monitor_ids(form.lines),
+            mails=page_lines.mails(),
             preview="" if part else preview_html(form, form.lines),
         )
 

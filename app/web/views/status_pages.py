@@ -28,6 +28,7 @@ from app.stores import current_store
 from app.web.frame import fragments, links, servers
 from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded, needs
+from app.web.shown import page_lines
 from app.web.shown.page_lines import names_on
 from app.web.shown.paper import plain
 
@@ -79,6 +80,7 @@ def show(id: int) -> Response:
         names=names,
         posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
         link=links.page_link,
+        mails=page_lines.mails(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
     )
 
