@@ -64,6 +64,12 @@ REFUSED = [
     ({"max_run": "0"}, "max_run"),
     ({"slug": "Not a slug"}, "slug"),
     ({"heartbeat_token": "short"}, "heartbeat_token"),
+    ({"heartbeat_token": "x" * 65}, "heartbeat_token"),
+    ({"heartbeat_token": "with a space"}, "heartbeat_token"),
+    ({"assertions[0][source]": "status", "assertions[0][op]": "=", "assertions[0][value]": "200"},
+     "assertions"),
+    ({"domain_alert_days": "7"}, "domain_alert_days"),
+    ({"check_every": "60"}, "check_every"),
     ({"url": "heartbeat:abc"}, "url"),
     ({"url": "heartbeat://abc"}, "url"),
     ({"timeout": "10"}, "timeout"),
@@ -212,6 +218,20 @@ def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, j
     assert show(api, job)["status"] == "up"
 
 
+def test_a_failed_job_counts_as_any_monitor_that_is_down(api, job):
+    page = {"name": "Jobs", "monitors": [job["id"]]}
+    slug = api.data("POST", "/status-pages", json=page)["slug"]
+    for end, state, component in (("", "up", "operational"), ("/fail", "down", "major_outage")):
+        api.client.get(f"/ping/{job['token']}{end}")
+        assert show(api, job)["status"] == state
+        summary = api.client.get(f"/status/{slug}.json").json
+        assert [shown["status"] for shown in summary["components"]] == [component]
+    [incident] = api.get("/incidents", status="unresolved")["data"]
+    assert (incident["cause_code"], incident["severity"]) == ("heartbeat_failed", "down")
+    statistics = api.get(f"/monitors/{job['id']}/statistics", range="24h")["data"]
+    assert statistics["incidents"] == 1
+
+
 def test_who_guesses_is_refused_and_a_right_name_is_always_taken(api, job):
     def status(path):
         return api.client.get(path).status_code
@@ -261,6 +281,9 @@ def test_a_ping_key_calls_a_heartbeat_by_its_slug_and_does_nothing_else(app, api
 
 
 def test_a_first_ping_may_create_its_heartbeat(api, ping_key):
+    channels = [{"key": "email", "value": "ops@example.org"}]
+    for name, default in (("Ops", True), ("Others", False)):
+        api.data("POST", "/contacts", json={"name": name, "channels": channels, "default": default})
     url = f"/ping/{ping_key}/db-backup"
     assert api.client.get(f"{url}?create=0").status_code == 404
     assert api.client.get(f"{url}?create=1&rid=7").status_code == 404, "nothing is created"
@@ -270,6 +293,7 @@ def test_a_first_ping_may_create_its_heartbeat(api, ping_key):
     [monitor] = api.get("/monitors")["data"]
     assert (monitor["name"], monitor["slug"]) == ("db-backup", "db-backup")
     assert (monitor["period"], monitor["grace"], monitor["status"]) == (86_400, 3_600, "up")
+    assert monitor["alerts"] == [{"key": "contact", "value": "Ops"}]
     assert api.client.get(f"/ping/{ping_key}/Not a slug?create=1").status_code == 404
 
 
