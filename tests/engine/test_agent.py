@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -37,7 +37,7 @@ from app.errors import Conflict
 from app.net.client import Network
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
-from app.records import Cause, CheckSpec, Verdict
+from app.records import Cause, CheckedAssertion, CheckSpec, Verdict
 from app.rules.clocks import LEAST
 from app.stores.local import agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
@@ -382,6 +382,18 @@ def test_evidence_of_one_place_keeps_no_incident_from_opening_and_breaks_no_list
         check = db.session.scalars(select(IncidentRow)).one().evidence["failing"]
     assert (check["location"], check["ip"]) == ("oslo", "192.0.2.1")
     assert "made_up" not in check
+
+
+def test_the_assertions_of_an_agents_check_are_in_the_evidence(app, place, ask):
+    monitor = make_monitor(app, places=[place[0]], confirmations=0)
+    row = CheckedAssertion("json", "$.status", "=", "ok", "degraded", False)
+    failed = {"cause_code": Cause.ASSERTION_FAILED, "cause": "status is degraded"}
+    sent = result(monitor, Verdict.DOWN, datetime.now(UTC), assertions=(row,), **failed)
+    assert ask("results", results=[json.loads(json.dumps(sent))])["taken"] == 1
+    with app.app_context():
+        incident = db.session.scalars(select(IncidentRow)).one()
+        assert incident.cause_code == "assertion_failed"
+        assert incident.evidence["failing"]["assertions"] == [asdict(row)]
 
 
 # --- The agent itself

@@ -32,7 +32,7 @@ from app.engine.carriers.queue.broker import (
 )
 from app.engine.carriers.queue.prober import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.engine.carriers.queue.sender import QueueCarrier
-from app.records import Cause, CheckSpec, Pair, Verdict
+from app.records import Assertion, Cause, CheckSpec, Pair, Verdict
 from tests.lab.http import serve
 from tests.lab.net import ClosedPort, Listener
 from tests.support import command
@@ -77,13 +77,16 @@ def secret_spec(url):
 def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, settings, carrier):
     done = []
     with closing(Listener(serve)) as site, desk(settings) as made:
-        carrier.submit(secret_spec(page(site)), done.append)
+        asserted = (Assertion("status", None, "<", "300"), Assertion("header", "X-No", "exists"))
+        carrier.submit(replace(secret_spec(page(site)), assertions=asserted), done.append)
         made.take(sent_batch(redis_server))
         assert made.came.wait(30)
         hand_over(redis_server, made)
         eventually(lambda: done, "the outcome")
     result = done[0].result
-    assert (result.monitor_id, result.verdict, result.location) == (7, Verdict.UP, "eu")
+    assert (result.monitor_id, result.verdict, result.location) == (7, Verdict.DOWN, "eu")
+    assert (result.cause_code, result.cause) == (Cause.ASSERTION_FAILED, "Header X-No is missing")
+    assert [(row.found, row.ok) for row in result.assertions] == [("200", True), (None, False)]
     assert [report.checks for report in carrier.reports()] == [1]
     assert carrier.reports() == [], "nothing was heard since"
 
