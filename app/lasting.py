@@ -9,7 +9,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-MOST_TOPICS = 1_000
+MAX_TOPICS = 1_000
 
 
 class Lasting(logging.LoggerAdapter[logging.Logger]):
@@ -19,7 +19,7 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, logger: logging.Logger, seconds: float = float("inf")) -> None:
         super().__init__(logger)
-        self._logged: MutableMapping[Hashable, Hashable] = TTLCache(MOST_TOPICS, seconds)
+        self._logged: MutableMapping[Hashable, Hashable] = TTLCache(MAX_TOPICS, seconds)
         self._lock = threading.Lock()
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:

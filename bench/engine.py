@@ -58,7 +58,7 @@ from bench.beside import (
 INTERVAL = 60
 SETTLES = 15.0  # seconds after the first interval
 MONITORS = (0, 100, 3_000, 10_000)
-MOST_LOAD = 0.5  # of the machine, for figures that may be compared
+MAX_LOAD = 0.5  # of the machine, for figures that may be compared
 FLAT_OUT = 3_000  # probes
 
 
@@ -70,8 +70,8 @@ def main() -> int:
     databases.add_option(parser, databases.SQLITE)
     arguments = parser.parse_args()
     load = os.getloadavg()[0]
-    if not (quiet := load <= MOST_LOAD):
-        print(f"The load is {load:.1f}, above {MOST_LOAD}: no ratios are printed.")
+    if not (quiet := load <= MAX_LOAD):
+        print(f"The load is {load:.1f}, above {MAX_LOAD}: no ratios are printed.")
     runs: list[dict[str, Any]] = []
     with (
         tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,

@@ -127,9 +127,9 @@ class Longer(Monitor):
     new_hidden: Annotated[str, Mark.INTERNAL] = ""
 
 
-LEAST = Longer(7, "Shop", "https://shop.test/", 60)
+MIN = Longer(7, "Shop", "https://shop.test/", 60)
 FULL = replace(
-    LEAST, new_note="n", new_level=4, new_seen_at=SOON, new_at="22:00", new_scope=Scope.WRITE,
+    MIN, new_note="n", new_level=4, new_seen_at=SOON, new_at="22:00", new_scope=Scope.WRITE,
     new_verdict=Verdict.DOWN,
     new_words=("a", "b"), new_numbers=(1, 2), new_tokens=(Pair("k", "a long secret value"),),
     new_secret="another long secret", new_other=9, new_extra="e", new_hidden="h",
@@ -160,7 +160,7 @@ def test_a_new_field_is_in_the_json_after_those_before_it():
     assert list(json_of(FULL))[-len(NEW) :] == NEW
     assert json_of(FULL)["new_seen_at"] == "2030-01-01T12:00:00Z"
     assert json_of(FULL)["new_verdict"] == "down"
-    assert "new_extra" not in json_of(LEAST)
+    assert "new_extra" not in json_of(MIN)
 
 
 def test_a_new_secret_is_masked_for_who_may_only_read():
@@ -176,7 +176,7 @@ def test_a_new_field_is_in_the_schema(name):
     assert (name in schema["required"]) == (name != "new_extra")
 
 
-@pytest.mark.parametrize("record", [LEAST, FULL], ids=["least", "full"])
+@pytest.mark.parametrize("record", [MIN, FULL], ids=["least", "full"])
 def test_a_new_field_is_read_from_another_server(record):
     assert read(through_json(record)) == replace(
         record, new_hidden="", uptime=dict.fromkeys(UPTIME_RANGES)
@@ -187,7 +187,7 @@ def test_a_new_field_is_read_from_another_server(record):
 @pytest.mark.parametrize("lie", [None, [], {}, True], ids=repr)
 def test_what_a_new_field_cannot_be_reads_as_its_default(name, lie):
     sent = through_json(FULL) | {name: lie}
-    assert getattr(read(sent), name) == getattr(LEAST, name)
+    assert getattr(read(sent), name) == getattr(MIN, name)
 
 
 def test_a_new_field_that_must_be_there_is_missed_by_name():

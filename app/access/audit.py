@@ -43,8 +43,8 @@ __all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
 # By field: the old and the new value, or CHANGED for a secret.
 Changes = Mapping[str, Any]
 
-MOST_TEXT = 1000  # characters of a value that are kept
-MOST_NAME = 255
+MAX_TEXT = 1000  # characters of a value that are kept
+MAX_NAME = 255
 _PENDING = "wakeful.audit"
 # The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
@@ -223,13 +223,13 @@ def _add(session: AnySession, action: Action, thing: Thing, changes: Changes) ->
 def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
     actor, thing = line.actor, line.thing
     changes = {name: _stored_change(name, value) for name, value in line.changes.items()}
-    name = None if thing is None or thing.name is None else thing.name[:MOST_NAME]
-    words = (actor.name[:MOST_NAME], name or "", actor.address or "")
+    name = None if thing is None or thing.name is None else thing.name[:MAX_NAME]
+    words = (actor.name[:MAX_NAME], name or "", actor.address or "")
     return {
         "at": now,
         "actor_kind": actor.kind.value,
         "actor_id": actor.id,
-        "actor_name": actor.name[:MOST_NAME],
+        "actor_name": actor.name[:MAX_NAME],
         "address": actor.address,
         "action": _precise_action(line).value,
         "object_kind": None if thing is None else thing.kind.value,
@@ -248,8 +248,8 @@ def _stored_change(name: str, value: Any) -> Any:
 
 
 def _cut(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > MOST_TEXT:
-        return f"{value[:MOST_TEXT]}…"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return f"{value[:MAX_TEXT]}…"
     return value
 
 

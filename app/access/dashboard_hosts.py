@@ -15,7 +15,7 @@ from app.db.tables import DashboardHostRow
 KEPT = timedelta(days=90)  # after the last use; a session ends after 30
 # Whoever is logged in can send any Host header. A bound for all together would let one of them
 # fill it, and no other host would be remembered.
-MOST_OF_ONE = 20
+MAX_OF_ONE = 20
 
 
 def remember(session: DbSession, person_id: int, host: str | None, now: datetime) -> None:
@@ -29,7 +29,7 @@ def remember(session: DbSession, person_id: int, host: str | None, now: datetime
             index_elements=[row.host, row.person_id], set_={"used_at": now}
         )
     )
-    keep_newest(session, row.host, row.person_id == person_id, row.used_at, MOST_OF_ONE)
+    keep_newest(session, row.host, row.person_id == person_id, row.used_at, MAX_OF_ONE)
 
 
 def is_used(host: str, now: datetime) -> bool:

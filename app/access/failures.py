@@ -24,10 +24,10 @@ from app.db.statements import count_of, inserting
 from app.db.tables import LeftOutRow
 from app.records import Action, Actor, ActorKind, ObjectKind, Thing
 
-MOST_OF_ONE = LOGINS_PER_ACCOUNT  # lines of one account or address in a window
-MOST_OF_ACCOUNTS = 200  # of all that exist
-MOST_OF_STRANGERS = 50  # of all that do not
-MOST_ORIGINS = 20  # that are counted by themselves
+MAX_OF_ONE = LOGINS_PER_ACCOUNT  # lines of one account or address in a window
+MAX_OF_ACCOUNTS = 200  # of all that exist
+MAX_OF_STRANGERS = 50  # of all that do not
+MAX_ORIGINS = 20  # that are counted by themselves
 ELSEWHERE = "elsewhere"
 LEFT_OUT = "left_out"
 
@@ -37,13 +37,13 @@ def record(event: str, account: Thing, now: datetime) -> None:
     actor = actors.actor() or actors.WAKEFUL
     window = window_of(now, LOGIN_WINDOW_SECONDS)
     if account.id is None:
-        source, group, most = origin_of(actor.address), "strangers", MOST_OF_STRANGERS
+        source, group, most = origin_of(actor.address), "strangers", MAX_OF_STRANGERS
     else:
-        source, group, most = f"person:{account.id}", "accounts", MOST_OF_ACCOUNTS
+        source, group, most = f"person:{account.id}", "accounts", MAX_OF_ACCOUNTS
     with writing() as session:
         # An account or address over its bound leaves the lines of the others alone.
         if (
-            add(session, f"audited:{event}:{source}", window) <= MOST_OF_ONE
+            add(session, f"audited:{event}:{source}", window) <= MAX_OF_ONE
             and add(session, f"audited:{event}:{group}", window) <= most
         ):
             audit.note(session, Action.LOGIN_FAILED, account)
@@ -90,7 +90,7 @@ def _counted_as(session: DbSession, window: int, event: str, origin: str) -> str
     in_window = (row.window == window, row.event == event, row.object_id.is_(None))
     if session.scalar(select(row.who).where(*in_window, row.who == origin)) is not None:
         return origin
-    return origin if count_of(session, row, *in_window) < MOST_ORIGINS else ELSEWHERE
+    return origin if count_of(session, row, *in_window) < MAX_ORIGINS else ELSEWHERE
 
 
 def _count(session: DbSession, row: LeftOutRow) -> None:

@@ -42,7 +42,7 @@ LASTS = timedelta(minutes=10)
 # Whoever knows a password may guess at codes for days: ten in five minutes alone would find one of
 # a hundred accounts in a day.
 LONG_WINDOW_SECONDS = 12 * 3600
-LONG_WINDOW_MOST = 50
+LONG_WINDOW_MAX = 50
 RECOVERY = "recovery_code"  # the field
 LOGIN_ENDED = N_("The login took too long, or was ended. Log in again.")
 NOT_A_CODE = N_("This recovery code is wrong or was used already.")
@@ -214,5 +214,5 @@ def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:
     name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (
         Limit(name, LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
-        Limit(f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
+        Limit(f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MAX),
     )

@@ -37,8 +37,8 @@ _PING_KEY = re.compile(r"[A-Za-z0-9_-]{22}")
 NO_PING_KEY = N_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
 NOT_OWN = N_("Only a key of scope ping can be brought along.")
 TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
-MOST_NETWORKS = 50
-TOO_MANY = N_("At most %(most)s networks.", most=MOST_NETWORKS)
+MAX_NETWORKS = 50
+TOO_MANY = N_("At most %(most)s networks.", most=MAX_NETWORKS)
 NOT_A_TAG = N_("One tag of at most %(most)s characters, without a comma.", most=MAX_TAG)
 BOUND = N_(
     "This API key is bound to the tag %(tag)s. It sees and changes the monitors with this tag,"
@@ -302,7 +302,7 @@ def _check(
             _("The key would have expired already. Choose a time in the future.")
         ]
     try:
-        if len(proxies.read_networks(networks)) > MOST_NETWORKS:
+        if len(proxies.read_networks(networks)) > MAX_NETWORKS:
             errors["networks"] = [_(TOO_MANY)]
     except ValueError as fault:
         errors["networks"] = [str(fault)]

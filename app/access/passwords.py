@@ -55,7 +55,7 @@ OF_THE_ADDRESS = N_(
     "The password contains part of the email address or of the product's name"
     ' ("%(part)s"). Choose another.'
 )
-MOST_COMMON = 10_000
+MAX_COMMON = 10_000
 SHORTEST_PART = 4  # letters; shorter ones are in many words
 PRODUCT = "wakeful"
 
@@ -78,7 +78,7 @@ def _common() -> frozenset[str]:
     # Imported where it is used: only somebody who chooses a password waits for it.
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-    return frozenset(FREQUENCY_LISTS["passwords"][:MOST_COMMON])
+    return frozenset(FREQUENCY_LISTS["passwords"][:MAX_COMMON])
 
 
 def hashed(password: str, *, trusted: bool = False) -> str:

@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 # Lines of one event in a minute, of accounts that exist and of others: nobody fills the disk by
 # failing. The audit log has bounds of its own (``failures``).
-MOST_A_MINUTE = 100
+MAX_A_MINUTE = 100
 DIGITS = 16
 REPEATED_AFTER_SECONDS = 3600.0
-MOST_PLACES = 1_000
+MAX_PLACES = 1_000
 
 
 class SecurityEvent(StrEnum):
@@ -148,7 +148,7 @@ def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> N
     gives it the new one, so it is logged once in ``REPEATED_AFTER_SECONDS``.
     """
     lately: TTLCache[str, bool] = current_app.extensions.setdefault(
-        ENDED_TOKENS, TTLCache(MOST_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
+        ENDED_TOKENS, TTLCache(MAX_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
     )
     with _guard:  # a TTLCache is not safe between threads
         if place in lately:
@@ -165,7 +165,7 @@ def log_left_out() -> None:
 
 
 def _write(event: SecurityEvent, who: str, address: str) -> None:
-    bound: EventBound = current_app.extensions.setdefault(BOUND, EventBound(MOST_A_MINUTE))
+    bound: EventBound = current_app.extensions.setdefault(BOUND, EventBound(MAX_A_MINUTE))
     # Counted apart, so that a flood of unknown names does not hide lines about accounts.
     is_within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():

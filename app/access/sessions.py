@@ -30,7 +30,7 @@ IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 TOUCH_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
-MOST_OF_PERSON = 100  # a script that logs in each minute must not fill the list
+MAX_OF_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 # Built once: each page asks.
 _CURRENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
@@ -81,7 +81,7 @@ class LoginSessions:
             session.add(row)
             session.flush()
             of_person = SessionRow.person_id == person_id
-            keep_newest(session, SessionRow.id, of_person, SessionRow.last_used_at, MOST_OF_PERSON)
+            keep_newest(session, SessionRow.id, of_person, SessionRow.last_used_at, MAX_OF_PERSON)
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
                 _log_event(session, SecurityEvent.LOGIN_OK, person_id, client.address)

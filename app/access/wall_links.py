@@ -20,8 +20,8 @@ from app.records import WallLink
 from app.rules.clocks import is_due
 
 TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
-MOST_LINKS = 50
-TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", most=MOST_LINKS)
+MAX_LINKS = 50
+TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", most=MAX_LINKS)
 
 
 class WallLinks:
@@ -35,7 +35,7 @@ class WallLinks:
         """A new link and its token, which cannot be read again. Raises Invalid."""
         token = make_token()
         with writing() as session:
-            if len(self.all()) >= MOST_LINKS:
+            if len(self.all()) >= MAX_LINKS:
                 raise Invalid({"name": [_(TOO_MANY)]})
             row = WallLinkRow(
                 name=name,

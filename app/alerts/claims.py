@@ -45,7 +45,7 @@ from app.rules.time import iso
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
-MOST_SKIPPED = 500  # lanes that a statement names
+MAX_SKIPPED = 500  # lanes that a statement names
 FIRST_PENDING = 50  # mostly enough to decide what is sent next
 MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
@@ -130,7 +130,7 @@ def due_subscribers(
 ) -> list[str]:
     """Lanes of subscribers with a due row, by webhook or by mail, the longest waiting first."""
     query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
-    due = session.scalars(query, {"now": now, "skip": list(skip)[:MOST_SKIPPED]})
+    due = session.scalars(query, {"now": now, "skip": list(skip)[:MAX_SKIPPED]})
     return [lane for lane in due if lane not in skip]
 
 

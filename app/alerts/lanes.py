@@ -73,7 +73,7 @@ PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
 JITTER = 0.2
 SHORTEST_RETRY_AFTER = 1.0  # a service that asks for 0 s must not be retried without any pause
 GIVE_UP_AFTER = timedelta(hours=24)
-MOST_CONFIRMATIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
+MAX_CONFIRMATIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
 
 GROUPED = {
     Event.INCIDENT_OPENED: Event.INCIDENTS_OPENED,
@@ -508,7 +508,7 @@ def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> Attempt
     if (
         is_final
         or _is_bug_again(claim, answer)
-        or (claim.asks_webhook and tries >= MOST_CONFIRMATIONS)
+        or (claim.asks_webhook and tries >= MAX_CONFIRMATIONS)
     ):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
     end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER

@@ -20,7 +20,7 @@ from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
 
 LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
-MOST_LOST = 50
+MAX_LOST = 50
 
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
@@ -127,7 +127,7 @@ def _unsent() -> Select[DeliveryRow]:
             or_(is_open, ended_at >= bindparam("since", type_=Moment)),
         )
         .order_by(DeliveryRow.id.desc())
-        .limit(MOST_LOST)
+        .limit(MAX_LOST)
     )
 
 

@@ -42,8 +42,8 @@ from app.rules.time import iso
 log = logging.getLogger(__name__)
 
 BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
-MOST_DUE = 50  # mails that wait to be sent when the next batch is written
-MOST_WEBHOOKS_DUE = 1_000  # more than of mails, or fifty hanging webhooks would delay all mails
+MAX_DUE = 50  # mails that wait to be sent when the next batch is written
+MAX_WEBHOOKS_DUE = 1_000  # more than of mails, or fifty hanging webhooks would delay all mails
 _UPDATES = 20  # updates of posts that are read in one turn
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
@@ -183,8 +183,8 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
     """
     updates = list(session.scalars(_UNANNOUNCED))
     are_enough_due = updates and (
-        _are_many_due(session, now, ~_BY_WEBHOOK, MOST_DUE)
-        or _are_many_due(session, now, _BY_WEBHOOK, MOST_WEBHOOKS_DUE)
+        _are_many_due(session, now, ~_BY_WEBHOOK, MAX_DUE)
+        or _are_many_due(session, now, _BY_WEBHOOK, MAX_WEBHOOKS_DUE)
     )
     return [] if are_enough_due else updates
 

@@ -51,7 +51,7 @@ TAG_PATHS = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
 # Requests are counted in batches: a process takes a hundredth of the limit in one write and hands
 # it out, so what it has taken and not used yet costs the other processes no more than that.
-SHARES, MOST_AT_ONCE = 100, 20
+SHARES, MAX_AT_ONCE = 100, 20
 _LONGEST_SECRET = 256
 _ROUTES: dict[str, Path] = {}  # by the rule of Flask
 
@@ -152,7 +152,7 @@ def _count(key: ApiKey) -> None:
     if not limit:
         return
     counters = current_access().counters
-    share = min(MOST_AT_ONCE, max(1, limit // SHARES))
+    share = min(MAX_AT_ONCE, max(1, limit // SHARES))
     used = counters.count(f"api:{key.prefix}", WINDOW_SECONDS, share=share)
     reset = counters.seconds_left(WINDOW_SECONDS)
     g.rate_limit = {

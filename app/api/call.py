@@ -24,10 +24,10 @@ from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
 from app.i18n import N_, _
 from app.records import (
+    MAX_BATCH_FIELDS,
     MAX_BODY_BYTES,
-    MOST_BATCH_FIELDS,
-    MOST_FIELDS,
-    MOST_IN_BATCH,
+    MAX_FIELDS,
+    MAX_IN_BATCH,
     ApiKey,
     Scope,
 )
@@ -99,8 +99,8 @@ class Call:
         if any(name.partition("[")[0] == field for name, _value in rest):
             raise Invalid({field: [_(ROWS, field=field)]})
         _refuse(rest)
-        if not 1 <= len(sent) <= MOST_IN_BATCH:
-            raise Invalid({field: [_(ROW_COUNT, most=MOST_IN_BATCH)]})
+        if not 1 <= len(sent) <= MAX_IN_BATCH:
+            raise Invalid({field: [_(ROW_COUNT, most=MAX_IN_BATCH)]})
         context = self._context()
         # A contact that many of them name is looked up once.
         context = replace(context, contact_exists=cache(self.store.contacts.exists))
@@ -148,7 +148,7 @@ class Body:
         text = self._text()
         if not text or self.kind == FORM:
             return _form(text, "body")
-        return _few(flatten(_json(text)), MOST_FIELDS)
+        return _few(flatten(_json(text)), MAX_FIELDS)
 
     def rows(self, field: str) -> tuple[Sequence[Pairs], Pairs]:
         """The fields of each record in the list ``field``, and those of no record. Raises Invalid
@@ -156,15 +156,15 @@ class Body:
         """
         text = self._text()
         if not text or self.kind == FORM:
-            return rows(_form(text, "body", MOST_BATCH_FIELDS), field)
+            return rows(_form(text, "body", MAX_BATCH_FIELDS), field)
         members = _json(text)
         items = next((value for name, value in members if name == field and is_list(value)), None)
         inside = [flatten(item) for item in items or () if isinstance(item, JsonMembers)]
         rest = [member for member in members if member[1] is not items]
         if len(inside) < len(items or ()):
             rest.append((field, ""))
-        _few([pair for pairs in inside for pair in pairs], MOST_BATCH_FIELDS)
-        return inside, _few(flatten(rest), MOST_FIELDS)
+        _few([pair for pairs in inside for pair in pairs], MAX_BATCH_FIELDS)
+        return inside, _few(flatten(rest), MAX_FIELDS)
 
     def _text(self) -> str:
         if not self.complete:
@@ -209,7 +209,7 @@ def _decoded(raw: bytes, where: str) -> str:
         raise Invalid({where: [_("This is not UTF-8. Send text in UTF-8.")]}) from None
 
 
-def _form(text: str, where: str, most: int = MOST_FIELDS) -> Pairs:
+def _form(text: str, where: str, most: int = MAX_FIELDS) -> Pairs:
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ from app.api.call import JSON, Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
 from app.codec.schema import INTEGER, NAME, STRING, Schema, array, json_object, nullable, record
-from app.records import MOST_IN_BATCH
+from app.records import MAX_IN_BATCH
 from app.records.resources import RESOURCES
 from app.version import __version__
 
@@ -143,7 +143,7 @@ def _described(method: str, path: Path, operation: Operation) -> Schema:
             NAME: _body_name(operation)
         }
         if operation.rows:
-            several = {operation.rows: array(schema, minItems=1, maxItems=MOST_IN_BATCH)}
+            several = {operation.rows: array(schema, minItems=1, maxItems=MAX_IN_BATCH)}
             more = {"required": [operation.rows], NAME: f"{operation.answer}Batch"}
             schema = json_object(several, additionalProperties=False, **more)
         described["requestBody"] = {

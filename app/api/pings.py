@@ -35,7 +35,7 @@ KINDS = {"start": PingKind.START, "fail": PingKind.FAIL, "log": PingKind.LOG}
 _BEGINNINGS = {"ping": "/ping/", "push": "/api/push/", "heartbeat": "/api/v1/heartbeat/"}
 NO_MONITOR = "Monitor not found or not active."
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
-_MOST_MS = 365 * 24 * 3600 * 1000.0
+_MAX_MS = 365 * 24 * 3600 * 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _ms(text: str | None) -> int | None:
         value = float(text or "")
     except ValueError:
         return None
-    return round(value) if 0 <= value <= _MOST_MS else None
+    return round(value) if 0 <= value <= _MAX_MS else None
 
 
 def _body(environ: Environ) -> str:

@@ -36,7 +36,7 @@ _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.
 # Evidence of good checks is there to compare a failure with. Storing it each time would double the
 # cost of a check, so it is stored when something about the answer changed, and at least this often.
 GOOD_EVIDENCE_SECONDS = 600.0
-_MOST_CACHED = 50_000
+_MAX_CACHED = 50_000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -170,7 +170,7 @@ class GoodEvidence:
 
     def __init__(self) -> None:
         self._answers: TTLCache[int, tuple[object, ...]] = TTLCache(
-            _MOST_CACHED, GOOD_EVIDENCE_SECONDS, time.monotonic
+            _MAX_CACHED, GOOD_EVIDENCE_SECONDS, time.monotonic
         )
 
     def is_due(self, monitor_id: int | None, answer: tuple[object, ...]) -> bool:

@@ -21,7 +21,7 @@ from app.checks.tools import Bundle, CheckTools, Done
 from app.i18n import _
 from app.net.families import Families
 from app.net.hosts import DnsServer, SystemNames
-from app.net.loop import MOST_ENDING, Loop
+from app.net.loop import MAX_ENDING, Loop
 from app.net.policy import Policy
 from app.net.resolver import Resolver
 from app.records import CheckSpec, Outcome
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
 MAX_AT_ONCE = 2000
 _FILES_A_CHECK = 4  # file descriptors: its connection, two DNS questions, the other family
-_FILES_OF_OTHERS = 100 + MOST_ENDING
+_FILES_OF_OTHERS = 100 + MAX_ENDING
 _SETTLE_SECONDS = 1.0  # at the end, for the connections that are ending
 _GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up
 

@@ -17,7 +17,7 @@ from app.codec.record import json_of, kind_of, reader
 from app.codec.values import Json, each, mapping, text, texts, whole
 from app.records import PHASES, Certificate, CheckedAssertion
 
-MOST_ENTRIES = 100  # of a list whose entries are objects
+MAX_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
 LARGEST = 32 * 1024
 _LONGEST_PING = 60_000.0  # ms
@@ -124,7 +124,7 @@ def _certificate(entry: Any) -> Certificate:
 
 def _each(value: Any, read: Callable[[Any], Any]) -> list[Any]:
     entries = value if isinstance(value, list) else []
-    return [read(entry) for entry in entries[:MOST_ENTRIES]]
+    return [read(entry) for entry in entries[:MAX_ENTRIES]]
 
 
 def _headers(value: Any) -> list[list[str]]:

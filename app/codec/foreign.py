@@ -44,7 +44,7 @@ from app.records import (
 from app.rules import brackets
 from app.rules.time import LONGEST_DURATION, duration_seconds
 
-MOST_IN_TEXT = 10_000  # values of JSON within a text
+MAX_IN_TEXT = 10_000  # values of JSON within a text
 IsWakeful = Callable[[], bool]
 NO_TIME = ("0000-00-00", "0001-01-01")
 
@@ -255,7 +255,7 @@ class _Rows:
                 self._entry(entry)
         elif isinstance(value, str) and parse and value.strip()[:1] in ("[", "{"):
             try:
-                self.read(parsed(value.encode("utf-8", "replace"), MOST_IN_TEXT), parse=False)
+                self.read(parsed(value.encode("utf-8", "replace"), MAX_IN_TEXT), parse=False)
             except MalformedData:
                 self.exact = False
         elif isinstance(value, str) and not self.alerts:

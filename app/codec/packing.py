@@ -35,7 +35,7 @@ from app.records import (
 from app.rules.time import FIRST_YEAR, LAST_YEAR
 
 LONGEST_WORD = 64  # a warning
-MOST_TEXTS = 10  # ten redirects are followed, and there are fewer warnings
+MAX_TEXTS = 10  # ten redirects are followed, and there are fewer warnings
 LONGEST_IP = 100  # an IPv6 address with its zone
 _ASSERTION_PARTS = (
     ("source", LONGEST_WORD),
@@ -103,7 +103,7 @@ def outcome_of(data: Any) -> Outcome:
         ("redirects", result.redirects, MAX_URL),
         ("warnings", result.warnings, LONGEST_WORD),
     ):
-        if len(many) > MOST_TEXTS:
+        if len(many) > MAX_TEXTS:
             raise MalformedData(name)
         for entry in many:
             _text(entry, name, longest)

@@ -15,7 +15,7 @@ from app.rules.time import FIRST_YEAR, LAST_YEAR, iso
 T = TypeVar("T")
 Json = Mapping[str, Any]
 
-LEAST_SECONDS = 1e8  # since 1970, in March 1973; from a thousand times that on, milliseconds
+MIN_SECONDS = 1e8  # since 1970, in March 1973; from a thousand times that on, milliseconds
 FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "on", "y", "enabled"), True),
     **dict.fromkeys(("0", "false", "no", "off", "n", "disabled"), False),
@@ -141,9 +141,9 @@ def _moment(value: Any) -> datetime:
             return datetime.fromisoformat(plain)
         except ValueError:
             return parsedate_to_datetime(value)
-    if isinstance(value, bool) or abs(seconds := float(value)) < LEAST_SECONDS:
+    if isinstance(value, bool) or abs(seconds := float(value)) < MIN_SECONDS:
         raise ValueError("no time")  # such as a count
-    if abs(seconds) >= LEAST_SECONDS * 1000:
+    if abs(seconds) >= MIN_SECONDS * 1000:
         seconds /= 1000
     return datetime.fromtimestamp(seconds, UTC)
 

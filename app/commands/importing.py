@@ -41,7 +41,7 @@ def read_file(path: str, format: str, variables: Mapping[str, str]) -> Reading:
     """Read FILE, or standard input for ``-``. Raises WakefulError with a sentence."""
     try:
         if path == STDIN:
-            return files.read(sys.stdin.buffer.read(files.MOST_BYTES + 1), format, variables)
+            return files.read(sys.stdin.buffer.read(files.MAX_BYTES + 1), format, variables)
         return files.read_path(Path(path), format, variables)
     except NotReadable as fault:
         raise WakefulError(str(fault)) from None

@@ -23,7 +23,7 @@ from app.db.turns import Turn, take_turn
 _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.before_commit"
-MOST_FOLLOWED = 5000  # changes in one read
+MAX_FOLLOWED = 5000  # changes in one read
 # Between two looks of a checker that is not woken; one that is looks no sooner again either.
 LOOK_SECONDS = 0.5
 
@@ -83,10 +83,10 @@ def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | N
         select(ChangeRow.id, ChangeRow.monitor_id)
         .where(ChangeRow.id >= number)
         .order_by(ChangeRow.id)
-        .limit(MOST_FOLLOWED)
+        .limit(MAX_FOLLOWED)
     ).all()
     changes = [(row.id, row.monitor_id) for row in rows]
-    if len(changes) == MOST_FOLLOWED or (number and (not changes or changes[0][0] != number)):
+    if len(changes) == MAX_FOLLOWED or (number and (not changes or changes[0][0] != number)):
         return None
     return [change for change in changes if change[0] > number]
 
@@ -128,7 +128,7 @@ class Feed:
     def news(self) -> set[int]:
         """The monitors that have changed since the last call."""
         self.start()
-        changes = since(self._number or 0, MOST_FOLLOWED)
+        changes = since(self._number or 0, MAX_FOLLOWED)
         if changes:
             self._number = changes[-1][0]
         return {monitor_id for _number, monitor_id in changes}

@@ -29,7 +29,7 @@ from app.records import DELETED_LOCATION, Result, Timings, Verdict
 from app.stats.tally import LONGEST_COVER_MS
 
 # A target whose address changes with each check must not fill the memory.
-MOST_CACHED_CONTEXTS = 20_000
+MAX_CACHED_CONTEXTS = 20_000
 
 # The context of a result, stored once for all results that share it: address, HTTP version,
 # redirects, warnings.
@@ -67,7 +67,7 @@ def assign_numbers(results: Sequence[Result]) -> None:
     """
     numbers = _numbers()
     # Only here: ``row_of`` needs what is cached below.
-    if len(numbers.contexts) > MOST_CACHED_CONTEXTS:
+    if len(numbers.contexts) > MAX_CACHED_CONTEXTS:
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
     codes = {result.cause_code for result in results if result.cause_code}

@@ -26,12 +26,12 @@ from app.rules.text import one_line
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
-LEAST_SILENCE = timedelta(minutes=3)
+MIN_SILENCE = timedelta(minutes=3)
 SILENT_INTERVALS = 2
 # A process whose heartbeat is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 LONGEST_VERSION = 32
-MOST_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
+MAX_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
 
 
 def keep_heartbeat(
@@ -259,7 +259,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
 
 
 def commonest_cause(place: int) -> str | None:
-    """The commonest cause of the newest checks from a place, of ``MOST_COMPARED`` monitors."""
+    """The commonest cause of the newest checks from a place, of ``MAX_COMPARED`` monitors."""
     last = (
         select(ResultRow.cause)
         .where(
@@ -279,7 +279,7 @@ def commonest_cause(place: int) -> str | None:
             AssignmentRow.verdict.is_not(None),
             MonitorRow.paused.is_(False),
         )
-        .limit(MOST_COMPARED)
+        .limit(MAX_COMPARED)
         .subquery()
     )
     return db.session.scalar(
@@ -294,9 +294,7 @@ def commonest_cause(place: int) -> str | None:
 def work_without_results(signs: Mapping[int, PlaceSigns], now: datetime) -> Mapping[int, Work]:
     """What those of the places have to check that bring no results."""
     without_results = [
-        id
-        for id, of_place in signs.items()
-        if not _is_fresh(of_place.result_at, now, LEAST_SILENCE)
+        id for id, of_place in signs.items() if not _is_fresh(of_place.result_at, now, MIN_SILENCE)
     ]
     return work_of(without_results) if without_results else {}
 
@@ -323,19 +321,17 @@ def _state(
 ) -> PlaceState:
     if signs.alive_at is None:
         return PlaceState.NEVER_SEEN
-    if _is_fresh(signs.result_at, now, LEAST_SILENCE):
+    if _is_fresh(signs.result_at, now, MIN_SILENCE):
         return PlaceState.ONLINE
     if work is None:  # it has nothing to check, so a sign of life is enough
         return (
-            PlaceState.ONLINE
-            if _is_fresh(signs.alive_at, now, LEAST_SILENCE)
-            else PlaceState.SILENT
+            PlaceState.ONLINE if _is_fresh(signs.alive_at, now, MIN_SILENCE) else PlaceState.SILENT
         )
     if signs.silent_at is not None and not _has_result_since(signs, signs.silent_at):
         return PlaceState.SILENT  # as people were notified
-    waited = max(LEAST_SILENCE, SILENT_INTERVALS * work.interval)
+    waited = max(MIN_SILENCE, SILENT_INTERVALS * work.interval)
     starts = [signs.result_at, watching_since]
-    if _is_fresh(signs.alive_at, now, LEAST_SILENCE):
+    if _is_fresh(signs.alive_at, now, MIN_SILENCE):
         starts.append(work.since)  # it is alive, and may not have finished its first check yet
     last = max((at for at in starts if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT

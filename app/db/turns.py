@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, scoped_session
 
 RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
 # The share of that time for which it may hold the lock, so that others' retries find it free.
-MOST_HELD = 0.8
+MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
 # How long a pause waits for the other threads to leave. A thread that stays longer waits for
 # another process, which has its turn then, or writes much at once, where a pause would not help.
@@ -90,7 +90,7 @@ class Pauses:
             now = self._clock()
             was_free = self._inside == 0 and now - self._ended >= PAUSE_SECONDS
             if was_free or now - self._since >= RUN_SECONDS:
-                if not was_free and self._held_seconds > MOST_HELD * (now - self._since):
+                if not was_free and self._held_seconds > MAX_HELD * (now - self._since):
                     self._pause()
                 self._since, self._held_seconds = self._clock(), 0.0
             self._inside += 1

@@ -384,7 +384,7 @@ SQLITE_TYPES: dict[type[TypeEngine[Any]], type[TypeEngine[Any]]] = {
 }  # fmt: skip
 
 
-MOST_CACHED = 8192
+MAX_CACHED = 8192
 SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are cached
 
 
@@ -401,7 +401,7 @@ class _Cipher:
         self.encrypt, self.rotate = fernet.encrypt, fernet.rotate
         self._first = fernets[0]
         self._decrypt = fernet.decrypt
-        self._cached = lru_cache(maxsize=MOST_CACHED)(fernet.decrypt)
+        self._cached = lru_cache(maxsize=MAX_CACHED)(fernet.decrypt)
 
     def decrypt(self, token: bytes) -> bytes:
         return (self._cached if len(token) <= SHORT else self._decrypt)(token)

@@ -38,7 +38,7 @@ from app.db.settings import is_notice_set, keep_setting
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
-from app.engine.checking import AT_ONCE, LEAST_PAUSE_SECONDS, PlannedLoop, make_prober
+from app.engine.checking import AT_ONCE, MIN_PAUSE_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
 from app.engine.plan import Job, Plan
 from app.engine.returns import Returns
@@ -374,7 +374,7 @@ class Checker:
             self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
         left = self.checks.until_due()
         if left is not None and left <= 0 and (self._paced or not may_start):
-            self._paused_until = now + LEAST_PAUSE_SECONDS
+            self._paused_until = now + MIN_PAUSE_SECONDS
 
     # --- results
 

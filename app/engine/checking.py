@@ -27,7 +27,7 @@ from app.records import CheckSpec, Outcome, Verdict
 AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
 GATHER_SECONDS = 0.05  # how long an outcome that wakes the loop waits for others
 PATIENT_SECONDS = 1.0  # how long a good outcome that nobody waits for may wait for the next turn
-LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts
+MIN_PAUSE_SECONDS = 0.1  # between two rounds of starts
 NETWORK_SECONDS = 0.5  # between two looks at what waits for a sign of our own network
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 STOP_SECONDS = 7.0  # how long a stop waits for running checks

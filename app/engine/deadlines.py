@@ -27,7 +27,7 @@ from app.engine import recorder
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-LEAST_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
+MIN_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
 STATEMENT_SECONDS = 30.0
 SIGN_SECONDS = 5.0
 AWAY_AFTER = timedelta(seconds=16)  # three signs that did not come
@@ -67,7 +67,7 @@ class DeadlineWatch:
 
     def run(self, app: Flask, stop: threading.Event) -> None:
         """Watch until ``stop`` is set."""
-        with wakeups.listening(app, heartbeats.DEADLINES, self.wake, LEAST_PAUSE_SECONDS):
+        with wakeups.listening(app, heartbeats.DEADLINES, self.wake, MIN_PAUSE_SECONDS):
             while not stop.is_set():
                 pause = POLL_SECONDS
                 try:
@@ -77,7 +77,7 @@ class DeadlineWatch:
                     faults.tell(log, "Deadlines of heartbeats could not be read. Retrying.", fault)
                 self._wake.wait(pause)
                 self._wake.clear()
-                stop.wait(LEAST_PAUSE_SECONDS)
+                stop.wait(MIN_PAUSE_SECONDS)
 
 
 def sign(now: datetime) -> None:

@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
-LEAST_PAUSE_SECONDS = 1.0
+MIN_PAUSE_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_KEPT = timedelta(hours=2)
@@ -134,14 +134,14 @@ class Housekeeper:
         self._deadlines.wake()
 
     def _run(self, chores: list[Chore], stop: threading.Event) -> None:
-        pause = LEAST_PAUSE_SECONDS
+        pause = MIN_PAUSE_SECONDS
         while not stop.wait(pause):
             for chore in chores:
                 if time.monotonic() >= chore.due and not stop.is_set():
                     self._do(chore)
                     chore.due = time.monotonic() + chore.every
             next_due = min(chore.due for chore in chores)
-            pause = max(LEAST_PAUSE_SECONDS, next_due - time.monotonic())
+            pause = max(MIN_PAUSE_SECONDS, next_due - time.monotonic())
 
     def _do(self, chore: Chore) -> None:
         try:

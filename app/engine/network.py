@@ -34,7 +34,7 @@ DEAD_SECONDS = 5.0
 
 # After so many failures in a row while the canaries answered, a monitor's incident is open: the
 # canaries are not asked each minute for as long as the target is down.
-MOST_ASKED_FAILURES = CONFIRMATIONS[1] + 1
+MAX_ASKED_FAILURES = CONFIRMATIONS[1] + 1
 # How long after an outage of our network checks that began in it may end: longer than any lasts.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
@@ -121,7 +121,7 @@ class OwnNetwork:
         if self.down:
             self._waiting.append(check)
             self._ask()
-        elif self._failures[claim] >= MOST_ASKED_FAILURES:
+        elif self._failures[claim] >= MAX_ASKED_FAILURES:
             return [check]
         else:
             self._on_hold.append((now, check))

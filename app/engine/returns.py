@@ -11,13 +11,13 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import Finished
-from app.engine.recorder.steady import MOST_KEPT_RESULTS, steady_as_read
+from app.engine.recorder.steady import MAX_KEPT_RESULTS, steady_as_read
 from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 50  # results that change something, in one transaction
-LEAST_AT_ONCE = 10
+MAX_AT_ONCE = 50  # results that change something, in one transaction
+MIN_AT_ONCE = 10
 # How long such a transaction is to take; the next one is as large as fits. Opening an incident
 # takes ten times as long as confirming a failure, and on SQLite all other writers wait for it.
 TRANSACTION_SECONDS = 0.5
@@ -34,7 +34,7 @@ class Returns:
         self._on_done = on_done
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
-        self._batch = MOST_AT_ONCE
+        self._batch = MAX_AT_ONCE
         self.last_check_at: datetime | None = None
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
@@ -44,7 +44,7 @@ class Returns:
     @property
     def full(self) -> bool:
         """Whether as many results wait as are kept while the database is unavailable."""
-        return len(self._unrecorded) + self._steady.waiting >= MOST_KEPT_RESULTS
+        return len(self._unrecorded) + self._steady.waiting >= MAX_KEPT_RESULTS
 
     def unrecorded(self) -> set[int]:
         """The monitors with a result that must be recorded before their next check."""
@@ -127,7 +127,7 @@ class Returns:
         except Exception as fault:
             if passes(fault):
                 # Kept and retried. If the database is unavailable for long, the oldest are dropped.
-                self._drop_oldest(len(self._unrecorded) - MOST_KEPT_RESULTS)
+                self._drop_oldest(len(self._unrecorded) - MAX_KEPT_RESULTS)
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
             standings = self._singly(batch)
@@ -167,4 +167,4 @@ class Returns:
 def _size_of_next(size: int, seconds: float) -> int:
     """How many results to write next, if ``size`` of them took so many seconds."""
     fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
-    return max(LEAST_AT_ONCE, min(MOST_AT_ONCE, fitting))
+    return max(MIN_AT_ONCE, min(MAX_AT_ONCE, fitting))

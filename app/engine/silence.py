@@ -24,7 +24,7 @@ from app.alerts.words import count_of
 from app.db import AnySession, db, places, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
-from app.db.places import LEAST_SILENCE, PlaceSigns
+from app.db.places import MIN_SILENCE, PlaceSigns
 from app.db.settings import keep_setting, setting
 from app.db.statements import updating
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
@@ -87,7 +87,7 @@ _WITHOUT_RESULT = (
     )
 )
 # A checker that starts makes overdue checks at once, and an agent brings its buffered results.
-GRACE = LEAST_SILENCE
+GRACE = MIN_SILENCE
 RECENT_MS = 120_000  # a place that has made a check within this time is not silent
 
 

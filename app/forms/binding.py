@@ -20,7 +20,7 @@ from app.rules.brackets import Name, Pairs, parse
 from app.rules.text import shortened
 
 # The answer stays short even if a body has ten thousand misspelt fields.
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 _LONGEST_NAME = 100
 _LAST_PAGE = MAX_ID // 1000  # page times page size must fit into the database's integers
 
@@ -79,7 +79,7 @@ def _validated(
     for name, sentences in form.named_errors().items():
         errors.setdefault(_error_key(name), sentences)
     if errors:
-        raise Invalid(dict(list(errors.items())[:MOST_ERRORS]))
+        raise Invalid(dict(list(errors.items())[:MAX_ERRORS]))
     return form
 
 

@@ -26,7 +26,7 @@ from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
 NAME, MONITORS = "name", "monitors"
-MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
+MAX_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
 TWICE_NAMED = N_("This monitor is in the list already. Send one entry for each monitor.")
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
 
@@ -177,7 +177,7 @@ class GroupList(ListField):
             self.rows = [self._row_of(str(n), group) for n, group in enumerate(self.data)]
         elif names is None:
             return
-        elif len(names) > MOST_NAMES:
+        elif len(names) > MAX_NAMES:
             self.process_errors = [text.too_many(self.most)]
         else:
             self._read(formdata, names)

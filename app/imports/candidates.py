@@ -43,10 +43,10 @@ FORMATS = {
     "checkmate": N_("Checkmate: monitors (JSON)"),
     "file_sd": N_("Prometheus: targets for file_sd (JSON or YAML)"),
 }
-MOST_CANDIDATES = 10_000
-MOST_REMARKS = 30
-MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
-MOST_TAG_READ = 1_000
+MAX_CANDIDATES = 10_000
+MAX_REMARKS = 30
+MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
+MAX_TAG_READ = 1_000
 TEXT_MISSING = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
 # Wakeful warns on one day: the one to take from tools that warn on several days.
@@ -110,11 +110,11 @@ E = TypeVar("E")
 
 def limited(entries: Sequence[E]) -> Sequence[E]:
     """``entries``, none of which was read yet. Raises NotReadable where there are too many."""
-    if len(entries) > MOST_CANDIDATES:
+    if len(entries) > MAX_CANDIDATES:
         raise NotReadable(
             _(
                 "The file has more than %(most)s entries. Split it.",
-                most=f"{MOST_CANDIDATES:,}",
+                most=f"{MAX_CANDIDATES:,}",
             )
         )
     return entries
@@ -152,7 +152,7 @@ class Draft:
 
     def remark(self, sentence: str) -> None:
         """Every remark is made here. ``sentence``: what is dropped or changed."""
-        if len(self.remarks) == MOST_REMARKS:
+        if len(self.remarks) == MAX_REMARKS:
             sentence = _("There are more changes.")
         if sentence not in self.remarks:
             self.remarks.append(sentence)
@@ -338,14 +338,14 @@ class Draft:
     def assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
         """``path``: in JSON."""
         rows = self.fields.get("assertions", ())
-        if len(rows) < MOST_ROWS:
+        if len(rows) < MAX_ROWS:
             row = Assertion(source, path or None, op, value or None)
             self.fields["assertions"] = tuple(dict.fromkeys((*rows, row)))
 
     def tags(self, tags: Iterable[str]) -> None:
         kept = list(self.fields.get("tags", ()))
-        for tag in islice(tags, MOST_ROWS):
-            short = " ".join(tag[:MOST_TAG_READ].replace(",", " ").split())
+        for tag in islice(tags, MAX_ROWS):
+            short = " ".join(tag[:MAX_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
                 self.remark(
                     _(
@@ -363,7 +363,7 @@ class Draft:
     def pair(self, name: str, key: str, value: str) -> None:
         """A row of ``request_headers`` or ``alerts``, each once."""
         rows, row = self.fields.get(name, ()), (name, key, value)
-        if len(rows) < MOST_ROWS and row not in self._rows:
+        if len(rows) < MAX_ROWS and row not in self._rows:
             self._rows.add(row)
             self.fields[name] = (*rows, Pair(key, value))
 

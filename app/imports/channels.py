@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from app.i18n import N_, _
-from app.imports.candidates import MOST_ROWS, Draft, Notification
+from app.imports.candidates import MAX_ROWS, Draft, Notification
 from app.imports.values import shown
 from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
@@ -85,7 +85,7 @@ OTHER_BODY = N_(
     "The webhook receives Wakeful's JSON, which differs, without the headers of the other tool."
 )
 # Characters of a setting that are read.
-MOST_SETTING = 8_000
+MAX_SETTING = 8_000
 
 
 def keys(tool: str, kind: str) -> Sequence[str]:
@@ -96,7 +96,7 @@ def keys(tool: str, kind: str) -> Sequence[str]:
 def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
     """``name``: how the other tool calls it. Sentences never repeat a value."""
     label = labelled(name, kind)
-    values = [settings[key][: MOST_SETTING + 1].strip() for key in keys(tool, kind)]
+    values = [settings[key][: MAX_SETTING + 1].strip() for key in keys(tool, kind)]
     if not values:
         return Notification(name, (), (_(NO_CHANNEL, notification=label),))
     channel = _TOOLS[tool][kind][0]
@@ -175,9 +175,9 @@ def _contact_name(notification: Notification, taken: set[str]) -> str:
 def _split(channel: Channel, values: Sequence[str]) -> list[str]:
     if channel is not Channel.EMAIL:
         write = _VALUES.get(channel, _joined)
-        return [write(*values)[: MOST_SETTING + 1]]
-    parts = ",".join(filter(None, values))[: 3 * MOST_SETTING].replace(";", ",").split(",")
-    return [_address(part.strip()) for part in parts if part.strip()][:MOST_ROWS]
+        return [write(*values)[: MAX_SETTING + 1]]
+    parts = ",".join(filter(None, values))[: 3 * MAX_SETTING].replace(";", ",").split(",")
+    return [_address(part.strip()) for part in parts if part.strip()][:MAX_ROWS]
 
 
 def _joined(*parts: str) -> str:

@@ -22,7 +22,7 @@ from app.imports.candidates import NotReadable, Reading, at_line
 from app.imports.yaml_text import Parser
 from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 
-MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
+MAX_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 NOT_THE_FORMAT = N_(
@@ -40,11 +40,11 @@ Variables = Mapping[str, str]
 def read_path(path: Path, format: str = "", variables: Variables | None = None) -> Reading:
     """Read a file. An SQLite file may be of any size."""
     with path.open("rb") as file:
-        start = file.read(MOST_BYTES + 1)
+        start = file.read(MAX_BYTES + 1)
     if start.startswith(kuma_database.HEADER):
         return _database(lambda: kuma_database.read_path(path), format)
-    if len(start) > MOST_BYTES:
-        raise NotReadable(_(TOO_LARGE, most=MOST_BYTES // 1024**2))
+    if len(start) > MAX_BYTES:
+        raise NotReadable(_(TOO_LARGE, most=MAX_BYTES // 1024**2))
     return read(start, format, variables)
 
 

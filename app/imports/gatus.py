@@ -73,7 +73,7 @@ _CLIENT_DROPPED = {
     "dns-resolver": N_("DNS resolver dropped: Wakeful asks the one of its machine."),
 }
 _LISTS = ("endpoints", "services", "external-endpoints", "suites")
-MOST_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
+MAX_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
 
 
 def recognizes(data: object) -> bool:
@@ -87,7 +87,7 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
     def search(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         if isinstance(value, Mapping) and _is_configuration(value, depth):
             yield value
-        elif depth < MOST_DEPTH and isinstance(value, Mapping | list):
+        elif depth < MAX_DEPTH and isinstance(value, Mapping | list):
             parts = value.values() if isinstance(value, Mapping) else value
             for part in parts:
                 yield from search(part, depth + 1)
@@ -97,7 +97,7 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
             except NotReadable:
                 return
             for document in documents:
-                yield from search(document, MOST_DEPTH)
+                yield from search(document, MAX_DEPTH)
 
     yield from search(data, 0)
 
@@ -304,7 +304,7 @@ class _Providers:
 
 
 def _short(value: object) -> str:
-    return value if isinstance(value, Unfilled) else string(value)[: channels.MOST_SETTING + 1]
+    return value if isinstance(value, Unfilled) else string(value)[: channels.MAX_SETTING + 1]
 
 
 def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: float) -> None:

@@ -102,8 +102,8 @@ _MARKS = frozenset({
 })  # fmt: skip
 _LISTS = ("monitorList", "monitors")
 PUSH_GRACE = 60  # seconds: Uptime Kuma has none, and Wakeful no less
-MOST_TAG = 500  # characters that are looked at: one tag may be that of every monitor
-MOST_GROUPS = 50  # above each other
+MAX_TAG = 500  # characters that are looked at: one tag may be that of every monitor
+MAX_GROUPS = 50  # above each other
 
 
 def recognizes(data: object) -> bool:
@@ -158,10 +158,10 @@ def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
     for id in own:
         around: list[Mapping[str, Any]] = []
         above = id
-        while above in own and len(around) <= MOST_GROUPS:  # a circle has no end
+        while above in own and len(around) <= MAX_GROUPS:  # a circle has no end
             around.append(own[above])
             above = string(own[above].get("parent"))
-        names = [string(entry.get("name"))[:MOST_TAG] for entry in reversed(around)]
+        names = [string(entry.get("name"))[:MAX_TAG] for entry in reversed(around)]
         groups[id] = _Group(tuple(names), any(map(_is_paused, around)))
     return groups
 
@@ -319,8 +319,8 @@ def _tags(entry: ImportEntry) -> list[str]:
     """``["prod"]``, as some clients print them, or objects with name and value."""
     tags = []
     for tag in entry.list("tags"):
-        name = (string(mapping(tag).get("name")) or string(tag))[:MOST_TAG]
-        value = string(mapping(tag).get("value"))[:MOST_TAG]
+        name = (string(mapping(tag).get("name")) or string(tag))[:MAX_TAG]
+        value = string(mapping(tag).get("value"))[:MAX_TAG]
         if name:
             tags.append(f"{name}: {value}" if value else name)
     return tags
@@ -328,7 +328,7 @@ def _tags(entry: ImportEntry) -> list[str]:
 
 def _notification(entry: Mapping[str, Any]) -> Notification:
     settings = _object(entry.get("config")) or entry
-    kind = string(settings.get("type"))[: channels.MOST_SETTING]
+    kind = string(settings.get("type"))[: channels.MAX_SETTING]
     keys = (*channels.keys("kuma", kind), *channels.ELSEWHERE["kuma"])
     values = {key: string(settings.get(key)) for key in keys}
     return channels.notification("kuma", kind, values, string(entry.get("name")))

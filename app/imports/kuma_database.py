@@ -17,15 +17,15 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import kuma
-from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading
+from app.imports.candidates import MAX_CANDIDATES, NotReadable, Reading
 from app.imports.values import number, string
 
 HEADER = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)  # of the file format, for those who write and who read
 SECONDS = 20.0
-MOST_ROWS = 10 * MOST_CANDIDATES
-MOST_VALUE_BYTES = 1024 * 1024
-MOST_TEXT = 64 * 1024 * 1024  # characters in all
+MAX_ROWS = 10 * MAX_CANDIDATES
+MAX_VALUE_BYTES = 1024 * 1024
+MAX_TEXT = 64 * 1024 * 1024  # characters in all
 NEEDED = "monitor"
 COLUMNS = {
     "monitor": (
@@ -48,7 +48,7 @@ NEWER_IN_LOG = N_(
 )
 TOO_MUCH = N_("The SQLite file is larger than Wakeful reads.")
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MOST_VALUE_BYTES,
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 500,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 20,
@@ -142,11 +142,11 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     if not columns:
         return
     names = ", ".join(f'"{name}"' for name in columns)
-    rows = connection.execute(f'SELECT {names} FROM "{table}" LIMIT {MOST_ROWS + 1}')  # noqa: S608
+    rows = connection.execute(f'SELECT {names} FROM "{table}" LIMIT {MAX_ROWS + 1}')  # noqa: S608
     size = 0
     for index, values in enumerate(rows):
         size += sum(len(value) for value in values if isinstance(value, str | bytes))
-        if index >= MOST_ROWS or size > MOST_TEXT:
+        if index >= MAX_ROWS or size > MAX_TEXT:
             raise NotReadable(_(TOO_MUCH))
         yield dict(zip(columns, values, strict=True))
 

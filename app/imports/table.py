@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from app.i18n import N_, _, _n
 from app.imports import uptimerobot
 from app.imports.candidates import (
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
     Candidate,
     Draft,
     NotReadable,
@@ -25,9 +25,9 @@ from app.imports.values import MILLISECONDS, number, seconds, shown, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 SOURCE = N_("Lines")
-MOST_CELL = 100_000
+MAX_CELL = 100_000
 # A few lines without a URL are mistakes, each to be named; many are another kind of file.
-MOST_FOREIGN = 10
+MAX_FOREIGN = 10
 NO_LIST = N_(
     "Wakeful does not know this file: most of its lines have no URL. It reads one monitor a line,"
     " CSV, and the exports of other tools."
@@ -95,16 +95,16 @@ def read(text: str) -> Reading:
         for line_number, line in enumerate(text.splitlines(), 1)
     )
     lines = [(line_number, line) for line_number, line in stripped if line]
-    if len(lines) > MOST_CANDIDATES:
+    if len(lines) > MAX_CANDIDATES:
         raise NotReadable(
             _(
                 "At most %(most)s lines are read at a time. Split the list.",
-                most=f"{MOST_CANDIDATES:,}",
+                most=f"{MAX_CANDIDATES:,}",
             )
         )
     rows = [(line_number, cells(line)) for line_number, line in lines]
     foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
-    if not rows or (foreign > MOST_FOREIGN and 2 * foreign > len(rows)):
+    if not rows or (foreign > MAX_FOREIGN and 2 * foreign > len(rows)):
         raise NotReadable(_(NO_LIST))
     return Reading(
         _(SOURCE),
@@ -143,7 +143,7 @@ def _normal(cell: str) -> str:
 
 def _row(line: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line[:MOST_CELL]], delimiter=delimiter, skipinitialspace=True), [])
+        return next(csv.reader([line[:MAX_CELL]], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:
         return [line]
 
@@ -158,11 +158,11 @@ def _with_header(text: str, delimiter: str) -> Reading:
     milliseconds = CHECKMATE in map(_normal, names)
     candidates: list[Candidate] = []
     for line_number, row in rows:
-        if len(candidates) >= MOST_CANDIDATES:
+        if len(candidates) >= MAX_CANDIDATES:
             raise NotReadable(
                 _(
                     "At most %(most)s rows are read. Split the file.",
-                    most=f"{MOST_CANDIDATES:,}",
+                    most=f"{MAX_CANDIDATES:,}",
                 )
             )
         # If two columns have the same meaning, the first that is filled counts.

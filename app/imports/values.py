@@ -10,7 +10,7 @@ from app.rules.text import one_line
 from app.rules.time import UNIT_SECONDS, duration_seconds
 
 MILLISECONDS = 500  # a time limit of as much is no longer in seconds: so Better Stack's of TCP
-MOST_SHOWN = 60  # characters of a stranger's text within a sentence
+MAX_SHOWN = 60  # characters of a stranger's text within a sentence
 
 
 class ImportEntry:
@@ -110,7 +110,7 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
 
 def shown(text: str) -> str:
     """A stranger's text within a sentence: on one line, and not long."""
-    return one_line(text, MOST_SHOWN)
+    return one_line(text, MAX_SHOWN)
 
 
 def string(value: object) -> str:

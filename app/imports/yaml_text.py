@@ -19,9 +19,9 @@ from app.rules.text import NESTED, TOO_LARGE
 
 # This is as fast as libyaml where the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-MOST_CHARACTERS = 2 * 1024 * 1024
-MOST_VALUES = 200_000
-MOST_DEPTH = 40
+MAX_CHARACTERS = 2 * 1024 * 1024
+MAX_VALUES = 200_000
+MAX_DEPTH = 40
 TOO_MANY = N_("The YAML has more values than Wakeful reads.")
 MERGE = "<<"
 
@@ -29,13 +29,13 @@ MERGE = "<<"
 def _measure(text: str) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=LOADER)):
-        if count > 3 * MOST_VALUES:
+        if count > 3 * MAX_VALUES:
             raise NotReadable(_(TOO_MANY))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise NotReadable(_(NESTED))
 
 
@@ -43,13 +43,13 @@ class Parser:
     """Reads a text, and texts within it: characters and values are counted over all of them."""
 
     def __init__(self) -> None:
-        self.values_left, self.characters = MOST_VALUES, 0
+        self.values_left, self.characters = MAX_VALUES, 0
 
     def parse(self, text: str) -> list[Any]:
         """The documents of ``text``, of which YAML may have several."""
         self.characters += len(text)
-        if self.characters > MOST_CHARACTERS:
-            raise NotReadable(_(TOO_LARGE, most=MOST_CHARACTERS // 1024**2))
+        if self.characters > MAX_CHARACTERS:
+            raise NotReadable(_(TOO_LARGE, most=MAX_CHARACTERS // 1024**2))
         try:
             _measure(text)
             roots = list(yaml.compose_all(text, Loader=LOADER))
@@ -64,7 +64,7 @@ class Parser:
         self.values_left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
         if self.values_left < 0:
             raise NotReadable(_(TOO_MANY))
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise NotReadable(_(NESTED))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]

@@ -28,7 +28,7 @@ from app.rules.figures import span
 from app.rules.schedules import next_due
 from app.rules.time import zone_of
 
-MOST_RUNS = 50  # open at once: the oldest are dropped
+MAX_RUNS = 50  # open at once: the oldest are dropped
 MISSED = N_("No ping since %(since)s; one was due by %(due)s.")
 NONE_CAME = N_("No ping came; one was due by %(due)s.")
 FAILED = N_("It reported failure.")
@@ -123,7 +123,7 @@ def after_ping(
     others = tuple(run for run in state.runs if run.rid != ping.rid)
     if ping.kind is PingKind.START:
         until = None if rules.max_run is None else ping.at + rules.max_run
-        runs = (*others, OpenRun(ping.rid, ping.at, until))[-MOST_RUNS:]
+        runs = (*others, OpenRun(ping.rid, ping.at, until))[-MAX_RUNS:]
         return replace(state, runs=runs), None
     started = next((run.started_at for run in state.runs if run.rid == ping.rid), None)
     state = replace(

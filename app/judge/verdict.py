@@ -82,8 +82,8 @@ from app.rules.clocks import believable
 
 # Checks of several places that start within this time belong to the same slot.
 SAME_SLOT = timedelta(seconds=2)
-MOST_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
-LATE_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
+MAX_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
+LATE_AT_MAX = timedelta(seconds=120)  # twice the longest time limit of a check
 SHORTEST_COVER_S = 1  # of a result that counts for its own moment only
 
 
@@ -211,7 +211,7 @@ class Transition:
 
 def advance(state: State, observation: Observation, confirmations: int) -> Transition:
     """The next state after an observation, and what the recorder has to do (the table above)."""
-    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= LATE_AT_MOST:
+    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= LATE_AT_MAX:
         return Transition(state, late=True)
     changed = state.verdict != observation.verdict
     state = replace(
@@ -266,7 +266,7 @@ def _failing(state: State, observation: Observation, confirmations: int) -> Tran
         down_since = max(state.status_since or since, since)
         opened = replace(cleared(state), started_at=since, status_since=down_since, slow_since=None)
         return Transition(opened, Step.OPEN, moment=since)
-    failures = min(failures, MOST_COUNTED_FAILURES)
+    failures = min(failures, MAX_COUNTED_FAILURES)
     confirming = replace(state, failing_since=since, failures=failures, behind=None)
     return Transition(confirming, Step.CONFIRM, recheck=True)
 
@@ -374,7 +374,7 @@ def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int
     """
     if maintenance or verdict in GOOD_VERDICTS:
         return 0
-    return min(failures + 1, MOST_COUNTED_FAILURES) if verdict is Verdict.DOWN else failures
+    return min(failures + 1, MAX_COUNTED_FAILURES) if verdict is Verdict.DOWN else failures
 
 
 def decide(
@@ -480,7 +480,7 @@ def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situa
 def is_late(before: Situation, check: PlaceCheck) -> bool:
     """Whether a newer result of the same place was judged before."""
     newest = before.votes.get(check.place)
-    return newest is not None and timedelta(0) < newest.at - check.at <= LATE_AT_MOST
+    return newest is not None and timedelta(0) < newest.at - check.at <= LATE_AT_MAX
 
 
 def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
@@ -546,7 +546,7 @@ def _verdict_time(before: Situation, check: PlaceCheck) -> datetime:
     if before.state.checked_at is not None:
         times.append(before.state.checked_at)
     newest = max(times, default=check.at)
-    return max(newest, check.at) if newest - check.at <= LATE_AT_MOST else check.at
+    return max(newest, check.at) if newest - check.at <= LATE_AT_MAX else check.at
 
 
 def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenance: bool) -> int:

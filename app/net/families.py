@@ -24,9 +24,9 @@ from app.records import Warn
 ALIVE_SECONDS = 300.0  # how long a family that accepted a connection is not tested again
 DEAD_SECONDS = 900.0  # how long tests of a dead family wait only DEAD_WAIT
 DEAD_WAIT = 1.0  # seconds
-LEAST_WAIT = 0.3  # seconds; with less time left, there is no test
+MIN_WAIT = 0.3  # seconds; with less time left, there is no test
 ROUTE_SECONDS = 5.0  # how long it is cached whether there is a route
-_MOST_CACHED = 20_000
+_MAX_CACHED = 20_000
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 _Key = tuple[tuple[str, ...], int]
@@ -70,7 +70,7 @@ class Families:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._cached: LRUCache[_Key, tuple[bool, float]] = LRUCache(_MOST_CACHED)
+        self._cached: LRUCache[_Key, tuple[bool, float]] = LRUCache(_MAX_CACHED)
         self._races: set[Race] = set()
 
     def test(
@@ -101,7 +101,7 @@ class Families:
         left = deadline - now
         if alive is False and now - since < DEAD_SECONDS:
             left = min(left, DEAD_WAIT)
-        elif left < LEAST_WAIT:
+        elif left < MIN_WAIT:
             done(None)
             return
         race = Race(self._loop, unused, port, now + left)

@@ -28,7 +28,7 @@ WRITE = select.EPOLLOUT
 
 HANG_UP_SECONDS = 5.0  # how long the other side may take to end a connection too
 HANG_UP_BYTES = 64 * 1024  # what it may send until then
-MOST_ENDING = 200  # connections that end at once; the oldest is closed before there are more
+MAX_ENDING = 200  # connections that end at once; the oldest is closed before there are more
 
 Handler = Callable[[int, int], None]  # (file descriptor, epoll events)
 
@@ -171,7 +171,7 @@ class Loop:
         except OSError:  # not connected yet, or not any more: nobody waits for its end
             tcp.close()
             return
-        if len(self._ending) >= MOST_ENDING:
+        if len(self._ending) >= MAX_ENDING:
             self._close_ending(next(iter(self._ending)))
         fd = tcp.fileno()
         self._ending[fd] = _EndingConnection(

@@ -30,7 +30,7 @@ from app.net.networks import (
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
 # Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
-_MOST_CACHED = 20_000
+_MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Policy:
             pass
         parsed = ip_address(address.partition("%")[0]) if isinstance(address, str) else address
         refused = self._judge(parsed)
-        if len(self._judged) >= _MOST_CACHED:
+        if len(self._judged) >= _MAX_CACHED:
             self._judged.clear()
         self._judged[address] = refused
         return refused

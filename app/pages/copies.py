@@ -32,7 +32,7 @@ FOLDER = "status-pages"
 CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
 MONTHS = 100  # of the history of all pages; those that were read last
-MOST_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
+MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
 _CLASSES = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
          records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
          records.PublicMonth, records.PublicIncident, records.MonitorImpact)  # fmt: skip
@@ -55,7 +55,7 @@ class Copies:
             return
         self._written[name] = self._clock()
         data = self._fernet.encrypt(zlib.compress(pickle.dumps((_SHAPE, value)), 1))
-        if len(data) > MOST_BYTES:
+        if len(data) > MAX_BYTES:
             return
         try:
             self._write(name, data)

@@ -20,7 +20,7 @@ from app.rules.page_state import post_word
 from app.rules.time import iso
 
 ATOM = "http://www.w3.org/2005/Atom"
-MOST = 50  # entries
+MAX = 50  # entries
 REFRESH_MINUTES = 5
 
 
@@ -83,7 +83,7 @@ def atom(page: PublicPage) -> bytes:
 
 def _entries(page: PublicPage) -> list[FeedEntry]:
     entries = [entry for post in page.posts for entry in _of_post(page, post)]
-    return sorted(entries, key=lambda entry: (entry.published, entry.id), reverse=True)[:MOST]
+    return sorted(entries, key=lambda entry: (entry.published, entry.id), reverse=True)[:MAX]
 
 
 def _of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:

@@ -167,7 +167,7 @@ class Memory(Generic[K, V]):
 class CachedValue:
     """A value, and the answers rendered from it, by a key. One thread renders at a time."""
 
-    MOST = 64  # answers from one value: a page has a badge for each of its monitors
+    MAX = 64  # answers from one value: a page has a badge for each of its monitors
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -186,6 +186,6 @@ class CachedValue:
             value = self._answers.get(key)
             if value is None:
                 value = self._answers[key] = make()
-                while len(self._answers) > self.MOST:
+                while len(self._answers) > self.MAX:
                     del self._answers[next(iter(self._answers))]
             return value

@@ -20,7 +20,7 @@ from app.stores.public import Address, PublicPages
 
 COOKIE = "wakeful_page"
 COOKIE_SECONDS = 30 * 24 * 3600
-WRONG_MOST, WRONG_SECONDS = 10, 15 * 60
+WRONG_MAX, WRONG_SECONDS = 10, 15 * 60
 TOO_MANY = N_("Too many wrong passwords. Wait a few minutes and try again.")
 _SESSION_TOKEN = "_user_id"  # noqa: S105 - where the dashboard's session has it
 
@@ -77,7 +77,7 @@ class Visitors:
 
     def _enter(self, address: Address, request: Request) -> bool:
         name = f"page:password:{origin_of(request.remote_addr)}"
-        limit, counters = Limit(name, WRONG_SECONDS, WRONG_MOST), self._access.counters
+        limit, counters = Limit(name, WRONG_SECONDS, WRONG_MAX), self._access.counters
         counters.attempt(TOO_MANY, limit)
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))

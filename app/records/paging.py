@@ -52,8 +52,8 @@ MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
 # A form of the dashboard: a million characters of addresses, three bytes each where encoded.
 MAX_FORM_BYTES = 4 * 1024 * 1024
 # A window may name ten thousand monitors; more fields than that nobody fills in.
-MOST_FIELDS = 20_000
+MAX_FIELDS = 20_000
 # Records that one request creates: its body holds 8 KiB and 100 fields of each.
-MOST_IN_BATCH = 500
+MAX_IN_BATCH = 500
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-MOST_BATCH_FIELDS = 100 * MOST_IN_BATCH
+MAX_BATCH_FIELDS = 100 * MAX_IN_BATCH

@@ -60,7 +60,7 @@ _SEARCHES = frozenset({AssertionOp.CONTAINS, AssertionOp.MATCHES})
 # Possessive (``++``): with backtracking, a million digits before a letter take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?", re.ASCII)
 _SECRET_MEMBER = re.compile(rf'("[^"]*(?:{SECRET_NAME.pattern})[^"]*"\s*:\s*"?)([^",}}\]]+)', re.I)
-_MOST_QUOTED = 80  # characters of a value in a sentence
+_MAX_QUOTED = 80  # characters of a value in a sentence
 # Characters of text that count as one unit of work: that are compared, that are written as JSON.
 _CHARACTERS, _WRITTEN = 200, 20
 UNENDING = "1e999"  # a size that is larger than any
@@ -376,6 +376,6 @@ def _sentence(assertion: Assertion, found_text: str | None) -> str:
     return _(
         sentence,
         what=_name(assertion),
-        found=text.shortened(found_text or "", _MOST_QUOTED),
-        value=text.shortened(assertion.value or "", _MOST_QUOTED),
+        found=text.shortened(found_text or "", _MAX_QUOTED),
+        value=text.shortened(assertion.value or "", _MAX_QUOTED),
     )

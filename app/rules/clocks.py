@@ -26,7 +26,7 @@ SKEW = timedelta(seconds=10)
 # From so many messages, those that took least time measure a clock best.
 MEASURED = 20
 # In seconds. A difference that is smaller is noise of the network.
-LEAST = 0.1
+MIN = 0.1
 
 
 def believable(now: datetime, lasts: timedelta = timedelta()) -> datetime:
@@ -60,7 +60,7 @@ class Offset:
         fitting = [
             (least, most)
             for least, most in self._measured
-            if least - LEAST <= high and low <= most + LEAST
+            if least - MIN <= high and low <= most + MIN
         ]
         self._measured = deque([*fitting, (low, high)], maxlen=MEASURED)
         return max(least for least, _most in self._measured), min(

@@ -21,7 +21,7 @@ INSTANT = N_("less than a second")
 # How many decimals a percentage has by the seconds that it is of: more would tell apart what the
 # checks of that time cannot. At one check a minute, one of them is 1.7% of an hour.
 DECIMALS = ((HOUR, 0), (2 * DAY, 1), (27 * DAY, 2))
-MOST_DECIMALS = 3
+MAX_DECIMALS = 3
 
 
 def percent(value: float | None, seconds: float | None = None) -> str:
@@ -33,7 +33,7 @@ def percent(value: float | None, seconds: float | None = None) -> str:
     if value >= 100:
         return "100%"
     short = (most for length, most in DECIMALS if seconds is not None and seconds < length)
-    decimals = next(short, MOST_DECIMALS)
+    decimals = next(short, MAX_DECIMALS)
     scale = 10**decimals
     text = f"{int(value * scale + 1e-6) / scale:.{decimals}f}"
     return f"{text.rstrip('0').rstrip('.') if decimals else text}%"

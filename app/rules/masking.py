@@ -107,12 +107,12 @@ def _letter(character: str) -> str:
     return f"(?:{re.escape(character)}|(?i:{encoded}){space})"
 
 
-MOST = 8  # frames, the innermost
+MAX = 8  # frames, the innermost
 
 
 def frames_of(fault: BaseException) -> str:
     """The type of an exception and the lines that led to it, the innermost last."""
-    frames = traceback.extract_tb(fault.__traceback__)[-MOST:]
+    frames = traceback.extract_tb(fault.__traceback__)[-MAX:]
     lines = [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
     return " > ".join([*lines, type(fault).__name__])
 

@@ -15,7 +15,7 @@ from app.i18n import _
 MAX_PATTERN_SIZE = 1_000  # of RE2's program
 _MEMORY = 1024 * 1024  # bytes of one pattern's automaton, which stays cached with it
 _STEPS = 200  # instructions times characters that count as one unit of work
-MOST_WORK = 500_000  # of all assertions of one check: about a second at worst
+MAX_WORK = 500_000  # of all assertions of one check: about a second at worst
 
 
 class TooMuchWork(ValueError):
@@ -29,7 +29,7 @@ class WorkBudget:
 
     __slots__ = ("left",)
 
-    def __init__(self, most: int = MOST_WORK) -> None:
+    def __init__(self, most: int = MAX_WORK) -> None:
         self.left = most
 
     def spend(self, units: int) -> None:

@@ -223,7 +223,7 @@ def shortened(value: str, most: int) -> str:
 
 Ranges = tuple[tuple[int, int], ...]
 
-_LEAST, _MOST = 100, 599
+_MIN, _MAX = 100, 599
 
 
 @lru_cache(maxsize=1024)
@@ -246,14 +246,14 @@ def _range(part: str) -> tuple[int, int]:
 
 
 def _code(text: str, part: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) == 3 and _LEAST <= int(text) <= _MOST):
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and _MIN <= int(text) <= _MAX):
         raise ValueError(
             _(
                 "%(part)s is not a status code from %(least)s to %(most)s or a range such as "
                 "200-299.",
                 part=repr(part[:40]),
-                least=_LEAST,
-                most=_MOST,
+                least=_MIN,
+                most=_MAX,
             )
         )
     return int(text)

@@ -34,7 +34,7 @@ SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
 BODY_TIMES, BODY_BYTES = 2, 512
 LONGEST = 120
 LAST_GOOD = N_("the last good check")
-MOST_CHANGES = 10
+MAX_CHANGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
     if pair is None:
         return ()
     changes = [change for rule in _RULES for change in rule(pair)]
-    return tuple(changes[:MOST_CHANGES])
+    return tuple(changes[:MAX_CHANGES])
 
 
 def compared_with(evidence: Mapping[str, Any] | None) -> str | None:

@@ -25,7 +25,7 @@ BUCKETS: Mapping[str, int] = {
 }
 # The widths of buckets between two chosen times: the narrowest with which they are not too many.
 WIDTHS = (MINUTE_MS, 3 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
-MOST_BUCKETS = 200  # wider than that, points of a chart could not be told apart
+MAX_BUCKETS = 200  # wider than that, points of a chart could not be told apart
 PERCENTILES = (50, 95, 99)
 
 
@@ -55,7 +55,7 @@ def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Cha
 
     It begins and ends with whole buckets, but never in the future.
     """
-    fitting = (width for width in WIDTHS if (end - start) <= width * MOST_BUCKETS)
+    fitting = (width for width in WIDTHS if (end - start) <= width * MAX_BUCKETS)
     width = max(least, next(fitting, DAY_MS))
     return ChartSpan(start - start % width, min(now_ms, end + -end % width), width)
 

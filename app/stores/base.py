@@ -67,7 +67,7 @@ Fields = Mapping[str, Any]
 Record = TypeVar("Record")
 Query = TypeVar("Query")
 EVERY_MONITOR = MonitorQuery()
-MOST_OVERLAPPING = 50  # pages of incidents that are looked through
+MAX_OVERLAPPING = 50  # pages of incidents that are looked through
 
 
 class Extent(IntEnum):
@@ -210,7 +210,7 @@ class Incidents(Collection[Incident, IncidentQuery]):
         )
         recent = takewhile(
             lambda incident: incident.ended_at is None or incident.ended_at > start,
-            self.every(query, MOST_OVERLAPPING),
+            self.every(query, MAX_OVERLAPPING),
         )
         begun = [incident for incident in recent if incident.started_at < end]
         return sorted(begun, key=lambda incident: (incident.started_at, incident.id), reverse=True)

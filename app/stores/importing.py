@@ -20,10 +20,10 @@ from app.stores import same_url
 from app.stores.base import Extent, Store
 
 # More than any list has; a remote store looks at its first pages alone.
-MOST_COMPARED = 20_000
+MAX_COMPARED = 20_000
 PAGE = 100
 SHARED_BY = 3  # rows with the same sentence, from which on it is listed once
-MOST_SINGLE = 20  # monitors that are asked for one by one
+MAX_SINGLE = 20  # monitors that are asked for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +192,16 @@ class Importer:
 
     def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
         """The monitors of these addresses."""
-        refs = self.store.monitors.refs(limit=MOST_COMPARED)
+        refs = self.store.monitors.refs(limit=MAX_COMPARED)
         self.compared = len(refs)
         ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
         monitors: list[Monitor] = []
-        if len(ids) <= MOST_SINGLE:
+        if len(ids) <= MAX_SINGLE:
             for id in ids:
                 with suppress(NotFound):  # deleted since
                     monitors.append(self.store.monitors.get(id))
             return monitors
-        for number in range(1, MOST_COMPARED // PAGE + 1):
+        for number in range(1, MAX_COMPARED // PAGE + 1):
             query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
             page = self.store.monitors.list(query)
             monitors += [monitor for monitor in page.items if monitor.id in ids]

@@ -20,7 +20,7 @@ from app.i18n import _
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
 PROBE_SECONDS = 2.0  # how long one may take
-LEAST_BYTES = 1 << 20  # a disk with less room is full
+MIN_BYTES = 1 << 20  # a disk with less room is full
 # For so long after a failed write, silent checkers and workers are not reported: they could not
 # write either, and wait up to SQLite's busy timeout before they try again.
 SETTLE_SECONDS = 15.0
@@ -82,4 +82,4 @@ def _is_full() -> bool:
         return False  # the write has just shown what is wrong
     # Some file systems keep a part for root.
     blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
-    return blocks * disk.f_frsize < LEAST_BYTES
+    return blocks * disk.f_frsize < MIN_BYTES

@@ -3,7 +3,7 @@
 // a form below it chooses the time.
 //
 // The chart may be refreshed at any moment (live.js): its elements are looked up each time.
-const LEAST = 5 * 60; // seconds: nothing is measured more finely
+const MIN = 5 * 60; // seconds: nothing is measured more finely
 
 let at = null; // the bucket that is read
 let from = null; // where the selection began
@@ -72,7 +72,7 @@ function show(start, end) {
   const address = new URL(figure.dataset.page, location.href);
   const stamp = (ms) => new Date(ms).toISOString().replace(/\.\d+/, "");
   address.searchParams.set("from", stamp(start));
-  address.searchParams.set("to", stamp(Math.min(end, Math.max(Date.now(), start + LEAST * 1000))));
+  address.searchParams.set("to", stamp(Math.min(end, Math.max(Date.now(), start + MIN * 1000))));
   location.assign(address);
 }
 
@@ -88,7 +88,7 @@ function zoom() {
     last = Math.min(readings.length - 1, at + around);
   }
   const seconds = Number(figure.dataset.seconds);
-  const missing = Math.max(0, LEAST - (last - first + 1) * seconds) / 2;
+  const missing = Math.max(0, MIN - (last - first + 1) * seconds) / 2;
   const start = Date.parse(figure.dataset.start) + (first * seconds - missing) * 1000;
   show(start, start + ((last - first + 1) * seconds + 2 * missing) * 1000);
 }

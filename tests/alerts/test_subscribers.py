@@ -414,10 +414,10 @@ def test_mails_wait_for_no_webhook(
 ) -> None:
     """Strangers choose the webhooks: many that hang would hold the mails of all other readers."""
     monkeypatch.setattr(subscribers, "BATCH", MAX_WEBHOOKS + 1)
-    monkeypatch.setattr(subscribers, "MOST_DUE", MAX_WEBHOOKS + 1)
+    monkeypatch.setattr(subscribers, "MAX_DUE", MAX_WEBHOOKS + 1)
     now = mailing.clock.now
     page = pages.page(now=now)
-    hanging = [f"/hang?{n}" for n in range(2 * subscribers.MOST_DUE)]
+    hanging = [f"/hang?{n}" for n in range(2 * subscribers.MAX_DUE)]
     sink.replies |= {path: [Reply(act=act)] for path in hanging}
     many(pages, page, [f"{sink.url}{path}" for path in hanging], now)
     pages.subscriber(page, "email", WHO, now=now)
@@ -434,7 +434,7 @@ def test_thousands_are_written_in_batches_and_each_is_sent_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribers, "BATCH", 20)
-    monkeypatch.setattr(subscribers, "MOST_DUE", 20)
+    monkeypatch.setattr(subscribers, "MAX_DUE", 20)
     now = box.clock.now
     page = pages.page(now=now)
     many(pages, page, [f"{sink.url}/{n}" for n in range(45)], now)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.alerts.channels import pushover
-from app.alerts.channels.base import MOST_POSTS
+from app.alerts.channels.base import MAX_POSTS
 from app.db import db, writing
 from app.db.tables import AuditRow, ContactRow, MonitorRow
 from app.records import DeliveryStatus
@@ -115,7 +115,7 @@ def test_an_answer_that_keeps_asking_ends_in_a_refusal(
     channel, reply, _check = CORRECTED[case]
     row, requests = send(box, sink, channel, [reply])
     assert row.status == FAILED
-    assert 2 <= len(requests) <= MOST_POSTS
+    assert 2 <= len(requests) <= MAX_POSTS
 
 
 def test_a_forum_that_takes_no_embed_gets_plain_text_in_a_thread(

@@ -10,7 +10,7 @@ from flask import Flask
 
 from app.db import db
 from app.db.tables import AuditRow
-from app.records import MAX_BATCH_BYTES, MOST_IN_BATCH, MonitorQuery
+from app.records import MAX_BATCH_BYTES, MAX_IN_BATCH, MonitorQuery
 from tests.api.conftest import MONITOR, Api
 from tests.factories import make_key
 
@@ -98,7 +98,7 @@ def test_where_all_are_refused_nothing_is_stored(api: Api) -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"json": named(*map(str, range(MOST_IN_BATCH + 1)))}, "monitors"),
+        ({"json": named(*map(str, range(MAX_IN_BATCH + 1)))}, "monitors"),
         ({"json": {"monitors": []}}, "monitors"),
         ({"json": {"monitors": None}}, "monitors"),
         ({"json": {"monitors": {**MONITOR}}}, "monitors"),
@@ -131,7 +131,7 @@ def test_a_query_parameter_is_refused(api: Api) -> None:
 
 def test_five_hundred_with_bodies_fit_into_one_request(app: Flask, api: Api) -> None:
     """More than the 1 MiB of other requests."""
-    several = named(*(f"Shop {number}" for number in range(MOST_IN_BATCH)))
+    several = named(*(f"Shop {number}" for number in range(MAX_IN_BATCH)))
     for monitor in several["monitors"]:
         monitor |= {"request_method": "POST", "request_body": "x" * 6000}
     answer = api("POST", PATH, json=several)
@@ -140,7 +140,7 @@ def test_five_hundred_with_bodies_fit_into_one_request(app: Flask, api: Api) -> 
     assert ids == sorted(set(ids))
     page = app.extensions["wakeful.store"].monitors.list
     with app.app_context():
-        assert page(MonitorQuery()).total == MOST_IN_BATCH
+        assert page(MonitorQuery()).total == MAX_IN_BATCH
         changes = db.session.scalars(db.select(AuditRow.object_id).order_by(AuditRow.object_id))
         assert [id for id in changes if id in ids] == ids, "a line of the audit log for each"
     too_long = json.dumps({"monitors": [{"name": "x" * MAX_BATCH_BYTES}]})

@@ -159,7 +159,7 @@ def test_a_server_that_never_ends_or_never_stops_sending_holds_no_connection_ope
         closing(Listener(pour)) as endless,
         closing(Loop()) as loop,
     ):
-        monkeypatch.setattr("app.net.loop.MOST_ENDING", 2)
+        monkeypatch.setattr("app.net.loop.MAX_ENDING", 2)
         first, second, third = connected(silent.port, 3)
         for tcp in (first, second, third):
             loop.hang_up(tcp)

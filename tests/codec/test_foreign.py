@@ -12,13 +12,13 @@ from app.codec.values import moment
 from app.records import MASK
 from app.stores.remote.monitors import read
 
-LEAST = {"id": 7, "name": "Shop", "url": "https://shop.test/"}
+MIN = {"id": 7, "name": "Shop", "url": "https://shop.test/"}
 ALERTS = [("email", "a@b"), ("slack", "https://hooks.test/x")]
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 def monitor(own: bool = False, **fields: Any) -> tuple[dict[str, Any], foreign.Gaps]:
-    return foreign.monitor(LEAST | fields, lambda: own)
+    return foreign.monitor(MIN | fields, lambda: own)
 
 
 def pairs(rows: list[dict[str, str]]) -> list[tuple[str, str]]:
@@ -289,7 +289,7 @@ def test_what_is_no_monitor_is_refused(sent: Any) -> None:
 
 
 def test_the_json_of_a_record_has_no_default_for_what_its_server_does_not_say() -> None:
-    sent = LEAST | {"interval": 300, "alerts": "********", "cache_buster": 1}
+    sent = MIN | {"interval": 300, "alerts": "********", "cache_buster": 1}
     shown = json_of(read(sent))
     assert (shown["interval"], shown["cache_buster"]) == (300, 1)
     for name in ("alerts", "request_headers", "request_method", "alert_condition", "paused"):

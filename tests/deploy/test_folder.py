@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FOLDER = "/wakeful"
 PAGE_PASSWORD = "let me in, please"
-MOST_PAGES = 250
+MAX_PAGES = 250
 LINK = re.compile(r"""\s(href|src|action|data-[a-z-]+)=["']((?:/|\.|https?:)[^"']*)["']""")
 SERVER = """
 server {{
@@ -143,7 +143,7 @@ def log_in(site: Site) -> requests.Session:
 def test_every_link_of_every_page_leads_below_the_folder_and_works(site: Site):
     session = log_in(site)
     waiting, asked = [f"{site.base}/", f"{site.base}/status"], set()
-    while waiting and len(asked) < MOST_PAGES:
+    while waiting and len(asked) < MAX_PAGES:
         url = waiting.pop(0)
         if url in asked:
             continue

@@ -38,9 +38,9 @@ from app.net.client import Network
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import Cause, CheckedAssertion, CheckSpec, Verdict
-from app.rules.clocks import LEAST
+from app.rules.clocks import MIN
 from app.stores.local import agent_budget
-from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
+from app.stores.local.agent_budget import MAX_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
@@ -410,7 +410,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
 ):
     """1,000 monitors at 60 s make 167 results in 10 s: a day's backlog takes 76 minutes."""
     assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333, kib=13_332)
-    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 4)
+    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 4)
     monitor = make_monitor(app, places=[place[0]], interval=10)
     now = datetime.now(UTC)
     made = [result(monitor, Verdict.UP, now - timedelta(minutes=minute)) for minute in range(25)]
@@ -431,15 +431,15 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
 
 def test_the_largest_request_fits_into_the_budget_of_a_place_without_monitors(ask, clock):
     """Otherwise no window would ever take it."""
-    assert ask("results", results=[{}] * MOST_RESULTS)["refused"] == MOST_RESULTS
+    assert ask("results", results=[{}] * MAX_RESULTS)["refused"] == MAX_RESULTS
     clock.advance(seconds=10)
-    more = ask("results", status=422, results=[{}] * (MOST_RESULTS + 1))
-    assert more["errors"] == {"results": [f"Send a list of at most {MOST_RESULTS} results."]}
+    more = ask("results", status=422, results=[{}] * (MAX_RESULTS + 1))
+    assert more["errors"] == {"results": [f"Send a list of at most {MAX_RESULTS} results."]}
 
 
 def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeypatch):
-    monkeypatch.setattr(agent_budget, "LEAST_REQUESTS", 2)
-    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 100)
+    monkeypatch.setattr(agent_budget, "MIN_REQUESTS", 2)
+    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 100)
     for _ in range(4):
         ask("hello", public_key=public())
     assert "at most 4 requests" in ask("hello", status=429, public_key=public())["message"]
@@ -452,8 +452,8 @@ def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs
     ask, clock, monkeypatch
 ):
     """Otherwise it fills the disk of the database with evidence."""
-    monkeypatch.setattr(agent_budget, "LEAST_KIB", 40)
-    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 5)
+    monkeypatch.setattr(agent_budget, "MIN_KIB", 40)
+    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 5)
     large = {"made_up": "x" * 20_000}
     assert ask("results", results=[large])["refused"] == 1
     assert ask("hello", public_key=public(), **large), "each request counts"
@@ -577,7 +577,7 @@ def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, mo
 def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     app, place, tmp_path, caplog, monkeypatch
 ):
-    for name, value in (("WINDOW_SECONDS", 1), ("LEAST_RESULTS", 3), ("ROOM", 0)):
+    for name, value in (("WINDOW_SECONDS", 1), ("MIN_RESULTS", 3), ("ROOM", 0)):
         monkeypatch.setattr(agent_budget, name, value)
     monkeypatch.setattr(links, "AT_ONCE", 3)
     monitor = of_yesterday(app, place)
@@ -800,8 +800,8 @@ def test_a_clock_follows_the_quickest_answer():
     for took, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
         moments = (at + timedelta(seconds=seconds) for seconds in (received, answered))
         clock.measure(sent, took, *moments)
-    assert clock.offset.total_seconds() == pytest.approx(60, abs=LEAST)
-    assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=LEAST)
+    assert clock.offset.total_seconds() == pytest.approx(60, abs=MIN)
+    assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=MIN)
 
 
 def test_two_agents_do_not_share_a_folder(tmp_path):

@@ -264,7 +264,7 @@ def test_a_monitor_without_a_state_or_a_place_gets_them(house):
 
 def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     done = threading.Event()
-    monkeypatch.setattr("app.engine.housekeeping.LEAST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("app.engine.housekeeping.MIN_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr("app.engine.housekeeping.rollups.roll", lambda _now: 1 / 0)
     monkeypatch.setattr(Housekeeper, "repair_unassigned", lambda _self: done.set())
     stop = threading.Event()

@@ -224,12 +224,12 @@ def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch
     news = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
     sealed = seal_to(public_key_of(KEY), news, ABOUT_ASSIGNED.format("oslo"))
     answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
-    monkeypatch.setattr(links, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(links, "MAX_VALUES", 1_000)
     player.assigned = lambda: answer
     with linked(player, tmp_path) as (link, _buffer):
         with pytest.raises(MalformedData, match="too many values"):
             link._turn()
-        monkeypatch.setattr(links, "MOST_VALUES", 2_010)
+        monkeypatch.setattr(links, "MAX_VALUES", 2_010)
         link._turn()
 
 

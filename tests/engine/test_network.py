@@ -9,7 +9,7 @@ from app.engine.network import (
     DEAD_SECONDS,
     HOLD_SECONDS,
     LAST_CHECKS_SECONDS,
-    MOST_ASKED_FAILURES,
+    MAX_ASKED_FAILURES,
     OwnNetwork,
     distance,
     may_be_ours,
@@ -173,10 +173,10 @@ def test_a_fault_in_asking_the_canaries_is_logged_and_hides_no_outage(caplog):
 
 def test_the_canaries_are_asked_only_a_few_times_about_a_target_that_stays_down():
     canaries = Canaries(works=True)
-    for turn in range(MOST_ASKED_FAILURES):
+    for turn in range(MAX_ASKED_FAILURES):
         assert canaries.out("1d", 60 * turn) == "1d"
-    assert canaries.sort("1d", 60 * MOST_ASKED_FAILURES) == "1d"
-    assert canaries.asked == MOST_ASKED_FAILURES
+    assert canaries.sort("1d", 60 * MAX_ASKED_FAILURES) == "1d"
+    assert canaries.asked == MAX_ASKED_FAILURES
     canaries.sort("1u", 3600)
     assert canaries.sort("1d", 3660) == "", "after its recovery they are"
 

@@ -190,7 +190,7 @@ def test_results_come_back_as_they_were(engine):
 
 
 def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, monkeypatch):
-    monkeypatch.setattr(journal, "MOST_CACHED_CONTEXTS", 2)
+    monkeypatch.setattr(journal, "MAX_CACHED_CONTEXTS", 2)
     ids = [engine.monitor() for _ in range(3)]
     for turn in range(3):
         outcomes = [

@@ -8,7 +8,7 @@ import pytest
 
 from app.db import shards, writing
 from app.engine import recorder
-from app.engine.returns import LEAST_AT_ONCE, MOST_AT_ONCE, Returns, _size_of_next
+from app.engine.returns import MAX_AT_ONCE, MIN_AT_ONCE, Returns, _size_of_next
 from app.engine.schedule import Claim
 from tests.factories import make_monitor, make_outcome
 
@@ -16,11 +16,11 @@ from tests.factories import make_monitor, make_outcome
 @pytest.mark.parametrize(
     ("size", "seconds", "following"),
     [
-        (MOST_AT_ONCE, 0.5, MOST_AT_ONCE),
-        (MOST_AT_ONCE, 1.0, MOST_AT_ONCE // 2),
-        (MOST_AT_ONCE, 60.0, LEAST_AT_ONCE),
-        (LEAST_AT_ONCE, 0.1, 5 * LEAST_AT_ONCE),
-        (1, 0.0, MOST_AT_ONCE),
+        (MAX_AT_ONCE, 0.5, MAX_AT_ONCE),
+        (MAX_AT_ONCE, 1.0, MAX_AT_ONCE // 2),
+        (MAX_AT_ONCE, 60.0, MIN_AT_ONCE),
+        (MIN_AT_ONCE, 0.1, 5 * MIN_AT_ONCE),
+        (1, 0.0, MAX_AT_ONCE),
     ],
 )
 def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds, following):

@@ -111,7 +111,7 @@ def test_a_firewall_that_refuses_everything_opens_no_incident(
 
 def test_the_canaries_are_asked_at_the_start_and_each_hour(core, settings, canary, monkeypatch):
     monkeypatch.setattr("app.engine.housekeeping.HOUR", 0.1)
-    monkeypatch.setattr("app.engine.housekeeping.LEAST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("app.engine.housekeeping.MIN_PAUSE_SECONDS", 0.02)
     canary.be(ClosedPort)
     with running(core, naming(settings, canary)):
         until(core, lambda: CanaryAnswer.REFUSED in answers_of().values())

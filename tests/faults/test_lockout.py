@@ -24,7 +24,7 @@ from app.access.recovery import ASKED_PER_ADDRESS
 from app.db import db
 from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled
-from app.pages.visitors import WRONG_MOST
+from app.pages.visitors import WRONG_MAX
 from app.records import Client
 from app.stores.local.subscribers import SIGN_UPS
 from tests.factories import PASSWORD, make_person
@@ -238,7 +238,7 @@ def test_other_requests_of_strangers_that_are_refused_write_nothing(app, access)
                     act()
 
     with app.app_context():
-        assert [enter() for _ in range(WRONG_MOST)] == WRONG_MOST * [422]
+        assert [enter() for _ in range(WRONG_MAX)] == WRONG_MAX * [422]
         for _ in range(SIGN_UPS):
             sign_up()
         for _ in range(ASKED_PER_ADDRESS):

@@ -8,10 +8,10 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-from app.access.security_log import MOST_A_MINUTE, EventBound
+from app.access.security_log import MAX_A_MINUTE, EventBound
 from app.commands.serve import listen
 from app.commands.web.webserver import WebServer
-from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, RefusalFilter
+from app.commands.web.webworker import BEGINS, MAX_CHARACTERS, RefusalFilter
 from app.config import read
 from tests.support.command import start
 from tests.support.web_process import installation
@@ -42,15 +42,15 @@ def test_malformed_requests_write_few_short_lines_a_minute(sqlite_template: Path
     with listen("127.0.0.1:0") as listener:
         process = start(_serve, listener, str(log), environ=dict(os.environ) | environ)
         try:
-            for _ in range(2 * MOST_A_MINUTE + 20):
+            for _ in range(2 * MAX_A_MINUTE + 20):
                 assert _refused(listener.getsockname()[1]).startswith(b"HTTP/1.1 400 ")
         finally:
             process.terminate()
             process.join(60)
     lines = [line for line in log.read_text().splitlines() if BEGINS in line]
     assert "Invalid HTTP header name" in lines[0]
-    assert MOST_A_MINUTE <= len(lines) <= 2 * MOST_A_MINUTE, "a new minute may have begun meanwhile"
-    assert max(map(len, lines)) < MOST_CHARACTERS + 100, "gunicorn puts the time before it"
+    assert MAX_A_MINUTE <= len(lines) <= 2 * MAX_A_MINUTE, "a new minute may have begun meanwhile"
+    assert max(map(len, lines)) < MAX_CHARACTERS + 100, "gunicorn puts the time before it"
 
 
 def test_what_was_left_out_is_counted_and_other_lines_pass():
@@ -63,14 +63,14 @@ def test_what_was_left_out_is_counted_and_other_lines_pass():
 
     line = f"{BEGINS}192.0.2.1: 100% wrong"
     assert [reason(line) for _ in range(5)] == [line, line, None, None, None]
-    other = "Worker timeout" + MOST_CHARACTERS * "!"
+    other = "Worker timeout" + MAX_CHARACTERS * "!"
     assert reason(other) == other
     now[0] = 60.0
     assert reason(line) == f"{line} (left out before: 3)"
     assert reason(line) == line
-    assert reason(BEGINS + MOST_CHARACTERS * "A") is None
+    assert reason(BEGINS + MAX_CHARACTERS * "A") is None
     now[0] = 120.0
-    at_most = BEGINS + (MOST_CHARACTERS - len(BEGINS)) * "A"
+    at_most = BEGINS + (MAX_CHARACTERS - len(BEGINS)) * "A"
     assert reason(f"{at_most}A") == f"{at_most}… (left out before: 1)"
     assert reason(at_most) == at_most
 

@@ -86,7 +86,7 @@ def test_a_long_list_of_addresses_is_read_up_to_what_a_monitor_has(monkeypatch):
     calls = counted(monkeypatch, channels, "check_value")
     mails = ",".join(f"a{n}@b.c" for n in range(700))
     files.read(kuma_backup(1, {"type": "smtp", "smtpTo": mails}))
-    assert len(calls) <= candidates.MOST_ROWS
+    assert len(calls) <= candidates.MAX_ROWS
 
 
 def test_of_merged_mappings_the_first_counts():

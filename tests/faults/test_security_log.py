@@ -16,7 +16,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from app.access import actors, security_log
 from app.access.people import LOGINS_PER_ACCOUNT
-from app.access.security_log import BOUND, MOST_A_MINUTE, EventBound, SecurityEvent, account_of
+from app.access.security_log import BOUND, MAX_A_MINUTE, EventBound, SecurityEvent, account_of
 from app.db import db
 from app.db.tables import AuditRow
 from app.middleware import EARLY
@@ -39,7 +39,7 @@ FORM = re.compile(
 def bound(app):
     """The limit of this test alone, in a minute that does not end."""
     clock = Clock(1000.0)
-    app.extensions[BOUND] = EventBound(MOST_A_MINUTE, clock)
+    app.extensions[BOUND] = EventBound(MAX_A_MINUTE, clock)
     return clock
 
 
@@ -129,8 +129,8 @@ def test_a_minute_has_a_bounded_number_of_lines_and_the_rest_is_counted(app, ada
                 security_log.log_event(SecurityEvent.LOGIN_FAILED, typed="x", address="192.0.2.1")
             return account_of("x")
 
-    fail(MOST_A_MINUTE + 7)
-    assert len(lines()) == MOST_A_MINUTE
+    fail(MAX_A_MINUTE + 7)
+    assert len(lines()) == MAX_A_MINUTE
     with app.app_context():
         security_log.log_event(SecurityEvent.LOGIN_THROTTLED, typed="x")
         security_log.log_event(SecurityEvent.LOGIN_FAILED, ada)
@@ -172,9 +172,9 @@ def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada,
         f"access.refused who=person:{ada.id} address=127.0.0.1",
     ]
     assert all(FORM.fullmatch(line) for line in logged)
-    for _ in range(MOST_A_MINUTE + 5):
+    for _ in range(MAX_A_MINUTE + 5):
         ask("/metrics", wrong)
-    assert len(lines()) == MOST_A_MINUTE - 3, "and no more in this minute"
+    assert len(lines()) == MAX_A_MINUTE - 3, "and no more in this minute"
     with app.app_context():
         assert "access.refused" not in {row.action for row in db.session.query(AuditRow)}
 

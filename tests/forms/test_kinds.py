@@ -12,7 +12,7 @@ from app.forms.binding import bind, overlay
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.records import KIND_OPTIONS, Monitor, Pair
 
-LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
+MIN = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
 
 # Every field that tcp does not know, with a value other than its default.
@@ -66,7 +66,7 @@ def test_no_two_kinds_have_a_name_or_a_scheme_in_common():
 @pytest.mark.parametrize("name", NOT_OF_KIND)
 def test_section_3_a_field_that_tcp_does_not_know_is_refused_by_name(name):
     for form in (MonitorForm, CheckForm):
-        assert list(faults(form, LEAST | NOT_OF_KIND[name])) == [name]
+        assert list(faults(form, MIN | NOT_OF_KIND[name])) == [name]
     with pytest.raises(Invalid) as caught:
         overlay(MonitorUpdateForm, MAIL, list(NOT_OF_KIND[name].items()))
     assert list(caught.value.errors) == [name]
@@ -82,7 +82,7 @@ def test_section_3_empty_and_default_values_of_other_kinds_are_accepted(name):
     if name == "cache_buster":
         sent[1:] = [{name: "0"}]
     for fields in sent:
-        bind(MonitorForm, list((LEAST | fields).items()))
+        bind(MonitorForm, list((MIN | fields).items()))
         overlay(MonitorUpdateForm, MAIL, list(fields.items()))
 
 
@@ -100,10 +100,8 @@ def test_section_3_a_url_of_another_kind_is_refused_while_its_fields_do_not_fit(
 
 def test_a_tcp_monitor_accepts_a_text_condition():
     sent = {"alert_condition": "url_no_text", "alert_text_lookup": "ESMTP"}
-    assert bind(MonitorForm, list((LEAST | sent).items()))["alert_text_lookup"] == "ESMTP"
-    assert list(faults(MonitorForm, LEAST | {"alert_condition": "url_text"})) == [
-        "alert_text_lookup"
-    ]
+    assert bind(MonitorForm, list((MIN | sent).items()))["alert_text_lookup"] == "ESMTP"
+    assert list(faults(MonitorForm, MIN | {"alert_condition": "url_text"})) == ["alert_text_lookup"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +113,7 @@ def test_a_tcp_monitor_accepts_a_text_condition():
      "dns:bücher.test", "dns:.?type=NS", "dns:0%2F25.2.0.192.in-addr.arpa?type=ptr"],
 )  # fmt: skip
 def test_section_9_and_17_addresses_of_each_kind_are_accepted(url):
-    assert bind(MonitorForm, list((LEAST | {"url": url}).items()))["url"] == url
+    assert bind(MonitorForm, list((MIN | {"url": url}).items()))["url"] == url
 
 
 @pytest.mark.parametrize(
@@ -156,6 +154,6 @@ def test_section_9_and_17_addresses_of_each_kind_are_accepted(url):
     ],
 )
 def test_section_9_and_17_other_addresses_are_refused_with_a_sentence(url, sentence):
-    errors = faults(MonitorForm, LEAST | {"url": url})
+    errors = faults(MonitorForm, MIN | {"url": url})
     assert list(errors) == ["url"]
     assert sentence in errors["url"][0]

@@ -14,13 +14,13 @@ from app.forms.schema import FormContext
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
 from app.rules.brackets import JsonMembers, Typed, flatten, write
 
-LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
+MIN = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
 
 
 def read(sent, form=MonitorForm, **context):
     """The fields of a new monitor: the required ones with ``sent`` over them."""
-    pairs = LEAST | sent if isinstance(sent, dict) else {}
-    listed = list(pairs.items()) if isinstance(sent, dict) else [*LEAST.items(), *sent]
+    pairs = MIN | sent if isinstance(sent, dict) else {}
+    listed = list(pairs.items()) if isinstance(sent, dict) else [*MIN.items(), *sent]
     return bind(form, listed, FormContext(**context))
 
 
@@ -460,7 +460,7 @@ JSON = [
 
 @pytest.mark.parametrize(("document", "expected"), JSON)
 def test_section_1_json_types_give_the_same_values(document, expected):
-    pairs = flatten((LEAST | document).items())
+    pairs = flatten((MIN | document).items())
     if isinstance(expected, dict):
         assert bind(MonitorForm, pairs).items() >= expected.items()
     else:

@@ -73,12 +73,12 @@ def test_deep_json_of_a_known_shape_is_refused():
 
 
 def test_long_yaml_is_refused_before_it_is_read(monkeypatch):
-    monkeypatch.setattr(yaml_text, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(yaml_text, "MAX_CHARACTERS", 100)
     refused(b"endpoints:\n" + b"- name: a\n" * 20, "This is too large")
 
 
 def test_large_files_and_long_lists_are_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(files, "MOST_BYTES", 1024)
+    monkeypatch.setattr(files, "MAX_BYTES", 1024)
     path = tmp_path / "large.csv"
     path.write_bytes(b"https://a.example\n" * 100)
     with pytest.raises(NotReadable, match="too large"):
@@ -154,7 +154,7 @@ def test_triggers_of_the_file_never_run(tmp_path):
 
 def test_too_many_rows_and_too_long_values_are_refused(tmp_path, monkeypatch):
     data = of_script(tmp_path, MANY)
-    monkeypatch.setattr(kuma_database, "MOST_ROWS", 200)
+    monkeypatch.setattr(kuma_database, "MAX_ROWS", 200)
     refused(data, "larger than Wakeful reads")
     (tmp_path / "long").mkdir()
     long = f"{TABLES} INSERT INTO monitor (name, type) VALUES (hex(zeroblob(900000)), 'http');"

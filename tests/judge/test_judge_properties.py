@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.judge.verdict import (
-    LATE_AT_MOST,
+    LATE_AT_MAX,
     Observation,
     Stage,
     State,
@@ -89,7 +89,7 @@ class Watch:
         before, observation = self.state, Observation(self.now, verdict, maintenance)
         transition = advance(before, observation, self.confirmations)
         self.state = transition.state
-        if before.checked_at and timedelta(0) < before.checked_at - observation.at <= LATE_AT_MOST:
+        if before.checked_at and timedelta(0) < before.checked_at - observation.at <= LATE_AT_MAX:
             assert transition == Transition(before, late=True), "a late result changes nothing"
             return
         self._remember(observation)

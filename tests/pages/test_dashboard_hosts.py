@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access, dashboard_hosts
-from app.access.dashboard_hosts import KEPT, MOST_OF_ONE
+from app.access.dashboard_hosts import KEPT, MAX_OF_ONE
 from app.db import db, writing
 from app.db.tables import DashboardHostRow
 from app.records import Client
@@ -98,7 +98,7 @@ def test_a_host_that_nobody_has_used_for_90_days_is_free(app: Flask, ago: timede
 @UNNAMED
 def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_table(app: Flask):
     viewer, admin, present = 7, 1, now()
-    invented = [f"h{number}.example" for number in range(MOST_OF_ONE + 5)]
+    invented = [f"h{number}.example" for number in range(MAX_OF_ONE + 5)]
     with app.app_context(), writing() as session:
         dashboard_hosts.remember(session, admin, DASHBOARD, present - timedelta(days=1))
         for seconds, host in enumerate(invented):
@@ -107,7 +107,7 @@ def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_ta
         dashboard_hosts.remember(session, admin, "second.lan", present)
         dashboard_hosts.remember(session, viewer, "second.lan", present)
     with app.app_context():
-        assert db.session.query(DashboardHostRow).count() == 2 + MOST_OF_ONE
+        assert db.session.query(DashboardHostRow).count() == 2 + MAX_OF_ONE
         used = {host for host in invented if dashboard_hosts.is_used(host, present)}
         assert used == set(invented[6:]), "their newest, of which one is second.lan"
         assert dashboard_hosts.is_used(DASHBOARD, present)

@@ -243,7 +243,7 @@ def test_only_the_months_that_were_read_last_are_copied(
 def test_a_copy_that_is_too_large_is_not_written(
     app: Flask, client: FlaskClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(copies, "MOST_BYTES", 300)
+    monkeypatch.setattr(copies, "MAX_BYTES", 300)
     make_page(app, [make_shown(app)])
     assert client.get("/status/example/history").status_code == 200
     assert not list((settings.instance / "status-pages").glob("month-*"))

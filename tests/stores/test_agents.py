@@ -19,7 +19,7 @@ from app.errors import Throttled
 from app.lasting import Lasting
 from app.records import Verdict
 from app.stores.local import LocalStore, agent_results
-from app.stores.local.agent_results import MOST_JUDGED
+from app.stores.local.agent_results import MAX_JUDGED
 from tests.factories import make_monitor
 from tests.support.agents import result, update
 
@@ -434,7 +434,7 @@ def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
         return record(outcomes, *arguments, **options)
 
     monkeypatch.setattr(recorder, "record_claimed", record_claimed)
-    made_at = [at - number * SECOND for number in range(MOST_JUDGED + 2)]
+    made_at = [at - number * SECOND for number in range(MAX_JUDGED + 2)]
     assert process.take(*(result(monitor, Verdict.UP, when) for when in made_at))["taken"] == 50
-    assert len(judged) == MOST_JUDGED == 48
+    assert len(judged) == MAX_JUDGED == 48
     assert moments(app, monitor) == made_at[::-1]

@@ -52,7 +52,7 @@ EVIDENCE = {
 @pytest.fixture(autouse=True)
 def roomy(monkeypatch):
     """No budget ends before the table does."""
-    for name in ("LEAST_REQUESTS", "LEAST_RESULTS"):
+    for name in ("MIN_REQUESTS", "MIN_RESULTS"):
         monkeypatch.setattr(agent_budget, name, 10**9)
 
 

@@ -17,7 +17,7 @@ from app.db import db
 from app.engine import now
 from tests.support.once import once
 
-MOST = 8  # each keeps some 20 MB of templates and statements
+MAX = 8  # each keeps some 20 MB of templates and statements
 
 
 class Applications:
@@ -45,7 +45,7 @@ class Applications:
         app.config.clear()
         app.config.update(config)
         self._unused[key] = app
-        if len(self._unused) > MOST:
+        if len(self._unused) > MAX:
             self._unused.popitem(last=False)
 
 

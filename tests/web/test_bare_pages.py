@@ -17,7 +17,7 @@ pytestmark = pytest.mark.settings(rate_limit=0)
 
 PATHS = re.compile(r"/api/v1/(me|(monitors|incidents)(/[0-9]+)?)")
 MONITORS = 120  # so that not all names are on one page of any list
-MOST_REQUESTS = 12  # over pages of 15, which only lead from one to the next
+MAX_REQUESTS = 12  # over pages of 15, which only lead from one to the next
 LACKING = "The server behind this dashboard"  # what pages of our own features say
 # What the base API has; a page's number besides, for servers that have pages.
 KNOWN = {"search", "search_by", "sort_by", "sort", "per_page", "monitor_id", "status", "page",
@@ -71,7 +71,7 @@ def test_every_page_works_over_a_server_that_is_no_wakeful(over, style):
         assert answer.status_code in (200, 302, 403, 404), path
         if answer.status_code == 404 and not path.endswith(("/named", "/1")) and "/1" not in path:
             assert LACKING in answer.text, path
-        assert len(server.requests) <= MOST_REQUESTS, path
+        assert len(server.requests) <= MAX_REQUESTS, path
         for line in server.requests:
             method, address = line.split()
             assert method == "GET", path

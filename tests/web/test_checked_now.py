@@ -51,7 +51,7 @@ def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabe
     kept = admin.client._cookies.values()
     longest = max(len(f"{number.key}={number.value}".encode()) for number in kept)
     assert 200 < longest <= COOKIE
-    admin.open(path).shows(f"and {100 - checked.MOST_NAMED} more")
+    admin.open(path).shows(f"and {100 - checked.MAX_NAMED} more")
 
 
 def test_an_answer_of_an_older_server_tells_no_places(app, settings):

@@ -255,7 +255,7 @@ def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, edit
 
 
 def test_more_than_fit_on_a_page_are_counted(app, editor, monkeypatch):
-    monkeypatch.setattr(imports, "MOST_ROWS", 1)
+    monkeypatch.setattr(imports, "MAX_ROWS", 1)
     editor.open(START).press("Preview", urls="a.example.com\nb.example.com")
     assert "These are the first 1; 1 more does not fit on this page." in editor.text
     editor.press("Create 1 monitor")
@@ -287,7 +287,7 @@ def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
 
 
 def test_a_preview_that_is_too_large_to_carry_is_refused(editor, monkeypatch):
-    monkeypatch.setattr(imports, "MOST_SEALED", 100)
+    monkeypatch.setattr(imports, "MAX_SEALED", 100)
     upload(editor, b"https://a.example.com\n")
     assert "This is too much for one preview." in editor.text
 

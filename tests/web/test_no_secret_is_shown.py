@@ -26,7 +26,7 @@ from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
 from tests.web.visitor import Visitor
 
-MOST_PAGES, MOST_ALIKE = 400, 3
+MAX_PAGES, MAX_ALIKE = 400, 3
 # Encrypted columns, by table: those that are planted here ...
 PLANTED = {
     "monitors": {
@@ -201,13 +201,13 @@ def crawl(client: FlaskClient) -> dict[str, str]:
     alike: Counter[str] = Counter()
     waiting = ["/", "/audit", "/audit.jsonl", "/settings/backup", "/profile/two-factor"]
     waiting += ["/profile/sessions", "/monitors/1", "/status", "/status/example", "/reports/csv"]
-    while waiting and len(pages) < MOST_PAGES:
+    while waiting and len(pages) < MAX_PAGES:
         path = waiting.pop(0)
         if path in pages or path.startswith(("/static", "/bootstrap")):
             continue
         kind = re.sub(r"\d+", "0", path)
         alike[kind] += 1
-        if alike[kind] > MOST_ALIKE:
+        if alike[kind] > MAX_ALIKE:
             continue
         answer = client.get(path)
         pages[path] = f"{answer.headers}\n{answer.text}" if _is_text(answer.mimetype) else ""
@@ -235,7 +235,7 @@ def test_no_page_shows_a_secret_to_a_viewer_and_no_audit_line_to_an_admin(plante
     with caplog.at_level(logging.DEBUG):
         pages = crawl(planted.viewer)
         lines = {path: planted.admin.get(path).text for path in ("/audit", "/audit.jsonl")}
-    assert 60 < len(pages) < MOST_PAGES, sorted(pages)
+    assert 60 < len(pages) < MAX_PAGES, sorted(pages)
     assert {"/contacts", "/deliveries", "/incidents/1", "/monitors/1"} <= pages.keys()
     assert "request_auth_password" in lines["/audit.jsonl"]
     # A browser is told its own cookie.

@@ -9,7 +9,7 @@ import pyotp
 import pytest
 
 from app.access import second_factor
-from app.access.half_logins import LASTS, LONG_WINDOW_MOST
+from app.access.half_logins import LASTS, LONG_WINDOW_MAX
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
 from app.db.tables import AuditRow, AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
@@ -235,7 +235,7 @@ def test_codes_cannot_be_guessed(app, access, secured):
 
 def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured):
     access.clock.now = access.clock.now.replace(hour=1, minute=0, second=0) + timedelta(days=1)
-    for guess in range(LONG_WINDOW_MOST):
+    for guess in range(LONG_WINDOW_MAX):
         if guess and guess % LOGINS_PER_ACCOUNT == 0:
             access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
         with app.app_context(), pytest.raises(Invalid):

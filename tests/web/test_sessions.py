@@ -8,7 +8,7 @@ from app.access.devices import KNOWN_FOR
 from app.access.sessions import (
     HEADER_READ,
     IDLE,
-    MOST_OF_PERSON,
+    MAX_OF_PERSON,
     RECENT,
     browser_of,
     system_of,
@@ -178,7 +178,7 @@ def test_the_longest_unused_session_ends_where_there_are_too_many(app, ada, cloc
     with app.app_context():
         access = current_access()
         tokens = []
-        for _ in range(MOST_OF_PERSON):
+        for _ in range(MAX_OF_PERSON):
             tokens.append(access.sessions.begin(ada.id).session)
             clock.now += timedelta(seconds=1)
         assert access.sessions.person(tokens[0]) is not None

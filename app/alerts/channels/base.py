@@ -58,7 +58,7 @@ Judge = Callable[[Response], Acceptance | None]
 # The payload to send in place of the refused one, if the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
-MOST_POSTS = 4  # of one attempt: the first, and those that answers ask for
+MAX_POSTS = 4  # of one attempt: the first, and those that answers ask for
 SHORTEST_SECONDS = 1.0  # for the last of them
 
 
@@ -98,7 +98,7 @@ def post(
         secrets = [*secrets, *masking.secrets_in_url(target)]
     body = payload if form else _encoded(payload)
     end = monotonic() + tools.network.total_seconds
-    for left in reversed(range(MOST_POSTS)):
+    for left in reversed(range(MAX_POSTS)):
         seconds = max(SHORTEST_SECONDS, end - monotonic())
         network = replace(tools.network, total_seconds=min(seconds, tools.network.total_seconds))
         try:

@@ -35,7 +35,7 @@ from app.rules.what_changed import LAST_GOOD
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent
 
 OTHERS_NAMED = 5
-MOST_BEHIND = 50  # named when the outage is over; channels with little room cut the message
+MAX_BEHIND = 50  # named when the outage is over; channels with little room cut the message
 CHANGES_NAMED = 3
 STILL_DOWN = N_("Still down: %(name)s")
 STILL_DEGRADED = N_("Still degraded: %(name)s")
@@ -111,7 +111,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
             _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
-        *_behind(_("Were unreachable"), facts, MOST_BEHIND),
+        *_behind(_("Were unreachable"), facts, MAX_BEHIND),
         *_others_down(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended_at(facts)))

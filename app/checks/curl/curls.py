@@ -15,7 +15,7 @@ from app.checks.curl.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 64  # kept for reuse; each holds some 30 KB
-_MOST_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
+_MAX_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
 _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
@@ -79,7 +79,7 @@ class Curls:
         key = (request.target.ascii_host, request.target.port)
         self._pinned.pop(key, None)
         self._pinned[key] = None
-        if len(self._pinned) <= _MOST_PINNED:
+        if len(self._pinned) <= _MAX_PINNED:
             return ()
         host, port = self._pinned.popitem(last=False)[0]
         return (f"-{host}:{port}",)

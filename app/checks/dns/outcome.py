@@ -33,7 +33,7 @@ from app.checks.outcome import (
 )
 from app.checks.redact import Redactor
 from app.checks.running import RunningCheck
-from app.codec.evidence import MOST_ENTRIES, fitted
+from app.codec.evidence import MAX_ENTRIES, fitted
 from app.i18n import N_, _, _n
 from app.net.dnsquery import DnsAnswer
 from app.net.resolver import fault_of
@@ -132,7 +132,7 @@ def _message(trace: DnsTrace) -> dict[str, Any]:
         for rrset, record in trace.records
     ]
     return {
-        "answers": answers[:MOST_ENTRIES],
+        "answers": answers[:MAX_ENTRIES],
         "flags": dns.flags.to_text(trace.message.flags).lower(),
         "rcode": dns.rcode.to_text(trace.message.rcode()),
     }

@@ -28,7 +28,7 @@ from app.net.icmp import Echo, Series
 from app.net.race import OURS, is_ipv6
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 
-MOST_ECHOES = 20  # in the evidence
+MAX_ECHOES = 20  # in the evidence
 
 
 def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Series]) -> Outcome:
@@ -56,7 +56,7 @@ def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Se
             "ip": ip,
             "timings": timings.by_phase(),
             "echoes": [_facts(series.address, echo) for series in tried for echo in series.echoes][
-                :MOST_ECHOES
+                :MAX_ECHOES
             ],
         },
         answered=best is not None,

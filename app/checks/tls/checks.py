@@ -13,7 +13,7 @@ from typing import Any
 from app.checks.connection import ConnectionCheck
 from app.checks.curl.exchange import Exchange, Request
 from app.checks.tls.outcome import TlsTrace, make_outcome
-from app.checks.tls.starttls import DIALOGUES, MOST_BYTES
+from app.checks.tls.starttls import DIALOGUES, MAX_BYTES
 from app.records import Outcome
 
 
@@ -44,12 +44,12 @@ class TlsCheck(ConnectionCheck):
             self._shake_hands()
 
     def _ready(self, _fd: int, _events: int) -> None:
-        piece = self.receive(MOST_BYTES)
+        piece = self.receive(MAX_BYTES)
         if piece is None or self._dialogue is None:
             self.end()
             return
         self._reply += piece
-        if not self._dialogue.is_whole(self._reply) and len(self._reply) < MOST_BYTES:
+        if not self._dialogue.is_whole(self._reply) and len(self._reply) < MAX_BYTES:
             return
         expected = self._dialogue.steps[self._number].expected
         if expected is not None and not expected.search(self._reply):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from app.records import StartTls
 
-MOST_BYTES = 16 * 1024  # of one reply: a greeting has some hundred
+MAX_BYTES = 16 * 1024  # of one reply: a greeting has some hundred
 
 
 @dataclass(frozen=True, slots=True)

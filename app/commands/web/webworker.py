@@ -27,7 +27,7 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.access.security_log import MOST_A_MINUTE, EventBound
+from app.access.security_log import MAX_A_MINUTE, EventBound
 from app.commands.web.bodies import Malformed
 from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
@@ -53,7 +53,7 @@ REFUSED = {
 }
 # How gunicorn's lines in the log about such requests begin.
 BEGINS = "Invalid request from ip="
-MOST_CHARACTERS = 300
+MAX_CHARACTERS = 300
 UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")
 
 
@@ -397,15 +397,15 @@ class RefusalFilter(logging.Filter):
 
     def __init__(self, bound: EventBound | None = None) -> None:
         super().__init__()
-        self._bound = bound or EventBound(MOST_A_MINUTE)
+        self._bound = bound or EventBound(MAX_A_MINUTE)
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
         if not line.startswith(BEGINS):
             return True
         within, left_out = self._bound.take(BEGINS)
-        if len(line) > MOST_CHARACTERS:
-            line = f"{line[:MOST_CHARACTERS]}…"
+        if len(line) > MAX_CHARACTERS:
+            line = f"{line[:MAX_CHARACTERS]}…"
         if left_out:
             line += f" (left out before: {left_out[BEGINS]})"
         record.msg, record.args = line, None

@@ -27,7 +27,7 @@ from app.engine.agent.clock import Clock
 from app.engine.agent.link import AssignedNews, Greeted, News, ServerLink, StandingsNews
 from app.engine.carriers import Finished
 from app.engine.checking import (
-    LEAST_PAUSE_SECONDS,
+    MIN_PAUSE_SECONDS,
     STEP_SECONDS,
     STOP_SECONDS,
     PlannedLoop,
@@ -117,7 +117,7 @@ class Agent:
         self._started_at |= {job.monitor_id: now for job in self.checks.start_due()}
         left = self.checks.until_due()
         pause = LONGEST_PAUSE_SECONDS if left is None else min(LONGEST_PAUSE_SECONDS, left)
-        self._keep(self.checks.collect(max(LEAST_PAUSE_SECONDS, pause)))
+        self._keep(self.checks.collect(max(MIN_PAUSE_SECONDS, pause)))
         if self.checks.network_changed:
             self.checks.follow_network()
         if time.monotonic() - self._clean_at > CLEAN_SECONDS:

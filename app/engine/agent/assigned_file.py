@@ -37,7 +37,7 @@ def _flush(folder: Path) -> None:
 
 log = logging.getLogger(__name__)
 
-MOST_ANSWERS = 50  # before the whole list is asked for again
+MAX_ANSWERS = 50  # before the whole list is asked for again
 RETRY_SECONDS = 10.0  # after a write that failed: the file may have 90 MB
 
 
@@ -53,7 +53,7 @@ class AssignedFile:
 
     @property
     def is_full(self) -> bool:
-        return len(self._answers) > MOST_ANSWERS
+        return len(self._answers) > MAX_ANSWERS
 
     def add(self, location: str, sealed: str, *, whole: bool) -> None:
         """Keep an answer in memory, until ``write``."""

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 KEPT = timedelta(hours=24)
-MOST_UNWRITTEN = 10_000  # results in memory
+MAX_UNWRITTEN = 10_000  # results in memory
 FAULTS = (sqlite3.Error, OSError)  # of the file
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 READ, WRITE = "read", "write"
@@ -195,7 +195,7 @@ class Buffer:
 
     def _write(self) -> None:
         """Write to the file what is in memory: the unsent results, and which were sent. While that
-        fails, it stays in memory; of the results, up to MOST_UNWRITTEN.
+        fails, it stays in memory; of the results, up to MAX_UNWRITTEN.
         """
         if not self._unwritten and not self._sent:
             return
@@ -204,7 +204,7 @@ class Buffer:
             self._sent.clear()
             self._written = self._newest
         else:
-            del self._unwritten[:-MOST_UNWRITTEN]
+            del self._unwritten[:-MAX_UNWRITTEN]
 
     def _write_all(self, file: sqlite3.Connection) -> bool:
         before = self._first_id or 0
@@ -228,7 +228,7 @@ class Buffer:
             if not self._failing:
                 log.error(
                     "The file of results, %s, fails (%s). The newest %d are kept in memory until"
-                    " it works again.", self._path, fault, MOST_UNWRITTEN,
+                    " it works again.", self._path, fault, MAX_UNWRITTEN,
                 )  # fmt: skip
             self._failing.add(what)
             return otherwise

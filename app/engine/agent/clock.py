@@ -10,7 +10,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
-from app.rules.clocks import LEAST, Offset
+from app.rules.clocks import MIN, Offset
 
 
 class Clock:
@@ -49,7 +49,7 @@ class Clock:
         with self._lock:
             low, high = self._measured.bounds(high - max(0.0, took - inside), high)
             # A request may have waited anywhere on its way: what fits is left as it is.
-            if not low - LEAST <= self.base <= high + LEAST:
+            if not low - MIN <= self.base <= high + MIN:
                 self._base = (low + high) / 2
             else:
                 self._base = self.base

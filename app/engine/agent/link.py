@@ -47,16 +47,16 @@ WHOLE_SECONDS = 300.0  # for the whole of an answer that comes in parts
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
 LARGEST_LIST = 64 * 1024 * 1024
-MOST_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
+MAX_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
 LARGEST_ANSWER = 1024 * 1024  # bytes of any other answer; the one to 200 results takes 50 KB
-MOST_IN_ANSWER = 10_000  # values, without those of the sealed part
+MAX_IN_ANSWER = 10_000  # values, without those of the sealed part
 CHUNK = 64 * 1024
 TOO_LARGE = 413
 LATER = "later"
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
 LARGEST_REQUEST = 600_000  # characters of results in one request: the server reads a MiB
-LEAST_REQUEST = 20_000  # the same, behind a proxy that takes no more
+MIN_REQUEST = 20_000  # the same, behind a proxy that takes no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class ServerLink:
                 raise Later(_pause(answer), _message(raw))
         took = uptime() - sent
         if status == TOO_LARGE:  # for a proxy before the server
-            self._largest = max(LEAST_REQUEST, min(self._largest, len(body) // 2))
+            self._largest = max(MIN_REQUEST, min(self._largest, len(body) // 2))
         decoded = _read(status, raw)
         if status != 200:
             raise (ServerFault if status >= 500 else AgentRefused)(
@@ -330,7 +330,7 @@ class ServerLink:
         """The monitors of a sealed answer. Raises MalformedData and Forged."""
         about = ABOUT_ASSIGNED.format(location)
         plain = unseal_text(self._private, _from_base64(sealed), about)
-        data = object_(parsed(plain, MOST_VALUES), "sealed")
+        data = object_(parsed(plain, MAX_VALUES), "sealed")
         assigned = [object_(item, "assigned") for item in _list(data, "assigned")]
         gone = [must(own_id(id), "gone") for id in _list(data, "gone")]
         return AssignedNews(data.get("whole") is True, assigned, gone)
@@ -377,7 +377,7 @@ def _body(answer: requests.Response, most: int) -> bytes:
 def _read(status: int, body: bytes) -> dict[str, Any]:
     """The JSON of an answer; raises Foreign if it is not of Wakeful's API."""
     try:
-        decoded = parsed(body, MOST_IN_ANSWER)
+        decoded = parsed(body, MAX_IN_ANSWER)
     except MalformedData:
         decoded = None
     key = "data" if status == 200 else "message"

@@ -75,7 +75,7 @@ def notify_again(
 # The servers behind one name may each have a certificate of their own, and answer in turn; two
 # registries may give two dates for one domain. If only the last were stored, each would be alerted
 # again and again. So a column has a list of those that were alerted, the newest first.
-_MOST_ALERTED = 1_000
+_MAX_ALERTED = 1_000
 _STORED_LENGTH = 16  # of a fingerprint; the whole would be four times as long
 
 
@@ -86,7 +86,7 @@ def alerted(column: str | None, fingerprint: str) -> bool:
 
 def with_alerted(column: str | None, mark: str) -> str:
     """The column with one more mark, of a certificate or a date."""
-    return " ".join([mark[:_STORED_LENGTH], *(column or "").split()][:_MOST_ALERTED])
+    return " ".join([mark[:_STORED_LENGTH], *(column or "").split()][:_MAX_ALERTED])
 
 
 def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:

@@ -39,7 +39,7 @@ from app.rules.who_saw import named_places, title_of
 SLOW_KEPT_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is kept aside
 ELSEWHERE = "elsewhere"  # in the last good check: the last good checks of other places, by name
-MOST_ELSEWHERE = 9
+MAX_ELSEWHERE = 9
 
 _EVIDENCE: Any = MonitorEvidenceRow.__table__
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -101,7 +101,7 @@ def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any
 def _last_of_others(check: Mapping[str, Any], stored: Any) -> dict[str, Any]:
     by_location = {good.get("location"): good for good in reversed(good_checks(stored))}
     newest_last = [(name, good) for name, good in by_location.items() if name != check["location"]]
-    return dict(newest_last[-MOST_ELSEWHERE:])
+    return dict(newest_last[-MAX_ELSEWHERE:])
 
 
 def good_checks(stored: Any) -> list[dict[str, Any]]:
@@ -298,7 +298,7 @@ def _places(
 # --- The usual figures before an incident
 
 USUAL_WITHIN = timedelta(days=1)  # before the failure
-MOST_CHECKS = 50
+MAX_CHECKS = 50
 FEWEST_CHECKS = 5  # of fewer, no figure is usual
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: run for each incident that opens.
@@ -317,7 +317,7 @@ _GOOD_IN_ALL = (
         _RESULTS.c.maintenance.is_(False),
     )
     .order_by(_RESULTS.c.at.desc())
-    .limit(MOST_CHECKS)
+    .limit(MAX_CHECKS)
 )
 _GOOD_IN_PLACE = _GOOD_IN_ALL.where(_RESULTS.c.location_id == bindparam("place"))
 

@@ -23,7 +23,7 @@ from app.rules.time import iso
 
 MISSED_INTERVALS = 3  # a longer time without checks is a gap, unless it is below SHORTEST_GAP
 SHORTEST_GAP = timedelta(minutes=10)
-MOST_GAPS = 20  # of one incident: a machine that sleeps each night must not fill its row
+MAX_GAPS = 20  # of one incident: a machine that sleeps each night must not fill its row
 
 Gap = tuple[datetime, datetime]  # the last check before, and the first one after
 
@@ -129,7 +129,7 @@ def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]
 
 def _with(incident: Any, since: datetime, to: datetime) -> list[Mapping[str, str]]:
     gaps = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
-    return [*gaps, {"from": iso(since), "to": iso(to)}][-MOST_GAPS:]
+    return [*gaps, {"from": iso(since), "to": iso(to)}][-MAX_GAPS:]
 
 
 def drop(incident: IncidentRow, since: datetime) -> None:

@@ -41,7 +41,7 @@ EVIDENCE_SECONDS = 10.0
 SAVED_SECONDS = 60.0
 # Results of all sorts that are kept in memory while the database is unavailable. Then no check
 # starts.
-MOST_KEPT_RESULTS = 10_000
+MAX_KEPT_RESULTS = 10_000
 
 Finished = tuple[Claim, Outcome]
 
@@ -223,7 +223,7 @@ class Steady:
 
     def drop_oldest(self) -> None:
         """Drop the oldest waiting results beyond the most that are kept."""
-        del self._waiting[: max(0, len(self._waiting) - MOST_KEPT_RESULTS)]
+        del self._waiting[: max(0, len(self._waiting) - MAX_KEPT_RESULTS)]
 
     # --- writing
 

@@ -24,10 +24,10 @@ from app.i18n import N_, _
 
 WINDOW_SECONDS = 10
 ROOM = 20
-MOST_RESULTS = 500  # of one request
-LEAST_RESULTS = MOST_RESULTS  # in a window: a whole request always fits
-LEAST_REQUESTS = 200
-LEAST_KIB = 2_048  # two requests as large as the server reads
+MAX_RESULTS = 500  # of one request
+MIN_RESULTS = MAX_RESULTS  # in a window: a whole request always fits
+MIN_REQUESTS = 200
+MIN_KIB = 2_048  # two requests as large as the server reads
 # The budget for each result. A good one has 400 bytes, a failure up to 32 KiB.
 KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
@@ -50,11 +50,11 @@ class Budget:
 
 def budget_of(results: float) -> Budget:
     """The budget of a place whose monitors make this many results in a window."""
-    allowed = max(LEAST_RESULTS, round(ROOM * results))
+    allowed = max(MIN_RESULTS, round(ROOM * results))
     return Budget(
-        LEAST_REQUESTS + allowed // RESULTS_OF_A_REQUEST,
+        MIN_REQUESTS + allowed // RESULTS_OF_A_REQUEST,
         allowed,
-        max(LEAST_KIB, KIB_OF_A_RESULT * allowed),
+        max(MIN_KIB, KIB_OF_A_RESULT * allowed),
     )
 
 

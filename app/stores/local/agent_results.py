@@ -38,7 +38,7 @@ from app.judge.verdict import vote_lasts
 from app.lasting import Lasting
 from app.records import CONFIRMATIONS, Outcome, Result
 from app.rules.clocks import believable
-from app.stores.local.agent_budget import MOST_RESULTS
+from app.stores.local.agent_budget import MAX_RESULTS
 
 log = logging.getLogger(__name__)
 _log = Lasting(log, 60.0)
@@ -53,7 +53,7 @@ BUSY = N_(
 # repeats each of them until a failure is confirmed. Every 10 s, it makes nine, and most repeats are
 # among them. Twice as many, because it also repeats checks that found no network, and makes those
 # that people ask for.
-MOST_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
+MAX_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
 # How often results are judged whose monitors change just then, before the request is throttled.
 TRIES = 3
 OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
@@ -79,9 +79,9 @@ class AgentResult:
 
 def read(data: Any) -> tuple[list[AgentResult], int]:
     """The results of a request, and how many cannot be read. Raises Invalid."""
-    if not isinstance(data, list) or len(data) > MOST_RESULTS:
+    if not isinstance(data, list) or len(data) > MAX_RESULTS:
         raise Invalid(
-            {"results": [_("Send a list of at most %(most)d results.", most=MOST_RESULTS)]}
+            {"results": [_("Send a list of at most %(most)d results.", most=MAX_RESULTS)]}
         )
     sent, wrong = [], 0
     for entry in data:
@@ -314,7 +314,7 @@ def _divided(
     for result in reversed(of_monitor):
         current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
         # Two results with the same time are copies.
-        fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == result.at)
+        fits = len(judged) < MAX_JUDGED and not (judged and judged[-1].at == result.at)
         if current and fits and _has_vote(result, row, now) and _is_newer(result, row, now):
             judged.append(result)
         elif current or result.at < since:

@@ -38,7 +38,7 @@ OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
     "place and start the agent with it."
 )
-MOST_CHANGES = 5_000  # with more, the agent reads everything again
+MAX_CHANGES = 5_000  # with more, the agent reads everything again
 SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
 
 
@@ -109,8 +109,8 @@ class LocalAgents:
         """The monitors that have changed; None if older changes were deleted."""
         if since > newest:
             return None  # ``since`` is of a database that a backup has replaced
-        newer = changes.since(since, MOST_CHANGES)
-        if len(newer) == MOST_CHANGES or (newer and newer[0][0] != since + 1):
+        newer = changes.since(since, MAX_CHANGES)
+        if len(newer) == MAX_CHANGES or (newer and newer[0][0] != since + 1):
             return None  # some have been deleted
         return {monitor_id for _number, monitor_id in newer}
 

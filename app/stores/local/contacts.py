@@ -33,7 +33,7 @@ IN_USE = N_(
     "(force)."
 )
 ITSELF = N_("This is the contact that is to be deleted. Name another one.")
-MOST_NAMED = 500  # monitors that a refusal names
+MAX_NAMED = 500  # monitors that a refusal names
 
 
 _CONTACT = ContactRow.__table__
@@ -82,7 +82,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
                 other = _replace(session, row.id, replace_with)
                 audit.changed(session, audit.thing(row), {"replaced_with": (None, other)})
             elif users and not force:
-                raise Conflict(_(IN_USE), monitors=users[:MOST_NAMED])
+                raise Conflict(_(IN_USE), monitors=users[:MAX_NAMED])
             session.delete(row)
 
     def test(self, id: int) -> tuple[int, ...]:

@@ -42,8 +42,8 @@ from app.stores.local.part import LocalPart, lock_monitor, require_monitor
 from app.stores.local.search import fits
 
 AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
-MOST_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
-MOST_BODY_START = 200  # characters of the first line
+MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
+MAX_BODY_START = 200  # characters of the first line
 NO_HEARTBEAT = N_("This monitor is no heartbeat, so it has no ping URL.")
 _STATE: Any = HeartbeatStateRow.__table__
 _STATES = select(
@@ -154,7 +154,7 @@ def _ping(row: PingRow) -> Ping:
         row.duration,
         row.method,
         row.address,
-        one_line(start, MOST_BODY_START) or None,
+        one_line(start, MAX_BODY_START) or None,
         body,
     )
 
@@ -257,7 +257,7 @@ class LocalPings:
         """Count a name that nothing has. Returns None, or if its address has sent too many, after
         how many seconds it may try again.
         """
-        limit = Limit(f"pings:{origin_of(address)}", WINDOW_SECONDS, MOST_WRONG)
+        limit = Limit(f"pings:{origin_of(address)}", WINDOW_SECONDS, MAX_WRONG)
         try:
             self._access.counters.attempt("", limit)
         except Throttled as fault:

@@ -76,9 +76,9 @@ from app.stores.mail import base_here
 
 # A change of these may put a monitor into maintenance, or take it out.
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
-MOST_OF_ONE_URL = 20
-MOST_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
-MOST_TAGGED = 500  # sets of tags that a search for tags looks through
+MAX_OF_ONE_URL = 20
+MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
+MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -110,7 +110,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         # Cached until the stored values change, also by a restored backup. Short secrets, as in
         # headers and alerts, are cached in clear with them: this process caches them anyway
         # (``_Cipher`` in app/db/types.py).
-        self._configured: Cached[Monitor] = Cached(MOST_KEPT)
+        self._configured: Cached[Monitor] = Cached(MAX_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
@@ -168,7 +168,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
             .where(MonitorRow.url_folded.in_(same_url.spellings(url)))
             .order_by(MonitorRow.id)
-            .limit(MOST_OF_ONE_URL)
+            .limit(MAX_OF_ONE_URL)
         )
         refs = (MonitorRef(*row) for row in db.session.execute(statement))
         return [ref for ref in refs if same_url.is_same(ref.url, url)]
@@ -178,7 +178,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         statement = select(MonitorRow.tags).where(
             MonitorRow.tags != "", MonitorRow.tags.icontains(wanted, autoescape=True)
         )
-        kept = db.session.scalars(statement.distinct().limit(MOST_TAGGED))
+        kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
         return sorted(tags, key=str.casefold)[:limit]
 

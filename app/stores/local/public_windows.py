@@ -40,7 +40,7 @@ from app.rules.time import zone_of
 
 OWN_NAME = N_("Maintenance")  # of a monitor's own window, and of one without a public name
 CANCELLED_NAME = N_("Cancelled maintenance")
-MOST = 100  # occurrences of one window: a cron line may name every minute
+MAX = 100  # occurrences of one window: a cron line may name every minute
 AHEAD = timedelta(days=PAGE_DAYS)
 PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
 
@@ -146,7 +146,7 @@ def _occurrences(
     start: datetime,
     end: datetime,
 ) -> Iterator[PublicWindow]:
-    spans = occurrences_between(window, start, end, MOST)
+    spans = occurrences_between(window, start, end, MAX)
     # A page names the first two.
     goes_on = bool(spans) and len(next_occurrences(window, 3, spans[0][0])) == 3
     repeats = repeated(window, spans[0][0]) if goes_on else ""

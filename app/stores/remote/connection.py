@@ -41,11 +41,11 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0  # for the whole answer
 CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 70
 MAX_ANSWER_BYTES = 32 * 1024 * 1024  # decoded: 12,000 monitors at once take 10
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2
 REPEATED = frozenset({502, 503, 504})  # from a proxy while its server restarts
-MOST_AHEAD = timedelta(days=365)
+MAX_AHEAD = timedelta(days=365)
 LONGEST_PAUSE = 7 * 24 * 3600.0
 LONGEST_NUMBER = 20  # digits; a thousand of them are no number of anything
 _LOGIN = re.compile(r"log[-_]?in|sign[-_]?in|auth", re.IGNORECASE)
@@ -233,7 +233,7 @@ class RemoteConnection:
         text = text.replace(self._key.encode(), MASK.encode())
         try:
             body = parsed(
-                text, MOST_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
+                text, MAX_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
             )
         except MalformedData:
             return None, False
@@ -260,7 +260,7 @@ class RemoteConnection:
         ahead = date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two seconds count as equal clocks.
         # A clock that is years off is ignored: calculations with it could overflow.
-        believed = timedelta(seconds=2) < abs(ahead) < MOST_AHEAD
+        believed = timedelta(seconds=2) < abs(ahead) < MAX_AHEAD
         self._ahead = ahead if believed else timedelta(0)
 
 

@@ -15,7 +15,7 @@ from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.deliveries import delivery_ids
 from app.stores.remote.part import after_write
 
-MOST_PAGES = 10  # of a hundred: more than anybody has
+MAX_PAGES = 10  # of a hundred: more than anybody has
 
 
 class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
@@ -65,7 +65,7 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
     def _all(self) -> Sequence[Contact]:
         if self.me.extent < Extent.WHOLE:
             return ()
-        return list(self.every(PageQuery(per_page=100), MOST_PAGES))
+        return list(self.every(PageQuery(per_page=100), MAX_PAGES))
 
 
 _channel = reader(SharedChannel, "channel")

@@ -40,7 +40,7 @@ CURRENT = ("current_page", "currentPage", "page", "page_number", "pageNumber", "
 LAST = ("last_page", "lastPage", "total_pages", "totalPages", "page_count", "pageCount", "pages")
 OFFSETS = ("offset", "skip", "start")
 NO_RECORDS = ("errors", "error", "warnings", *ABOUT_PAGES)
-MOST_DEEP = 4
+MAX_DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def content(body: Any, read: Callable[[Any], T]) -> T:
 
 def record(body: Any, kind: str) -> Any:
     """The record in the envelope of an answer; other answers stay as they are."""
-    for _depth in range(MOST_DEEP):
+    for _depth in range(MAX_DEEP):
         if isinstance(body, list) and len(body) == 1:
             body = body[0]
         if not isinstance(body, Mapping) or "attributes" in body:  # the latter of JSON:API
@@ -159,7 +159,7 @@ def _holds(value: Any, identified: bool) -> bool:
 def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | None:
     if isinstance(body, list):
         return body
-    if body is None or not isinstance(body, Mapping) or len(scopes) > MOST_DEEP:
+    if body is None or not isinstance(body, Mapping) or len(scopes) > MAX_DEEP:
         return None
     scopes.append(body)
     names = [name for name in (many, *WRAPPERS) if name in body]
@@ -196,7 +196,7 @@ def _about(scope: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, An
     yield scope
     for name in ABOUT_PAGES:
         inner = scope.get(name)
-        if isinstance(inner, Mapping) and depth < MOST_DEEP:
+        if isinstance(inner, Mapping) and depth < MAX_DEEP:
             yield from _about(inner, depth + 1)
 
 

@@ -14,7 +14,7 @@ from app.stores.base import Extent
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import after_write
 
-MOST_PAGES, PAGE = 10, 100
+MAX_PAGES, PAGE = 10, 100
 
 
 class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
@@ -26,7 +26,7 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
         name = self.get(id).name
         query = MonitorQuery(location=name, sort=Sort.ASC, per_page=PAGE, uptime=(), brief=True)
-        monitors = islice(self.store.monitors.every(query, MOST_PAGES), limit)
+        monitors = islice(self.store.monitors.every(query, MAX_PAGES), limit)
         return [MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in monitors]
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:

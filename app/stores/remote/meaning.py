@@ -27,7 +27,7 @@ from app.stores.remote.connection import RemoteConnection, ServerAnswer
 
 MAX_SENTENCE = 300
 MAX_ERRORS = 100
-MOST_DEEP = 4
+MAX_DEEP = 4
 # The more telling first: ``error`` and ``title`` are often the name of the status alone.
 MESSAGES = ("message", "detail", "msg", "error_description", "errorMessage", "defaultMessage",
             "reason", "description", "error", "title")  # fmt: skip
@@ -184,7 +184,7 @@ def read(answer: ServerAnswer) -> Explanation:
 
 
 def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
-    if depth > MOST_DEEP:
+    if depth > MAX_DEEP:
         return
     if isinstance(body, str):
         explanation.note(body)
@@ -214,7 +214,7 @@ def _read_fields(value: Any, explanation: Explanation, prefix: str, depth: int) 
     """Sentences by field, or a list of what ``_read_entry`` takes. ``prefix``: the path of the
     field that they are in.
     """
-    if depth > MOST_DEEP:
+    if depth > MAX_DEEP:
         return
     if isinstance(value, Mapping):
         text = next((value[key] for key in MESSAGES if isinstance(value.get(key), str)), None)

@@ -40,8 +40,8 @@ NAMES_PAGE = 100
 NAMES_PAGES = 5
 NAMES_SECONDS = 300.0
 # Names that are missing from the first page: of more than FEW, further pages are read, and of the
-# rest, at most MOST_ASKED monitors are asked for one by one.
-FEW, MOST_ASKED = 3, 50
+# rest, at most MAX_ASKED monitors are asked for one by one.
+FEW, MAX_ASKED = 3, 50
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 UNSENT = ("uptime", "counts", "brief", "fresh")  # parts of a query for our own database alone
@@ -174,7 +174,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         if len(lacking) > FEW:
             names = self.read_names(NAMES_PAGES)
             lacking = [id for id in lacking if id not in names]
-        for id in lacking[:MOST_ASKED]:
+        for id in lacking[:MAX_ASKED]:
             with suppress(NotFound):
                 names[id] = _ref(self.get(id))
         return names

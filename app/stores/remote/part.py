@@ -21,7 +21,7 @@ from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, raise_if_refused, s
 from app.stores.remote.meaning import read as read_answer
 
 T = TypeVar("T")
-MOST_REQUESTS = 200  # for one page of ours
+MAX_REQUESTS = 200  # for one page of ours
 NO_SUCH_PAGE = (400, 404, 405, 406, 410, 416, 422)
 NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.")
 
@@ -134,7 +134,7 @@ class RemotePart:
         count: int,
         size: int,
         *,
-        most_pages: int = MOST_REQUESTS,
+        most_pages: int = MAX_REQUESTS,
         kind: str | None = None,
         id: int | None = None,
         monitor_id: int | None = None,

@@ -23,14 +23,14 @@ from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import ServerAnswer
 from app.stores.remote.part import RemotePart, after_write, parameters
 
-MOST_PAGES = 10  # of a hundred: more than anybody has
+MAX_PAGES = 10  # of a hundred: more than anybody has
 
 
 class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPages):
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if self.me.extent < Extent.WHOLE:
             return ()
-        every = self.every(PageQuery(per_page=100), MOST_PAGES)
+        every = self.every(PageQuery(per_page=100), MAX_PAGES)
         pages = [page for page in every if monitor_id in page.monitors]
         return sorted(pages, key=lambda page: (page.name.casefold(), page.id))
 

@@ -24,7 +24,7 @@ from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN
 
-MOST = 500  # with more monitors, people start from the button on a monitor's own page
+MAX = 500  # with more monitors, people start from the button on a monitor's own page
 
 
 def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> list[MonitorRef]:
@@ -35,7 +35,7 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     if not form.unanswered:  # the person has already waited for the store once
         try:
             monitors_store = current_store().monitors
-            refs = list(monitors_store.refs(search=search or None, limit=MOST))
+            refs = list(monitors_store.refs(search=search or None, limit=MAX))
             missing = set(chosen) - {ref.id for ref in refs}
             return [*(monitors_store.refs(ids=sorted(missing)) if missing else []), *refs]
         except NOT_TAKEN:
@@ -44,8 +44,8 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     return [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
 
 
-MOST_SUGGESTED = 8  # of each reason, as what a monitor is reached through
-MOST_TAGS = 3
+MAX_SUGGESTED = 8  # of each reason, as what a monitor is reached through
+MAX_TAGS = 3
 
 
 def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ def _suggested(
 ) -> Iterator[tuple[MonitorRef | Monitor, str]]:
     store = current_store()
     if search:
-        yield from ((ref, "") for ref in store.monitors.refs(search=search, limit=MOST_SUGGESTED))
+        yield from ((ref, "") for ref in store.monitors.refs(search=search, limit=MAX_SUGGESTED))
     host = _host(form["url"].data)
     address = None
     if record is not None and not form.clone:
@@ -88,9 +88,9 @@ def _suggested(
         address = next((result.ip for result in store.results.list(query).items), None)
     for name, why in ((host, _("same host")), (address, _("same address"))):
         if name:
-            refs = store.monitors.refs(search=name, limit=MOST_SUGGESTED)
+            refs = store.monitors.refs(search=name, limit=MAX_SUGGESTED)
             yield from ((ref, why) for ref in refs if _host(ref.url) == name)
-    for tag in form["tags"].data[:MOST_TAGS] if "tags" in form else ():
+    for tag in form["tags"].data[:MAX_TAGS] if "tags" in form else ():
         query_of_tag = MonitorQuery(tag=tag, per_page=PAGE_SIZES[0], uptime=(), brief=True)
         why = _("tag %(tag)s", tag=tag)
         yield from ((monitor, why) for monitor in store.monitors.list(query_of_tag).items)
@@ -108,7 +108,7 @@ def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
     return list(chosen)
 
 
-MOST_CONTACTS = 100
+MAX_CONTACTS = 100
 
 
 def lacking(form: BrowserForm | None = None) -> Mapping[str, str]:
@@ -135,7 +135,7 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
     if not without:
         return {}
     try:
-        stored = current_store().contacts.list(PageQuery(per_page=MOST_CONTACTS)).items
+        stored = current_store().contacts.list(PageQuery(per_page=MAX_CONTACTS)).items
     except NOT_TAKEN:
         return {}
     lacking_of = {contact.name: _channels(contact, without) for contact in stored}

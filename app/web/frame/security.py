@@ -10,13 +10,13 @@ from flask import Flask, Request, Response, abort, current_app, request
 from flask_wtf import CSRFProtect
 
 from app.headers import YEAR_SECONDS
-from app.records import MAX_FORM_BYTES, MOST_FIELDS
+from app.records import MAX_FIELDS, MAX_FORM_BYTES
 
 csrf = CSRFProtect()
 
 UPLOADS = frozenset({"imports.start"})  # the endpoints whose form sends a file
 FILE_FORM = "multipart/form-data"
-MOST_PARTS = 200  # a box for each contact is a part
+MAX_PARTS = 200  # a box for each contact is a part
 
 POLICY = "; ".join(
     (
@@ -71,12 +71,12 @@ def bound_body() -> None:
     upload = request.mimetype.startswith("multipart/")
     if upload and (request.endpoint not in UPLOADS or request.mimetype != FILE_FORM):
         abort(415)
-    request.max_form_parts, request.max_form_memory_size = MOST_PARTS, MAX_FORM_BYTES
+    request.max_form_parts, request.max_form_memory_size = MAX_PARTS, MAX_FORM_BYTES
     body = request.get_data()  # 413 if its announced length is too large
     # The framework reads a body without a length only up to the limit, and takes that for all of
     # it.
     cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
-    if cut or (not upload and body.count(b"&") >= MOST_FIELDS):
+    if cut or (not upload and body.count(b"&") >= MAX_FIELDS):
         abort(413)
 
 

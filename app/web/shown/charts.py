@@ -23,7 +23,7 @@ from app.web.shown.markers import MarkerLine, marker_lines
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
 # More titles would make the page heavy, and too narrow to point at.
-TITLES_AT_MOST = 96
+TITLES_AT_MAX = 96
 
 Bucket = Mapping[str, Any]
 FormatMoment = Callable[[datetime], str]
@@ -475,7 +475,7 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
 
 
 def _titles(buckets: Sequence[Bucket], scale: Scale, format_moment: FormatMoment) -> list[Band]:
-    step = -(-len(buckets) // TITLES_AT_MOST) or 1
+    step = -(-len(buckets) // TITLES_AT_MAX) or 1
     return [
         Band(
             scale.x(index),

@@ -9,7 +9,7 @@ from app.records import DEFAULT_LOCATIONS, CheckedNow, Monitor, PlaceChecked, Re
 from app.web.shown import looks, places
 
 # A message to the next page is in a cookie, and browsers keep 4 KB.
-MOST_NAMED = 8
+MAX_NAMED = 8
 LONGEST_LINE = 160  # bytes
 
 
@@ -59,8 +59,8 @@ def _lines(checks: Sequence[PlaceChecked]) -> list[str]:
         check for check in checks if check.result is not None and check.result.verdict is Verdict.UP
     ]
     ordered = [check for check in checks if check not in good] + good
-    lines = [_cut(_line(check)) for check in ordered[:MOST_NAMED]]
-    if (more := len(ordered) - MOST_NAMED) > 0:
+    lines = [_cut(_line(check)) for check in ordered[:MAX_NAMED]]
+    if (more := len(ordered) - MAX_NAMED) > 0:
         lines.append(_n("and %(num)s more", "and %(num)s more", more))
     return lines
 

@@ -224,7 +224,7 @@ def ms(value: int | None) -> str:
     return "–" if value is None else milliseconds(value, exact=True)
 
 
-MOST_HOST = 60  # characters of a host
+MAX_HOST = 60  # characters of a host
 
 
 def channel_value(pair: Pair, *, whole: bool) -> str:
@@ -233,7 +233,7 @@ def channel_value(pair: Pair, *, whole: bool) -> str:
         return pair.value
     masked = pair.masked().value
     host = _host_of(pair.value) if pair.key not in (Channel.EMAIL, Channel.APPRISE) else ""
-    return f"{host[:MOST_HOST]} {masked}" if host else masked
+    return f"{host[:MAX_HOST]} {masked}" if host else masked
 
 
 def _host_of(value: str) -> str:

@@ -42,7 +42,7 @@ def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
     ]
 
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 NAME_LENGTH = 24
 LEFT_FROM = 0.7  # of the width: names further right would stick out
 
@@ -62,7 +62,7 @@ class MarkerLine:
 
 def marker_lines(markers: Sequence[tuple[float, str, str]], right: float) -> list[MarkerLine]:
     """``markers``: position, name and title of each, in order. ``right``: the end of the chart."""
-    named = len(markers) <= MOST_NAMED
+    named = len(markers) <= MAX_NAMED
     return [
         MarkerLine(x, _short(name), title, row if named else None, x > LEFT_FROM * right)
         for row, (x, name, title) in enumerate(markers)

@@ -10,7 +10,7 @@ from app.records import MASK, Assertion, AssertionOp, AssertionSource, Outcome
 from app.rules.assertions import faults
 from app.rules.json_text import WrittenNumber, parsed
 
-_MOST = 8  # members of the JSON
+_MAX = 8  # members of the JSON
 _LONGEST = 80  # characters of a value
 # Headers that differ with each answer, or say nothing that people would assert, are not offered.
 _HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
@@ -45,7 +45,7 @@ def _members(evidence: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
         document = parsed(evidence.get("body") or "")
     except ValueError:
         return ()
-    return list(document.items())[:_MOST] if isinstance(document, dict) else ()
+    return list(document.items())[:_MAX] if isinstance(document, dict) else ()
 
 
 def _member(name: str, value: Any) -> Sequence[Assertion]:

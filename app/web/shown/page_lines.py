@@ -28,7 +28,7 @@ Form = MultiDict[str, str]
 LINE, OWN, GROUP, KNOWN, URL = "line", "own", "group", "known", "url"
 LINE_FIELDS = (LINE, "monitors", "names", "groups")
 # A page with more is refused; the form shows a little more than that, so that it can be put right.
-MOST_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
+MAX_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
 def sent(form: Form) -> list[Line]:
     """The lines that a browser sent; what is not a line is left out."""
     by_key: dict[str, Line] = {}
-    for key in form.getlist(LINE)[:MOST_LINES]:
+    for key in form.getlist(LINE)[:MAX_LINES]:
         line = _sent(form, key)
         if line is not None:
             by_key.setdefault(key, line)

@@ -29,8 +29,8 @@ blueprint = guarded("imports", __name__, "/monitors/import")
 
 Answer = str | Response | tuple[str, int]
 
-MOST_ROWS = 500  # on one preview
-MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
+MAX_ROWS = 500  # on one preview
+MAX_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # the purposes of the two sealed texts
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
@@ -69,12 +69,12 @@ def _start_page(form: ImportForm, status: int) -> Answer:
 
 
 def _preview(form: ImportForm, reading: Reading) -> Answer:
-    candidates = reading.candidates[:MOST_ROWS]
+    candidates = reading.candidates[:MAX_ROWS]
     plan = ImportPlan(candidates, form.shared(), reading.contacts)
     importer = _importer(plan)
     rows = importer.dry_run(candidates)
     sealed_plan = plan.sealed()
-    if len(sealed_plan) > MOST_SEALED:
+    if len(sealed_plan) > MAX_SEALED:
         raise NotReadable(_(TOO_LARGE))
     return render_template(
         "imports/preview.html",

@@ -288,7 +288,7 @@ def _page_hit(entry: JumpPage) -> Hit:
     return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
 
 
-MOST_HITS = 5  # of the actions of one verb
+MAX_HITS = 5  # of the actions of one verb
 SHORTEST = 2  # letters that are enough to recognise a verb
 Actions = list[Hit]
 
@@ -358,14 +358,14 @@ def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]
 
 def _pause_actions(target: str) -> Actions:
     running = [monitor for monitor in _monitors_called(target) if not monitor.paused]
-    return [_pause_hit(monitor) for monitor in running[:MOST_HITS]]
+    return [_pause_hit(monitor) for monitor in running[:MAX_HITS]]
 
 
 def _resume_actions(target: str) -> Actions:
     state = None if servers.is_bare() else "paused"
     monitors = _monitors_called(target, state)
     resumable = [monitor for monitor in monitors if monitor.paused or "paused" in monitor.missing]
-    return [_resume_hit(monitor) for monitor in resumable[:MOST_HITS]]
+    return [_resume_hit(monitor) for monitor in resumable[:MAX_HITS]]
 
 
 def _check_actions(target: str) -> Actions:
@@ -396,7 +396,7 @@ def _check_hits(monitors: Sequence[Monitor]) -> Actions:
     return [
         Hit(_("Check %(name)s now", name=monitor.name), _("Action"),
               url_for("monitors.check", id=monitor.id), "refresh", posts=True)
-        for monitor in monitors[:MOST_HITS]
+        for monitor in monitors[:MAX_HITS]
     ]  # fmt: skip
 
 
@@ -407,7 +407,7 @@ def _silence_hits(monitors: Sequence[Monitor]) -> Actions:
     return [
         Hit(_("Plan maintenance of %(name)s", name=monitor.name), _("Action"),
               url_for("windows.new", monitor_id=monitor.id), "windows")
-        for monitor in monitors[:MOST_HITS]
+        for monitor in monitors[:MAX_HITS]
     ]  # fmt: skip
 
 
@@ -416,7 +416,7 @@ def _waiting(target: str) -> Sequence[Incident]:
     query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
     incidents = current_store().incidents.list(query).items
     waiting = [incident for incident in incidents if incident.status == IncidentStatus.UNRESOLVED]
-    return waiting[:MOST_HITS]
+    return waiting[:MAX_HITS]
 
 
 def _acknowledge_hit(incident: Incident) -> Hit:

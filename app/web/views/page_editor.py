@@ -47,7 +47,7 @@ blueprint = guarded("page_editor", __name__, "/status-pages")
 
 MATCHES_SHOWN = 30  # monitors that a search shows
 MORE_THAN_SHOWN = MATCHES_SHOWN + 1
-AT_MOST = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
+AT_MAX = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
 
@@ -236,7 +236,7 @@ def _add_tagged(form: StatusPageEditorForm) -> ButtonResult:
         return ButtonResult(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
     done = _add_all(form, list(tagged.values()))
     full = len(tagged) >= MAX_PAGE_MONITORS
-    return replace(done, sentence=f"{done.sentence} {_(AT_MOST)}") if full else done
+    return replace(done, sentence=f"{done.sentence} {_(AT_MAX)}") if full else done
 
 
 def _add_all(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> ButtonResult:

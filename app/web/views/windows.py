@@ -34,7 +34,7 @@ OFTEN = [
 ]
 SCOPES = [("all", N_("All monitors")), ("chosen", N_("Only these monitors and tags"))]
 PREVIEW = 5
-MOST_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
+MAX_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
 
 
 class ExtraOptions(Options):
@@ -111,7 +111,7 @@ def _sheet(windows: Iterable[MaintenanceWindow], month: months.Month) -> months.
     # The days of the neighbours that fill the first and the last week.
     start, end = start - timedelta(days=7), end + timedelta(days=7)
     for window in windows:
-        spans = recurrence.next_occurrences(window, MOST_A_MONTH, start)
+        spans = recurrence.next_occurrences(window, MAX_A_MONTH, start)
         within = ((max(a, start), min(b, end)) for a, b in spans if a < end)
         sheet.put(window.id, window.name, within, zone)
     return sheet

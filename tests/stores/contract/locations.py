@@ -78,7 +78,7 @@ class LocationsContract:
             store.locations.delete(place.id)
         assert caught.value.details["monitors"] == [id]
         # Also where it is not among those that the API lists first.
-        monkeypatch.setattr(remote_locations, "MOST_PAGES", 1)
+        monkeypatch.setattr(remote_locations, "MAX_PAGES", 1)
         monkeypatch.setattr(remote_locations, "PAGE", 10)
         assert [user.id for user in store.locations.users(place.id, 3)] == [id]
         store.monitors.update(id, {"locations": ("default",)})

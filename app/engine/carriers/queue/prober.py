@@ -61,9 +61,9 @@ log = logging.getLogger(__name__)
 SEND_SECONDS = 0.2  # how long an outcome waits for others, to be sent in one message
 ALIVE_SECONDS = 1.0  # how often each checker is sent the names of its running batches
 SIGN_SECONDS = 2.0  # how often all checkers of the place are sent a sign of life
-MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
+MAX_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 LARGEST_REPLY = 500
-MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
+MAX_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
 @dataclass(slots=True)
@@ -163,7 +163,7 @@ class Desk:
             raise MessageRefused("A batch came while this prober was ending.") from None
 
     def has_room(self) -> bool:
-        return self._prober.in_flight <= MOST_AT_ONCE
+        return self._prober.in_flight <= MAX_AT_ONCE
 
     def stop_waiting(self, **_signal: object) -> None:
         """Let no batch wait for room any more."""
@@ -258,7 +258,7 @@ class Desk:
                 self._trouble.tell(fault)
                 with self._lock:
                     self._state.unsent[to] = (outcomes[start:] + self._state.unsent[to])[
-                        -MOST_UNSENT:
+                        -MAX_UNSENT:
                     ]
                 return
             self._trouble.ended()
