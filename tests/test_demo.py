@@ -39,18 +39,18 @@ def start(folder: Path) -> tuple[subprocess.Popen[str], str, str]:
     printed = ""
     for line in demo.stdout:
         printed += line
-        if names := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return demo, names[0], printed
+        if url := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return demo, url[0], printed
     raise AssertionError(f"It ended. Printed:\n{printed}")
 
 
-def opened_by_now(folder: Path) -> set[str]:
+OPENED = "SELECT name FROM incidents i JOIN monitors m ON m.id = monitor_id WHERE ended_at IS NULL"
+BEHIND = "SELECT name FROM monitor_states JOIN monitors m ON m.id = monitor_id WHERE behind_id > 0"
+
+
+def names(folder: Path, statement: str) -> set[str]:
     with sqlite3.connect(folder / "instance/demo/wakeful.db") as db:
-        rows = db.execute(
-            "SELECT name FROM incidents i JOIN monitors m ON m.id = monitor_id"
-            " WHERE ended_at IS NULL"
-        )
-        names = {name for (name,) in rows}
+        names = {name for (name,) in db.execute(statement)}
     db.close()
     return names
 
@@ -61,7 +61,9 @@ def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_p
         try:
             assert "This is a demonstration. Log in as demo@wakeful.test" in printed
             assert requests.get(f"{url}/healthz", timeout=60).status_code == 200
-            eventually(lambda: opened_by_now(tmp_path) >= ALWAYS, "the broken ones are down")
+            eventually(lambda: names(tmp_path, OPENED) >= ALWAYS, "the broken ones are down")
+            eventually(lambda: names(tmp_path, BEHIND) == {"Intranet wiki"}, "one is unreachable")
+            assert "Intranet wiki" not in names(tmp_path, OPENED), "behind the old intranet"
         finally:
             os.killpg(demo.pid, signal.SIGINT)
             code = demo.wait(60)

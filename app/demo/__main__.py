@@ -22,7 +22,7 @@ from app.commands.cli import OWNER_ONLY
 from app.commands.serve import listen
 from app.db import rollups, schema
 from app.demo import history
-from app.demo.monitors import PAST_INTERVAL, Pairs, monitors
+from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, monitors
 from app.demo.targets import Targets
 from app.forms.binding import bind
 from app.forms.marker import MarkerForm
@@ -112,6 +112,8 @@ def _fill(targets: Targets) -> str:
     for id in made.values():
         store.monitors.update(id, {"interval": INTERVAL})
     store.monitors.update(made["Public API"], {"check_every": 20})
+    for name, parent in PARENTS.items():
+        store.monitors.update(made[name], {"depends_on": (made[parent],)})
     return str(heartbeat.ping_url)
 
 

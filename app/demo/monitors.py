@@ -28,6 +28,9 @@ NO_RECORD = ("dns_no_answer", "The name shop.example has no MX record, by DNS se
 NO_PING = ("ping_timeout", "No answer from 127.0.0.1 to 5 pings within the limit of 30 s.")
 SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s.")
 
+# What a monitor is reached through, by name.
+PARENTS = {"Intranet wiki": "Old intranet"}
+
 # Words of the incidents' people.
 ADA, LIN = "ada@wakeful.test", "lin@wakeful.test"
 
@@ -76,6 +79,7 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
         ),
         (_form("Blog", f"{http}/blog", "docs", *gone), Past(130)),
         (_form("Old intranet", "http://127.0.0.1:9/", "internal"), Past(35, https=False)),
+        (_form("Intranet wiki", "http://127.0.0.1:9/wiki", "internal"), Past(60, https=False)),
         (
             _form(
                 "Partner gateway", f"{targets.expiring}/", "api", ("ssl_alert_days", "14"), *team
