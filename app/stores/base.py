@@ -156,6 +156,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
         """
 
+    def children(self, id: int, per_page: int = 20) -> Page[MonitorRef]:
+        """The first monitors, by name, that depend on this one directly. The API lists none."""
+        return Page([], 1, per_page, 0)
+
     @abstractmethod
     def watching(self, url: str) -> Sequence[MonitorRef]:
         """The monitors that check this address already, by id: the first few."""

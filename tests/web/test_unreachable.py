@@ -39,6 +39,24 @@ def test_pages_show_who_is_behind_an_outage_and_what_is_down(app, outage):
     assert "Child 1" in incident
 
 
+def test_the_page_of_a_parent_lists_the_first_that_are_reached_through_it(app):
+    router = make_monitor(app, name="Router").id
+    children = [make_monitor(app, name=f"Child {number:02}").id for number in range(22)]
+    behind_child = make_monitor(app, name="Grandchild").id
+    with app.app_context(), writing() as session:
+        for id in children:
+            dependencies.choose(session, id, [router])
+        dependencies.choose(session, behind_child, [children[0]])
+    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    page = viewer.open(f"/monitors/{router}").page.text
+    assert f'<a href="/monitors/{children[0]}">Child 00</a>' in page
+    assert "Child 19" in page
+    assert "Child 20" not in page
+    assert "and 2 more" in page
+    assert "Grandchild" not in page, "it is not reached through the router directly"
+    assert "Reached through it" not in viewer.open(f"/monitors/{behind_child}").page.text
+
+
 def test_many_monitors_are_set_behind_another_at_once(app, outage):
     router, children = outage
     editor = Visitor(app).log_in(make_person(app, "editor").email)

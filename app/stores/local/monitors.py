@@ -24,6 +24,7 @@ from app.db.tables import (
     IncidentRow,
     LocationRow,
     MonitorContactRow,
+    MonitorDependencyRow,
     MonitorRow,
     MonitorStateRow,
     StatusPageMonitorRow,
@@ -162,6 +163,18 @@ class LocalMonitors(LocalPart, base.Monitors):
         order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
+
+    def children(self, id: int, per_page: int = 20) -> Page[MonitorRef]:
+        statement = (
+            select(MonitorRow.id, MonitorRow.name, MonitorRow.url, func.count().over())
+            .join(MonitorDependencyRow, MonitorDependencyRow.monitor_id == MonitorRow.id)
+            .where(MonitorDependencyRow.parent_id == id)
+            .order_by(*ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME]))
+            .limit(per_page)
+        )
+        rows = db.session.execute(statement).all()
+        refs = [MonitorRef(id, name, url) for id, name, url, _total in rows]
+        return Page(refs, 1, per_page, rows[0][-1] if rows else 0)
 
     def watching(self, url: str) -> Sequence[MonitorRef]:
         statement = (

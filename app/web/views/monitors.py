@@ -164,6 +164,7 @@ def show(id: int) -> Response:
         expiries=monitor_rows,
         ways_to_call=calling.ways,
         parents_of=_parents,  # called where it is shown, as ``chain_of`` is
+        children_of=current_store().monitors.children,  # called there too
         windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
