@@ -11,7 +11,7 @@ from app.stores.local import LocalStore
 from app.web.frame import progress
 from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
-from tests.web.visitor import Visitor
+from tests.web.visitor import Visitor, apply
 
 
 def rows(app: Flask) -> list[MonitorRow]:
@@ -19,16 +19,6 @@ def rows(app: Flask) -> list[MonitorRow]:
         monitors = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
         db.session.expunge_all()
         return monitors
-
-
-def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
-    """Select these monitors on the list, choose what to do and press the button."""
-    form, _ = visitor.open("/monitors?sort_by=name&sort=asc").form_with("Apply")
-    assert "ids" in form.boxes or not ids
-    assert action in form.choices["action"]
-    values = {**dict(form.values), "action": action, "ids": ids, **fields}
-    visitor._take(visitor.client.post(form.action, data=values, follow_redirects=True))
-    return visitor
 
 
 def test_the_ticked_ones_are_changed_and_no_other(app, editor):

@@ -7,8 +7,7 @@ import pytest
 from app.db import db, dependencies, writing
 from app.engine import recorder
 from tests.factories import make_monitor, make_outcome, make_person, now
-from tests.web.test_bulk import apply
-from tests.web.visitor import Visitor
+from tests.web.visitor import Visitor, apply
 
 
 @pytest.fixture

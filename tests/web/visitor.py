@@ -243,3 +243,13 @@ class Visitor:
 def token(visitor: Visitor) -> dict[str, str]:
     """What the forms of the page that is open prove themselves with."""
     return {"csrf_token": dict(visitor.form_with("Log out")[0].values)["csrf_token"]}
+
+
+def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
+    """Select these monitors on the list, choose what to do and press the button."""
+    form, _ = visitor.open("/monitors?sort_by=name&sort=asc").form_with("Apply")
+    assert "ids" in form.boxes or not ids
+    assert action in form.choices["action"]
+    values = {**dict(form.values), "action": action, "ids": ids, **fields}
+    visitor._take(visitor.client.post(form.action, data=values, follow_redirects=True))
+    return visitor
