@@ -31,6 +31,8 @@ NOT_RECORDED = {
     "post_monitors": _PARTS,
     "maintenance_window_monitors": _PARTS,
     "assignments": _PARTS,
+    "monitor_dependencies": _PARTS,
+    "unreachable_spans": _ENGINE,
     "monitor_states": _ENGINE,
     "monitor_evidence": _ENGINE,
     "results": _ENGINE,

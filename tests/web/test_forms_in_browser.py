@@ -158,7 +158,7 @@ def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
     expect(cron).to_be_hidden()
     expect(until).to_be_hidden()
     expect(box).to_be_hidden()
-    page.get_by_label("Name").fill("Works")
+    page.get_by_label("Name", exact=True).fill("Works")
     page.get_by_label("Repeat", exact=True).select_option("cron")
     cron.fill("0 3 * * 1")
     page.get_by_label("Only these").check()

@@ -142,7 +142,7 @@ FILES = {
     "uptimerobot.json": (5, "robotpassword robotheadersecret"),
     "uptimerobot.csv": (4, "no-secret-in-it"),
     "betterstack.json": (5, "stackpassword stackheadersecret"),
-    "gatus.yaml": (6, "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"
+    "gatus.yaml": (7, "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"
                       " gatuspagerkey gatuspushtoken"),
 }  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     expect(down).to_be_focused()
     down.press("Enter")
     expect(names(page)).to_have_text(["Shop", "Blog"])
-    expect(preview(page).locator(".list > h3")).to_have_text("Words")
+    expect(preview(page).locator(".list > summary h3")).to_have_text("Words")
     page.get_by_label("Blog", exact=True).fill("Stories")
     expect(names(page)).to_have_text(["Shop", "Stories"])
     page.evaluate(AXE_SCRIPT)

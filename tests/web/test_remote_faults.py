@@ -85,6 +85,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_cannot_store_it_or_die
     window = editor.path
     page, posts = _status_page_with_posts(app, monitor.id)
     edit = f"/monitors/{monitor.id}/edit"
+    affected = {"monitors": str(monitor.id), f"impact[{monitor.id}][value]": "outage"}
     forms: list[tuple[str, str, dict[str, str]]] = [
         ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New", "timeout": "9"}),
         (edit, "Save", {"name": "Other", "request_auth_username": "ada",
@@ -97,8 +98,9 @@ def test_what_was_typed_stays_in_its_form_when_the_server_cannot_store_it_or_die
         (f"{window}/edit", "Save", {"name": "Less"}),
         ("/status-pages/new", "Save", {"name": "More", "slug": "more"}),
         (f"{page}/edit", "Save", {"name": "Less", f"own[{monitor.id}]": "The shop"}),
-        (f"{page}/posts/new", "Publish", {"title": "Slow", "body": "We look into it."}),
-        (f"{page}/posts/new?kind=maintenance", "Publish", {"title": "A move", "body": "Soon."}),
+        (f"{page}/posts/new", "Publish", {"title": "Slow", "body": "We look into it.", **affected}),
+        (f"{page}/posts/new?kind=maintenance", "Publish", {"title": "A move", "body": "Soon.",
+                                                           **affected}),
         *((f"{post}/edit", "Save", {"title": "Slower"}) for post in posts),
         (posts[0], "Publish update", {"body": "It was the disk."}),
         (f"{posts[0]}/updates/1", "Save", {"body": "We looked into it."}),

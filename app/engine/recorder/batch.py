@@ -24,11 +24,13 @@ STATE_COLUMNS = (
 @dataclass(frozen=True, slots=True)
 class Family:
     """Whom the monitors of a batch depend on, and who depends on them. ``above``: all that each is
-    reached through; ``waiting``: those below each whose failure is being confirmed.
+    reached through; ``waiting``: those below each whose failure is being confirmed; ``parents``:
+    those that others are reached through.
     """
 
     above: Mapping[int, Collection[int]] = field(default_factory=dict)
     waiting: Mapping[int, Collection[int]] = field(default_factory=dict)
+    parents: Collection[int] = ()
 
     @property
     def ids(self) -> set[int]:

@@ -56,7 +56,8 @@ def lock(session: AnySession, ids: Collection[int]) -> Family:
     above, below = dependencies.above(session, ids), dependencies.below(session, ids)
     far = {id for ids in below.values() for id in ids}
     waiting = set(dependencies.among(session, _WAITING, far))
-    family = Family(above, {id: ids & waiting for id, ids in below.items() if ids & waiting})
+    waits = {id: ids & waiting for id, ids in below.items() if ids & waiting}
+    family = Family(above, waits, {id for id, ids in below.items() if ids})
     lock_states(session, {*ids, *family.ids})
     return family
 
@@ -139,7 +140,7 @@ def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datet
         if not is_failing(before):
             _hide(batch, monitor)
     else:
-        if is_failing(before):
+        if is_failing(before) and monitor.row.id in batch.family.parents:
             release(batch.session, monitor.row.id, batch.now)
         _judge_waiting(batch, monitor, at)
 
