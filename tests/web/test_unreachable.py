@@ -56,6 +56,27 @@ def test_the_page_of_a_parent_lists_the_first_that_are_reached_through_it(app):
     assert "Reached through it" not in viewer.open(f"/monitors/{behind_child}").page.text
 
 
+def test_the_wall_says_who_is_unreachable_also_where_the_parent_is_not_on_it(app, outage):
+    _router, children = outage
+    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    wall = editor.open("/wall").shows("1 down").page.text
+    assert wall.count('tone-unknown">Unreachable</span>') == 2
+    apply(editor, children, "tag", tag="shop")
+    editor.open("/wall?tag=shop").shows("2 unreachable").hides("Nothing is down")
+
+
+def test_home_does_not_say_that_all_is_up_before_those_behind_a_good_parent_are_checked(app):
+    router = make_monitor(app, name="Router", state={"verdict": "up"}).id
+    make_monitor(app, name="Child", state={"verdict": "down", "behind_id": router})
+    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer.open("/").shows("Nothing is known to be down").hides("Everything is up")
+
+
+def test_a_report_names_unreachable_time_as_not_counted(app, outage):
+    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer.open("/reports").shows("unreachable behind another one that was down")
+
+
 def test_many_monitors_are_set_behind_another_at_once(app, outage):
     router, children = outage
     editor = Visitor(app).log_in(make_person(app, "editor").email)

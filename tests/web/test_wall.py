@@ -91,5 +91,7 @@ def test_one_sentence_says_it():
         ({MonitorStatus.UP: 3, MonitorStatus.PAUSED: 1}, "Nothing is down"),
         ({MonitorStatus.UP: 3, MonitorStatus.DEGRADED: 2}, "2 degraded"),
         ({MonitorStatus.UNKNOWN: 1, MonitorStatus.DOWN: 2}, "2 down"),
+        ({MonitorStatus.UP: 3, MonitorStatus.UNREACHABLE: 2}, "2 unreachable"),
+        ({MonitorStatus.DOWN: 1, MonitorStatus.UNREACHABLE: 2}, "1 down"),
     ):
         assert wall.answer(counters, sum(counters.values()))[0] == sentence

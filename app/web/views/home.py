@@ -166,12 +166,11 @@ def sentence(
         return _headline(look, _incidents_open(open_))
     if unconfirmed:
         return _headline("degraded", _("Nothing is known to be down"))
-    for status, text in (
-        (MonitorStatus.UNKNOWN, _("Nothing is known to be down")),
-        (MonitorStatus.DEGRADED, _("Nothing is down")),
-    ):
-        if counters.get(status):
-            return _headline(str(status), text)
+    # A monitor whose parent is good again is unreachable until it is checked itself.
+    if counters.get(MonitorStatus.UNKNOWN) or counters.get(MonitorStatus.UNREACHABLE):
+        return _headline("unknown", _("Nothing is known to be down"))
+    if counters.get(MonitorStatus.DEGRADED):
+        return _headline("degraded", _("Nothing is down"))
     if counters.get(MonitorStatus.UP):
         return _headline("up", _("Everything is up"))
     return _headline("paused", _("Nothing is down"))

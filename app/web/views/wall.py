@@ -47,6 +47,8 @@ FETCHED = 20  # monitors asked for one by one, because only their incident is lo
 LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 COUNTED = {
     MonitorStatus.DOWN: N_("%(count)s down"),
+    # The parent that is down may lack the tag of the wall.
+    MonitorStatus.UNREACHABLE: N_("%(count)s unreachable"),
     MonitorStatus.DEGRADED: N_("%(count)s degraded"),
     MonitorStatus.UNKNOWN: N_("%(count)s unknown"),
 }
@@ -136,7 +138,7 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     if open_ and not counters.get(MonitorStatus.DOWN):
         sentence = _n("%(num)s incident open", "%(num)s incidents open", open_, num=f"{open_:,}")
         return sentence, INCIDENT
-    for status in LOUD:
+    for status in COUNTED:
         if count := counters.get(status, 0):
             return _(COUNTED[status], count=f"{count:,}"), looks.MONITOR[status]
     up = counters.get(MonitorStatus.UP, 0)
