@@ -92,10 +92,12 @@ def test_many_monitors_are_set_behind_another_at_once(app, outage):
 
 
 def test_the_form_suggests_what_a_monitor_is_reached_through(app, outage):
-    _router, (child, _other) = outage
+    router, (child, _other) = outage
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     make_monitor(app, name="Gateway", url="ping://gateway.test")
     page = editor.open(f"/monitors/{child}/edit").page.text
     assert 'value="1" checked><label for="depends_on-0">Router' in page
     page = editor.open("/monitors/new?url=https://gateway.test/").page.text
     assert "Gateway (same host)" in page
+    page = editor.open(f"/monitors/{router}/edit").page.text
+    assert "Child 0" not in page, "a circle would be refused"
