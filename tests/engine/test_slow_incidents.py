@@ -144,6 +144,16 @@ def test_a_changed_rule_ends_it_and_says_so(engine, fields, script):
     assert "is not slow" in incident.comment
 
 
+def test_it_recovers_where_it_began_in_the_second_of_the_last_change(engine):
+    made = WHOLE + timedelta(milliseconds=100)
+    id = engine.watch(created_at=made, updated_at=made)
+    change(engine.core.extensions["wakeful.settings"], id, {"timeout": 20}, made)
+    engine.minutes(id, "sss fff ffff")
+    (incident,) = engine.incidents(id)
+    assert incident.started_at == WHOLE
+    assert (incident.ending, incident.comment) == ("recovered", None)
+
+
 def test_a_long_interval_takes_the_time_of_three_checks(engine):
     id = engine.watch(interval=1800, slow_alert_after=1)
     for number in range(3):

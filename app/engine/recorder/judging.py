@@ -312,7 +312,8 @@ def _judge_slow(
         )
         monitor.set_state(replace(state, slow_since=whole(after.moment)))
     elif after.step is Step.END and after.moment is not None and state.slow_since is not None:
-        _end_slow(batch, monitor, after.moment, changed=monitor.votes_from > state.slow_since)
+        changed = whole(monitor.votes_from) > state.slow_since  # which is a whole second
+        _end_slow(batch, monitor, after.moment, changed=changed)
     return replace(decision, recheck=decision.recheck or after.recheck)
 
 
