@@ -55,21 +55,21 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
     """
     chosen = list(form["depends_on"].data)
     labels = {str(id): _("Monitor %(id)s", id=id) for id in chosen}
-    own: set[str] = set() if record is None or form.clone else {str(record.id)}
+    edited = None if record is None or form.clone else record.id
+    left_out = {edited}
     if not form.unanswered:
         try:
             store = current_store().monitors
-            # A circle would be refused; of the children of a router, the first are left out here.
-            own |= {
-                str(ref.id) for id in own for ref in store.children(int(id), MAX_LEFT_OUT).items
-            }
+            if edited is not None:  # a circle would be refused
+                left_out |= {child.id for child in store.children(edited, MAX_LEFT_OUT).items}
             labels |= {str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {}
             for ref, why in _suggested(form, record, search):
                 labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
-    return [(id, name) for id, name in labels.items() if id not in own or int(id) in chosen]
+    left_out -= {*chosen}
+    return [(id, name) for id, name in labels.items() if int(id) not in left_out]
 
 
 def _host(url: object) -> str | None:
