@@ -35,18 +35,11 @@ from app.codec.record import fields_of
 from app.db.contents import is_assertions
 from app.i18n import N_
 from app.records import AUTO, Assertion, Mark, Monitor, Verdict
+from app.rules.time import from_ms as from_ms
+from app.rules.time import to_ms as to_ms
 from app.secret_keys import ciphers, keys_of
 
 T = TypeVar("T")
-
-
-def to_ms(moment: datetime) -> int:
-    """Milliseconds since 1970 of an aware datetime."""
-    return round(moment.timestamp() * 1000)
-
-
-def from_ms(ms: float) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 class Why(StrEnum):

@@ -52,6 +52,7 @@ from app.judge.verdict import (
     step,
 )
 from app.records import GOOD_VERDICTS, Verdict
+from app.rules.time import from_ms
 
 TimeSpan = tuple[datetime, datetime]
 SHORTEST_COVER = timedelta(seconds=SHORTEST_COVER_S)
@@ -127,7 +128,7 @@ class Fold:
                 covers = timedelta(milliseconds=result.covers_ms)
             # Others were made while paused, or on request in a place that does not watch.
             if covers > SHORTEST_COVER:
-                at = datetime.fromtimestamp(result.at_ms / 1000, UTC)
+                at = from_ms(result.at_ms)
                 check = PlaceCheck(
                     result.place,
                     at,

@@ -35,6 +35,7 @@ from app.i18n import N_, _
 from app.judge.verdict import SAME_SLOT, Check, Step, Vote, decide
 from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import milliseconds
+from app.rules.time import from_ms, to_ms
 
 FEWEST_CHECKS = 3  # whose median counts
 SHORTEST_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
@@ -67,7 +68,7 @@ class SlowRules:
             and not check.maintenance
             and check.covers_ms != 0
             and (not self.places or check.place in self.places)
-            and check.at_ms >= _ms(self.since)
+            and check.at_ms >= to_ms(self.since)
         )
 
 
@@ -143,8 +144,8 @@ class SlowFold:
         if not conclusive and newest.at_ms - fast_since < _SAME_SLOT_MS:
             return SlowStep(recheck=True)
         # With another limit, the checks of before may have been fast all the time.
-        since = _moment(fast_since)
-        return SlowStep(Step.END, since if since > open_since else _moment(newest.at_ms))
+        since = from_ms(fast_since)
+        return SlowStep(Step.END, since if since > open_since else from_ms(newest.at_ms))
 
     def slow_checks(self) -> Sequence[Check]:
         """The checks in the windows of the places that are slow, in order."""
@@ -156,24 +157,26 @@ class SlowFold:
         )
 
     def voters(self) -> int:
-        return len([*self._votes(0)])
+        """How many places have enough checks."""
+        limit = self._rules.limit
+        return sum(window.is_slow(limit) is not None for window in self._windows.values())
 
     def _votes(self, at_ms: int) -> Iterator[Vote]:
         for place, window in self._windows.items():
             is_slow = window.is_slow(self._rules.limit)
             if is_slow is not None:
-                yield Vote(place, _moment(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
+                yield Vote(place, from_ms(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
 
     def _opened(self, newest: Check, ended_at: datetime) -> SlowStep:
         is_slow = (newest.response_time or 0) > self._rules.limit
         if self._verdict is not Verdict.DOWN or not is_slow:
             return SlowStep()
-        ended_ms = _ms(ended_at)
+        ended_ms = to_ms(ended_at)
         since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
         if any(sum(check.place == place for check in since) < FEWEST_CHECKS for place in places):
             return SlowStep()
-        return SlowStep(Step.OPEN, _moment(self._began(since)))
+        return SlowStep(Step.OPEN, from_ms(self._began(since)))
 
     def _began(self, checks: Sequence[Check]) -> int:
         """The check from which on slow ones outnumber the others by the most."""
@@ -264,11 +267,3 @@ def _grown(checks: Sequence[Check], total: int, usual: Usual) -> tuple[str, int,
 def _middle(times: Sequence[int | None]) -> int | None:
     measured = [time for time in times if time is not None]
     return round(median(measured)) if measured else None
-
-
-def _moment(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1000, UTC)
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -22,6 +22,15 @@ from app.records import AUTO
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 
 
+def to_ms(moment: datetime) -> int:
+    """Milliseconds since 1970 of an aware datetime."""
+    return round(moment.timestamp() * 1000)
+
+
+def from_ms(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
 def iso(moment: datetime) -> str:
     """``2026-11-21T08:00:00Z``."""
     return moment.astimezone(UTC).isoformat()[:19] + "Z"  # 19: down to the seconds

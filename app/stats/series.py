@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from operator import add
 from typing import Any, NamedTuple
@@ -154,15 +154,7 @@ def day_state(bucket: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=4096)  # buckets begin and end at the same times in each answer
 def iso(ms: int) -> str:
     """A time as the API writes it."""
-    return time.iso(_time(ms))
-
-
-def _time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+    return time.iso(time.from_ms(ms))
 
 
 def _figures(sums: Sums) -> Mapping[str, Any]:
