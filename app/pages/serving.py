@@ -65,7 +65,7 @@ from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
 
-SAFE_METHODS = ("GET", "HEAD")
+ANSWERED_METHODS = ("GET", "HEAD")
 PAGES = 500  # that are kept in memory
 MAX_FORM_BYTES = 16_384
 LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # queries for pages that are not cached: at most 5 in 0.25 s
@@ -237,8 +237,8 @@ class StatusPageLayer(Layer):
             return self._ask_password(environ, address, links, method, route)
         if form_route is not None:
             return self._serve_form(environ, address, links, form_route, token, own_host)
-        if method not in SAFE_METHODS:
-            return _refused(_("This address accepts GET and HEAD only."), SAFE_METHODS)
+        if method not in ANSWERED_METHODS:
+            return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
         if route is HISTORY:
             return self._serve_month(environ, address, links, own_host)
         assert route is not None  # noqa: S101 - one of the two was found
@@ -336,8 +336,8 @@ class StatusPageLayer(Layer):
         )
 
     def _serve_list(self, environ: Environ) -> PageAnswer:
-        if environ["REQUEST_METHOD"] not in SAFE_METHODS:
-            return _refused(_("This address accepts GET and HEAD only."), SAFE_METHODS)
+        if environ["REQUEST_METHOD"] not in ANSWERED_METHODS:
+            return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
         cached, away = self._list.get(LIST)
         context = self._context(PageLinks("", "status/", "status"), False, away)
         return cached.get(
