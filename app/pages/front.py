@@ -32,8 +32,8 @@ from app.records import (
 )
 from app.rules.events import series, uid_of_post
 from app.rules.figures import percent, span
+from app.rules.linked import linked
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
-from app.rules.posts import parts
 from app.rules.time import in_zone, iso, zone_of
 from app.stores.public import Address
 
@@ -212,10 +212,3 @@ class PageTimes:
 
 def _time(moment: datetime, text: str, kind: str) -> Markup:
     return Markup('<time datetime="{}" data-{}>{}</time>').format(iso(moment), Markup(kind), text)  # noqa: S704 - our own words
-
-
-def linked(text: str) -> Markup:
-    """Plain text with its addresses as links."""
-    link = Markup('<a href="{0}" rel="nofollow noopener">{0}</a>')
-    pieces = parts(text)
-    return Markup("").join(link.format(piece) if is_link else piece for piece, is_link in pieces)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
 
 from app.records import Component, PublicPage
-from app.rules.posts import parts
+from app.rules.linked import linked
 from app.rules.time import in_zone, zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -42,11 +41,7 @@ def line(text: str) -> str:
 
 def html(text: str) -> str:
     """A post's text as HTML, with its links and line breaks."""
-    pieces = (
-        f'<a href="{escape(piece)}">{escape(piece)}</a>' if link else escape(piece)
-        for piece, link in parts(clean(text))
-    )
-    return "".join(pieces).replace("\n", "<br>")
+    return str(linked(clean(text))).replace("\n", "<br>")
 
 
 def newest(*moments: datetime | None) -> datetime:

@@ -1,11 +1,10 @@
-"""Posts on status pages: what one may become, its text, and the templates to start from
-(decision 12). Pure.
+"""Posts on status pages: what one may become, and the templates to start from (decision 12).
+Pure.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -46,37 +45,6 @@ def time_faults(
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         faults["ends_at"] = _(END_BEFORE_START)
     return faults
-
-
-# --- Its text: plain, with links and line breaks
-
-_LINK = re.compile(r"\bhttps?://[^\s<>\"]+")
-_AFTER = ".,;:!?'"  # ends the sentence, not the link
-_CLOSING = {")": "(", "]": "["}
-
-
-def parts(text: str) -> Iterator[tuple[str, bool]]:
-    """The pieces of ``text`` in order, and whether each is a link."""
-    done = 0
-    for match in _LINK.finditer(text):
-        link = _without_end(match.group())
-        if match.start() > done:
-            yield text[done : match.start()], False
-        yield link, True
-        done = match.start() + len(link)
-    if done < len(text):
-        yield text[done:], False
-
-
-def _without_end(link: str) -> str:
-    """The link without what closes the sentence or the brackets around it."""
-    end = len(link)
-    surplus = {close: link.count(close) - link.count(open) for close, open in _CLOSING.items()}
-    while link[end - 1] in _AFTER or surplus.get(link[end - 1], 0) > 0:
-        if link[end - 1] in surplus:
-            surplus[link[end - 1]] -= 1
-        end -= 1
-    return link[:end]
 
 
 # --- The templates that are built in, and how people's own ones join them

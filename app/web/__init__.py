@@ -21,6 +21,7 @@ from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of
 from app.rules import assertions
 from app.rules.channel_values import CHANNELS
+from app.rules.linked import linked
 from app.stores import Extent, current_store
 from app.web.frame import (
     assets,
@@ -95,6 +96,7 @@ def init_app(app: Flask) -> None:
         percent=looks.percent,
         moment=times.moment,
         place=places.title,
+        linked=linked,
     )
     app.context_processor(_shared)
     for blueprint in (*blueprints(), servers.blueprint):

@@ -42,19 +42,18 @@ from app.net.client import Network, Response
 from app.net.codings import Decoder, Undecodable, codings
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
-from app.pages import front
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
     addresses,
     channel_values,
     comments,
     masking,
-    posts,
     recurrence,
     slugs,
     url,
 )
 from app.rules import text as rules
+from app.rules.linked import linked
 from app.stores.remote import connection, listing, meaning
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -118,10 +117,6 @@ def headers(value: str) -> None:
 def redirect(value: str) -> None:
     joined = url.join(BASE, value)
     compose.without_buster(joined.url)
-
-
-def post_links(value: str) -> None:
-    list(posts.parts(value))
 
 
 def api_json(value: str) -> None:
@@ -329,16 +324,16 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
      30_000),
     ("form: sender of brackets", addresses.sender_parts, times('<">'), 30_000),
     ("form: address of dots", addresses.check, around("", "a.", "@b"), 30_000),
-    ("post: links", post_links, times("http://a "), 30_000),
-    ("post: the end of a link", post_links, around("http://a", ".)"), 30_000),
+    ("text: links", linked, times("http://a "), 15_000),
+    ("text: the end of a link", linked, around("http://a", ".)"), 30_000),
     ("form: groups", page_form, times("groups[0][monitors][1]=1&"), 100_000),
     ("form: groups of many digits", page_form, around("groups[0][monitors][", "1"), 100_000),
     ("json: groups", page_json, around('{"groups":[{"name":"a","monitors":[', "1,", "1]}]}"),
      60_000),
     ("slug: a name", slugs.of_name, times("\u0315\u0300"), 20_000),
     ("host name: marks", url.host_name, times("\u0315\u0300"), 10_000),
-    ("status page: links", front.linked, times("http://a"), 15_000),
-    ("status page: ends of links", front.linked, times("http://a.b....."), 15_000),
+    ("text: links without gaps", linked, times("http://a"), 15_000),
+    ("text: ends of links", linked, times("http://a.b....."), 15_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
     ("text: lines", lambda text: rules.characters(text, lines=True), times("a\n"), 500_000),
     ("text: one line", lambda text: rules.one_line(text, len(text)), times("a\n "), 100_000),

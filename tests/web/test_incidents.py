@@ -33,8 +33,9 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
     assert "<script>alert" not in editor.page.text
     assert "&lt;script&gt;alert" in editor.page.text
     editor.press("Acknowledge").shows("Acknowledged by editor@wakeful.test")
-    editor.press("Add comment", text="Looking at it.\n<b>Disk</b> is full.")
+    editor.press("Add comment", text="See https://wiki.example/disk.\n<b>Disk</b> is full.")
     editor.shows("editor@wakeful.test wrote", "<b>Disk</b> is full.")
+    assert '<a href="https://wiki.example/disk"' in editor.page.text
     assert "<b>Disk" not in editor.page.text
     editor.press("Add comment", text="").shows("This field is required.", status=422)
     editor.open("/incidents/1").press("Resolve")

@@ -1,14 +1,17 @@
-"""The text of a post: which of its pieces are links."""
+"""Plain text with links: which of its pieces are links, and that the rest stays text."""
+
+import re
+from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.rules.posts import parts
+from app.rules.linked import linked
 
 
 def links(text):
-    return [piece for piece, link in parts(text) if link]
+    return [unescape(link) for link in re.findall('<a href="([^"]*)"', linked(text))]
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,6 @@ def test_links_end_where_the_sentence_goes_on(text, expected):
     assert links(text) == expected
 
 
-@given(st.text() | st.text(alphabet="https:/.a)([] "))
-def test_the_pieces_are_the_text(text):
-    assert "".join(piece for piece, _ in parts(text)) == text
+@given(st.text() | st.text(alphabet="https:/.a)([] <&"))
+def test_all_but_the_links_is_the_text(text):
+    assert unescape(re.sub('<a href="[^"]*" rel="[^"]*">|</a>', "", linked(text))) == text
