@@ -21,9 +21,11 @@ from app.records import (
     DeliveryStatus,
     IncidentQuery,
     IncidentStatus,
+    MonitorStatus,
     PageQuery,
     Place,
     PlaceState,
+    in_api_words,
 )
 from app.stores import current_store
 from app.stores.health import Health, health, late_checks, oldest_alert
@@ -104,7 +106,8 @@ class _Figures(Collector):
             yield from _backlog(datetime.now(UTC))
             yield from _places()
         try:
-            monitors = dict(current_store().monitors.overview())
+            monitors = in_api_words(current_store().monitors.overview())
+            del monitors[MonitorStatus.FAILING]  # it would be counted twice in a sum
             yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
             yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
             yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())

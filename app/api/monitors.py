@@ -22,7 +22,7 @@ from app.forms.queries import (
     SlowAlertsQueryForm,
     StatisticsQueryForm,
 )
-from app.records import Monitor, MonitorStatus
+from app.records import Monitor, MonitorStatus, in_api_words
 from app.records.resources import MONITORS
 from app.stores import base
 
@@ -30,8 +30,9 @@ PATH = "/monitors/{id}"
 
 
 def _shape(call: Call, record: Monitor) -> dict[str, Any]:
-    kind = kind_of(record.url)
-    return {**shape(call, record), "kind": kind.name if kind else None}
+    kind, failing = kind_of(record.url), record.status == MonitorStatus.FAILING
+    fields = {**shape(call, record), "kind": kind.name if kind else None, "failing": failing}
+    return fields | {"status": MonitorStatus.DOWN.value} if failing else fields
 
 
 register(
@@ -67,9 +68,11 @@ def batch(call: Call) -> Response:
     "GET", "/overview", "Count the monitors in each state", "Overview", query=MonitorFilterForm
 )
 def overview(call: Call) -> Response:
-    """How many of the monitors that the parameters choose are in each state."""
+    """How many of the monitors that the parameters choose are in each state. Those that are
+    `failing` are among those that are `down`.
+    """
     counts = call.store.monitors.overview(binding.list_query(MonitorFilterForm, call.query))
-    return record_answer({status.value: counts.get(status, 0) for status in MonitorStatus})
+    return record_answer(in_api_words(counts))
 
 
 @operation("POST", PATH + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))

@@ -318,11 +318,23 @@ KEY = schema_of(ApiKey)
 # null for a URL that no kind can read; such a URL cannot be stored
 KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
 # A string and no enum: an alert condition can be added without a new version of the API.
-MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE)
+MONITOR = schema_of(
+    Monitor,
+    alert_condition=STRING,
+    hours=array(HOUR),
+    unreadable=UNREADABLE,
+    status={
+        "type": "string",
+        "enum": [status.value for status in MonitorStatus if status != MonitorStatus.FAILING],
+    },
+)
+FAILING = {"type": "boolean", "description": "Its last check failed, and is being repeated."}
 
 RECORDS: dict[str, Schema] = {
     **{resource.schema: schema_of(resource.record) for resource in RESOURCES if resource.record},
-    "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
+    "Monitor": record(
+        {**MONITOR["properties"], "kind": KIND, "failing": FAILING}, where_asked_for=["hours"]
+    ),
     "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),
     "CheckedNow": schema_of(CheckedNow),

@@ -132,12 +132,14 @@ class MonitorStatus(StrEnum):
     UP = "up"
     DEGRADED = "degraded"
     DOWN = "down"
+    FAILING = "failing"  # its last check failed and is repeated; the API calls it ``down``
     UNKNOWN = "unknown"
 
 
 # The most urgent first.
 WORST_FIRST = (
     MonitorStatus.DOWN,
+    MonitorStatus.FAILING,
     MonitorStatus.UNREACHABLE,
     MonitorStatus.DEGRADED,
     MonitorStatus.UNKNOWN,
@@ -146,6 +148,15 @@ WORST_FIRST = (
     MonitorStatus.UP,
     MonitorStatus.PAUSED,
 )
+
+
+def in_api_words(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many monitors are in each status of the API, and of those that are ``down``, how many are
+    ``failing``.
+    """
+    named = {status.value: counts.get(status, 0) for status in MonitorStatus}
+    named[MonitorStatus.DOWN] += named[MonitorStatus.FAILING]
+    return named
 
 
 @dataclass(frozen=True)  # without slots: lists copy its fields at once, as one dict
@@ -277,7 +288,8 @@ class MonitorQuery:
     what is read of each monitor, because figures cost most: the ranges of ``uptime`` (a remote
     server sends them all), and whether ``hours`` are added, if the store has them. ``counts``: what
     ``overview`` has just returned for the same filters, so that a list by state need not count
-    again. ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``: leave out
+    again. ``exact``: of the state ``down``, leave out those that are failing and not confirmed.
+    ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``: leave out
     ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, the last minute's changes of
     ``last_checked_at`` and ``response_time``.
     """
@@ -290,6 +302,7 @@ class MonitorQuery:
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
     state: str | None = None
+    exact: bool = False
     tag: str | None = None
     uptime: Collection[str] = UPTIME_RANGES
     hours: bool = False
@@ -299,3 +312,10 @@ class MonitorQuery:
     counts: Mapping[str, int] | None = None
     brief: bool = False
     fresh: bool = True
+
+    @property
+    def states(self) -> Collection[str]:
+        """The states that ``state`` stands for; all if it is empty."""
+        if self.state == MonitorStatus.DOWN and not self.exact:
+            return (MonitorStatus.DOWN, MonitorStatus.FAILING)
+        return (self.state,) if self.state else WORST_FIRST

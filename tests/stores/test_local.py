@@ -42,13 +42,13 @@ STATES = [
     ({}, None, "pending"),
     ({}, "up", "up"),
     ({}, "degraded", "degraded"),
-    ({}, "down", "down"),
+    ({}, "down", "failing"),
     ({}, "unknown", "unknown"),
     ({"paused": True}, "down", "paused"),
     ({"paused": True} | window(1, 2), "up", "paused"),
     (window(1, 2), None, "maintenance"),
     (window(1, 2), "down", "maintenance"),
-    (window(2, 1), "down", "down"),
+    (window(2, 1), "down", "failing"),
     (window(-1, 2), "up", "up"),
 ]
 
@@ -59,13 +59,17 @@ def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStor
     for fields, verdict, shown in STATES:
         monitor = make_monitor(core, state={"verdict": verdict}, **fields)
         expected[monitor.id] = shown
+    for severity, shown in (("down", "down"), ("degraded", "failing")):
+        monitor = make_monitor(core, state={"verdict": "down"})
+        make_incident(core, monitor, severity=severity)
+        expected[monitor.id] = shown
     assert {id: store.monitors.get(id).status for id in expected} == expected
     listed = store.monitors.list(MonitorQuery(per_page=100)).items
     assert {record.id: record.status for record in listed} == expected
     counted = {name: list(expected.values()).count(name) for name in MonitorStatus}
     assert store.monitors.overview() == counted
     for state in MonitorStatus:
-        page = store.monitors.list(MonitorQuery(state=state, per_page=100))
+        page = store.monitors.list(MonitorQuery(state=state, exact=True, per_page=100))
         assert page.total == counted[state]
         assert {record.status for record in page.items} <= {state}
 

@@ -30,11 +30,20 @@ def test_each_button_to_acknowledge_says_of_what(app, editor):
 def test_a_failure_that_is_not_confirmed_is_not_counted_as_down(app, viewer):
     make_monitor(app, name="Shaky", state={"verdict": "down", "cause": "No answer came"})
     make_monitor(app, name="Fine", state={"verdict": "up"})
-    viewer.open("/")
-    viewer.shows("Nothing is known to be down", "2 monitors, 1 up, 1 failing and not confirmed yet")
-    viewer.hides("is down").shows("Shaky Failing, not confirmed yet No answer came")
+    viewer.open("/").shows("1 monitor is failing, checking again", "2 monitors, 1 up")
+    viewer.hides("is down", "Down").shows("Shaky Failing, checking again No answer came")
     make_incident(app, make_monitor(app, name="Shop", state={"verdict": "down"}))
-    viewer.open("/").shows("1 monitor is down", "1 failing and not confirmed yet")
+    viewer.open("/").shows("1 monitor is down", "1 Failing, checking again")
+
+
+def test_every_page_says_the_same_of_a_failure_that_is_repeated(app, viewer):
+    """In one sentence and one colour, which is not that of an outage."""
+    shaky = make_monitor(app, name="Shaky", state={"verdict": "down", "status_since": now()})
+    for path in ("/", "/monitors", "/monitors?state=failing", "/wall", f"/monitors/{shaky.id}"):
+        viewer.open(path).shows("Shaky", "Failing, checking again")
+        assert "tone-degraded" in viewer.page.text, path
+        assert "tone-down" not in viewer.page.text, path
+    viewer.open("/monitors?state=down").shows("Nothing found")
 
 
 def test_when_all_is_well_home_shows_every_monitor_and_what_comes_next(app, viewer):

@@ -156,9 +156,9 @@ def test_what_pages_show_is_the_remote_servers(app, remote):
     with app.app_context():
         assert db.session.get(DeliveryRow, 1).status == "pending"
     text = remote.open("/wall").text
-    assert text.index("1 down") < text.index("Shop") < text.index("Blog")
+    assert text.index("1 failing, checking again") < text.index("Shop") < text.index("Blog")
     assert "Paused" in text
-    assert "Down for 3 h No answer came" in remote.open(f"/monitors/{shop}").text
+    assert "Failing, checking again for 3 h No answer came" in remote.open(f"/monitors/{shop}").text
     page = remote.open("/monitors").page.text
     assert page.index(">Shop</a>") < page.index(">Blog</a>")
     assert "24 hours" in remote.text, "with its bar"

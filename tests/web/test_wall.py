@@ -79,7 +79,7 @@ def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, vi
     monkeypatch.setattr(wall, "TILES", 2)
     for number in range(4):
         make_monitor(app, name=f"Fine {number}", state={"verdict": "up"})
-    make_monitor(app, name="Zulu", state={"verdict": "down"})
+    make_incident(app, make_monitor(app, name="Zulu", state={"verdict": "down"}))
     viewer.open("/wall").shows("Zulu", "Fine 0").hides("Fine 1").shows("and 3 more")
 
 
@@ -91,6 +91,8 @@ def test_one_sentence_says_it():
         ({MonitorStatus.UP: 3, MonitorStatus.PAUSED: 1}, "Nothing is down"),
         ({MonitorStatus.UP: 3, MonitorStatus.DEGRADED: 2}, "2 degraded"),
         ({MonitorStatus.UNKNOWN: 1, MonitorStatus.DOWN: 2}, "2 down"),
+        ({MonitorStatus.FAILING: 1, MonitorStatus.DOWN: 2}, "2 down"),
+        ({MonitorStatus.FAILING: 1, MonitorStatus.UP: 2}, "1 failing, checking again"),
         ({MonitorStatus.UP: 3, MonitorStatus.UNREACHABLE: 2}, "2 unreachable"),
         ({MonitorStatus.DOWN: 1, MonitorStatus.UNREACHABLE: 2}, "1 down"),
     ):

@@ -125,7 +125,9 @@ class LocalMonitors(LocalPart, base.Monitors):
                 counts = in_states.counts(matching, parameters)
             ids, total = in_states.ids_in_order(matching, query, counts, parameters)
         else:
-            count = (query.counts or {}).get(query.state or "")
+            count = None
+            if query.state and query.counts is not None:
+                count = sum(query.counts.get(state, 0) for state in query.states)
             is_few = count is None or count <= states.FEW_IN_STATE
             # The fields that are shown of each monitor do not change which monitors match.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
@@ -428,7 +430,7 @@ def _statements(
     matching = _matching(query)
     # A list in an order of the monitors' own needs no states, not even to be counted.
     if query.state:
-        matching = states.during(windows).in_state(matching, query.state, is_few=is_few)
+        matching = states.during(windows).in_states(matching, query.states, is_few=is_few)
     elif query.sort_by not in SORT_COLUMNS:
         matching = states.joined(matching)
     if query.sort_by == MonitorSortBy.EXPIRES_AT:

@@ -6,7 +6,7 @@ Most monitors are up. So what is asked of the others reads their ids from small 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     case,
+    exists,
     func,
     literal,
     select,
@@ -26,29 +27,48 @@ from sqlalchemy import (
 )
 
 from app.db import db
-from app.db.tables import MonitorRow, MonitorStateRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tables.monitors import NOT_UP
-from app.records import WORST_FIRST, MaintenanceWindow, MonitorQuery, MonitorStatus, Sort
+from app.records import (
+    WORST_FIRST,
+    IncidentSeverity,
+    MaintenanceWindow,
+    MonitorQuery,
+    MonitorStatus,
+    Sort,
+    Verdict,
+)
 from app.stores.local.windows import in_maintenance
 
 FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
 NOW: BindParameter[Any] = bindparam("now")
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
+_OUTAGE: Any = IncidentRow.__table__.alias("outage")
+_IS_FAILING = (_STATE.c.verdict == Verdict.DOWN.value) & ~(
+    exists()
+    .where(
+        _OUTAGE.c.monitor_id == _STATE.c.monitor_id,
+        _OUTAGE.c.ended_at.is_(None),
+        _OUTAGE.c.severity != IncidentSeverity.DEGRADED.value,
+    )
+    .correlate(_STATE)
+)
 
 
 def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
     """The status of a monitor at the time ``now`` (a parameter), the first that fits
     (decision 3); needs its state row joined. ``windows``: those that are on.
 
-    The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
-    because that is what checks see; whether people are alerted is another matter.
+    The verdict is the last check's: a monitor whose last check failed is ``failing`` until an
+    outage is confirmed.
     """
     return case(
         (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
         (in_maintenance(NOW, windows), MonitorStatus.MAINTENANCE.value),
         (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
         (_STATE.c.behind_id.is_not(None), MonitorStatus.UNREACHABLE.value),
+        (_IS_FAILING, MonitorStatus.FAILING.value),
         else_=_STATE.c.verdict,
     )
 
@@ -111,10 +131,13 @@ class States:
             not_up.with_only_columns(self._status, func.count()).group_by(self._status),
         )
 
-    def in_state(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
-        """The matching monitors in ``state``. ``is_few``: few are expected."""
-        matching = joined(matching).where(self._has_state(state))
-        return self._only_not_up(matching) if is_few and state != MonitorStatus.UP else matching
+    def in_states(
+        self, matching: Select[Any], states: Collection[str], *, is_few: bool
+    ) -> Select[Any]:
+        """The matching monitors in one of ``states``. ``is_few``: few are expected."""
+        matching = joined(matching).where(self._has_state(states))
+        is_few = is_few and MonitorStatus.UP not in states
+        return self._only_not_up(matching) if is_few else matching
 
     def ids_in_order(
         self,
@@ -131,7 +154,7 @@ class States:
         share a section: to find the last of them, each would read all monitors.
         """
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
-        wanted = [state for state in states if query.state in (None, "", state)]
+        wanted = [state for state in states if state in query.states]
         start = (query.page - 1) * query.per_page
         sections, before = [], 0
         for is_few, group in _groups(wanted, counts):
@@ -169,11 +192,11 @@ class States:
     def _only_not_up(self, matching: Select[Any]) -> Select[Any]:
         return matching.where(_MONITOR.c.id.in_(self._not_up))
 
-    def _has_state(self, state: str) -> ColumnElement[bool]:
+    def _has_state(self, states: Collection[str]) -> ColumnElement[bool]:
         """An unreadable verdict counts as unknown: no list may lose a monitor."""
-        if state != MonitorStatus.UNKNOWN:
-            return self._status == state
-        return self._status.not_in([value.value for value in MonitorStatus if value != state])
+        if MonitorStatus.UNKNOWN not in states:
+            return self._status.in_([*map(str, states)])
+        return self._status.not_in([value.value for value in MonitorStatus if value not in states])
 
     def _position(self, states: Sequence[str]) -> ColumnElement[int]:
         """The position of a monitor's state in ``states``; an unreadable one counts as unknown."""

@@ -44,7 +44,8 @@ NAMES_SECONDS = 300.0
 FEW, MAX_ASKED = 3, 50
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
-UNSENT = ("uptime", "counts", "brief", "fresh")  # parts of a query for our own database alone
+# Parts of a query for our own database alone
+UNSENT = ("uptime", "counts", "brief", "fresh", "exact")
 UNSENT_IF_BARE = (*UNSENT, "hours")
 _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
 # In seconds; beside them an hour has a response time.
@@ -262,9 +263,11 @@ def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:
     url = text(fields.get("url")) or ""
     name = name_of(url) if url else _("Monitor %(id)s", id=fields["id"])
     monitor = _read({"name": name, "url": url, "interval": 0, **fields})
+    is_failing = monitor.status == MonitorStatus.DOWN and fields.get("failing") is True
     return replace(
         monitor,
         request_auth_password_set=monitor.request_auth_password_set or password,
+        status=MonitorStatus.FAILING if is_failing else monitor.status,
         missing=tuple(gaps.missing),
         misread=tuple(gaps.misread),
     )
@@ -290,12 +293,9 @@ def _hour(value: Any) -> dict[str, Any] | None:
 def _overview(data: Any) -> dict[str, int]:
     """Counters by state, without unknown states."""
     data = object_(data, "overview")
-    counts = {status.value: data.get(status.value) for status in MonitorStatus}
-    return {
-        status: count
-        for status, count in counts.items()
-        if isinstance(count, int) and not isinstance(count, bool) and count > 0
-    }
+    counts = {status.value: whole(data.get(status.value)) or 0 for status in MonitorStatus}
+    counts[MonitorStatus.DOWN] -= counts[MonitorStatus.FAILING]
+    return {status: count for status, count in counts.items() if count > 0}
 
 
 _read = reader(Monitor, "monitor", hours=_hours)

@@ -43,14 +43,13 @@ MONITOR = {
     MonitorStatus.UP: Look(N_("Up"), "up", "up"),
     MonitorStatus.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
     MonitorStatus.DOWN: Look(N_("Down"), "down", "down"),
+    MonitorStatus.FAILING: Look(N_("Failing, checking again"), "degraded", "degraded"),
     MonitorStatus.UNREACHABLE: Look(N_("Unreachable"), "unknown", "unknown"),
     MonitorStatus.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
     MonitorStatus.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
     MonitorStatus.PAUSED: Look(N_("Paused"), "paused", "paused"),
     MonitorStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
 }
-# The last check failed, and no incident is open yet.
-CONFIRMING = Look(N_("Failing, not confirmed yet"), "degraded", "degraded")
 MONITOR_ORDER = WORST_FIRST
 
 INCIDENT = {

@@ -11,6 +11,7 @@ from flask import Response
 
 from app.i18n import _, _n
 from app.records import (
+    WORST_FIRST,
     Incident,
     IncidentQuery,
     IncidentSortBy,
@@ -32,12 +33,12 @@ blueprint = guarded("home", __name__)
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 CHANGES_ASKED = 25  # the next larger page size of the base API, which every server accepts
-DOUBTS_SHOWN = 10
-UNCONFIRMED_ASKED = 50
+DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # States that are not down and still need attention.
-DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+DOUBTFUL = (MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+URGENT = WORST_FIRST[: WORST_FIRST.index(MonitorStatus.UNKNOWN) + 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,50 +92,35 @@ def _answer() -> dict[str, Any]:
     open_now = [incident for page in pages for incident in page.items]
     slow = {incident.id for incident in open_now if looks.is_degraded(incident)}
     counters = dict(store.monitors.overview()) if counts else None
-    not_up = _not_up(counters or {})
-    # The monitors whose last check failed and that have no outage: not confirmed as down.
-    unconfirmed = [
-        monitor
-        for monitor in not_up[MonitorStatus.DOWN]
-        if monitor.open_incident_id is None or monitor.open_incident_id in slow
-    ]
-    if counters and unconfirmed:
-        # More may have failed since they were counted.
-        unconfirmed = unconfirmed[: counters[MonitorStatus.DOWN]]
-        counters[MonitorStatus.DOWN] -= len(unconfirmed)
     total = sum(page.total for page in pages)
     return {
         "open_now": open_now,
         "open_total": total,
         "open_slow": len(slow),
         "counters": counters,
-        "unconfirmed": unconfirmed,
-        "doubtful": [monitor for status in DOUBTFUL for monitor in not_up[status][:DOUBTS_SHOWN]],
-        **_unless_stuck(sentence(counters, total, len(unconfirmed), len(slow))),
+        "doubtful": _doubtful(counters or {}),
+        **_unless_stuck(sentence(counters, total, len(slow))),
     }
 
 
-def _not_up(counters: Mapping[str, int]) -> Mapping[str, Sequence[Monitor]]:
-    """The monitors that are down, and the first of those in a state of ``DOUBTFUL``, by their
-    state. If many are down at once, none of those is asked for: an outage needs no doubt.
-    """
-    not_up: dict[str, list[Monitor]] = {status: [] for status in (MonitorStatus.DOWN, *DOUBTFUL)}
-    counts = {status: counters.get(status, 0) for status in not_up}
-    if counts[MonitorStatus.DOWN] > UNCONFIRMED_ASKED:
-        del counts[MonitorStatus.DOWN]
+def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
+    """The first monitors in each state of ``DOUBTFUL``."""
+    states = [state for state in DOUBTFUL if counters.get(state)]
     query = MonitorQuery(
-        sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=UNCONFIRMED_ASKED, uptime=(),
+        sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=DOUBTS_SHOWN, uptime=(),
         counts=counters, brief=True, fresh=False,
     )  # fmt: skip
-    queries = [replace(query, state=status) for status, count in counts.items() if count]
-    if MonitorStatus.DOWN in counts and sum(counts.values()) <= query.per_page and queries:
+    queries = [replace(query, state=state) for state in states]
+    if len(states) > 1 and sum(counters.get(state, 0) for state in URGENT) <= DOUBTS_ASKED:
         # One list has all of them: in the order of states, they come first.
-        queries = [replace(query, sort_by=MonitorSortBy.STATE, sort=Sort.DESC)]
+        order = MonitorSortBy.STATE
+        queries = [replace(query, sort_by=order, sort=Sort.DESC, per_page=DOUBTS_ASKED)]
+    by_state: dict[str, list[Monitor]] = {state: [] for state in states}
     for query in queries:
         for monitor in current_store().monitors.list(query).items:
-            if monitor.status in counts:
-                not_up[monitor.status].append(monitor)
-    return not_up
+            if monitor.status in by_state:
+                by_state[monitor.status].append(monitor)
+    return [monitor for monitors in by_state.values() for monitor in monitors[:DOUBTS_SHOWN]]
 
 
 def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
@@ -144,12 +130,9 @@ def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
     return state
 
 
-def sentence(
-    counters: Mapping[str, int] | None, open_: int, unconfirmed: int = 0, slow: int = 0
-) -> dict[str, str]:
+def sentence(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> dict[str, str]:
     """The answer in a few words, with its shape and tone. Without counters incidents must do.
-    ``unconfirmed``: monitors that are failing and not counted as down. ``slow``: how many of the
-    open incidents are degraded.
+    ``slow``: how many of the open incidents are degraded.
     """
     look = "down" if open_ > slow else "degraded"
     if counters is None:
@@ -157,15 +140,14 @@ def sentence(
             return _headline(look, _incidents_open(open_))
         return _headline("up", _("No incident is open"))
     down = counters.get(MonitorStatus.DOWN, 0)
-    total = sum(counters.values()) + unconfirmed
-    if total == 0:
+    if sum(counters.values()) == 0:
         return _headline("pending", _("No monitors yet"))
     if down:
         return _headline("down", _monitors_down(down))
     if open_:
         return _headline(look, _incidents_open(open_))
-    if unconfirmed:
-        return _headline("degraded", _("Nothing is known to be down"))
+    if failing := counters.get(MonitorStatus.FAILING):
+        return _headline("degraded", _monitors_failing(failing))
     # A monitor whose parent is good again is unreachable until it is checked itself.
     if counters.get(MonitorStatus.UNKNOWN) or counters.get(MonitorStatus.UNREACHABLE):
         return _headline("unknown", _("Nothing is known to be down"))
@@ -182,6 +164,15 @@ def _headline(look: str, text: str) -> dict[str, str]:
 
 def _incidents_open(count: int) -> str:
     return _n("%(num)s incident open", "%(num)s incidents open", count, num=f"{count:,}")
+
+
+def _monitors_failing(count: int) -> str:
+    return _n(
+        "%(num)s monitor is failing, checking again",
+        "%(num)s monitors are failing, checking again",
+        count,
+        num=f"{count:,}",
+    )
 
 
 def _monitors_down(count: int) -> str:

@@ -143,7 +143,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
     """
     without = OWN_FILTERS if servers.is_bare() else ()
     pairs = links.pairs(*without, args=args)
-    query: MonitorQuery = binding.list_query(MonitorQueryForm, pairs)
+    query: MonitorQuery = replace(binding.list_query(MonitorQueryForm, pairs), exact=True)
     by_itself = not any(name == "sort_by" and value for name, value in pairs)
     if by_itself and not servers.is_bare():
         return replace(query, sort_by=MonitorSortBy.STATE)

@@ -44,9 +44,15 @@ PAGE = 100
 THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
 # The states that need somebody: shown large, with the cause.
-LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+LOUD = (
+    MonitorStatus.DOWN,
+    MonitorStatus.FAILING,
+    MonitorStatus.DEGRADED,
+    MonitorStatus.UNKNOWN,
+)
 COUNTED = {
     MonitorStatus.DOWN: N_("%(count)s down"),
+    MonitorStatus.FAILING: N_("%(count)s failing, checking again"),
     # The parent that is down may lack the tag of the wall.
     MonitorStatus.UNREACHABLE: N_("%(count)s unreachable"),
     MonitorStatus.DEGRADED: N_("%(count)s degraded"),
@@ -227,8 +233,8 @@ def _beyond(
 
 def _tile(monitor: Monitor, incident: Incident | None) -> Tile:
     look = looks.look_of(looks.MONITOR, monitor.status)
-    if incident is None:
-        return Tile(monitor, monitor.status_since, None, look)
+    if incident is None or monitor.status == MonitorStatus.FAILING:
+        return Tile(monitor, monitor.status_since, incident, look)
     if monitor.status != MonitorStatus.DOWN:
         look = looks.SLOW if looks.is_degraded(incident) else INCIDENT
     return Tile(monitor, incident.started_at, incident, look)
