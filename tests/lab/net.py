@@ -7,13 +7,36 @@ collector is a ResourceWarning, and warnings are errors.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import select
 import socket
 import struct
+import sys
+import termios
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 Handler = Callable[["Connection"], None]
+
+
+def _as_in_proc(address: str, port: int) -> str:
+    """An IPv4 address and port as ``/proc/net/tcp`` writes them."""
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
+
+
+def _unacknowledged(sock: socket.socket) -> int:
+    """Bytes that were sent and have not arrived."""
+    return int.from_bytes(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+def _unread(local: str, remote: str) -> int:
+    """Bytes that wait in the socket of this machine with these two ends; 0 if there is none."""
+    for row in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, at, to, _, queues, *_ = row.split()
+        if (at, to) == (local, remote):
+            return int(queues.partition(":")[2], 16)
+    return 0
 
 
 class Connection:
@@ -46,6 +69,18 @@ class Connection:
             if not self.sock.recv(65536):
                 return True
         return False
+
+    def wait_until_read(self) -> None:
+        """Until the client, on this machine, has read all that was sent. A RST that arrives earlier
+        makes its connect fail, and the bytes are lost.
+        """
+        ours, theirs = (
+            _as_in_proc(*end) for end in (self.sock.getsockname(), self.sock.getpeername())
+        )
+        while not self.stopping.is_set():
+            if not _unacknowledged(self.sock) and not _unread(local=theirs, remote=ours):
+                return
+            self.stopping.wait(0.005)
 
     def reset(self) -> None:
         """Close with a RST instead of a FIN."""

@@ -77,7 +77,7 @@ def greeting_then_close(connection: Connection) -> None:
 
 def half_a_greeting_then_reset(connection: Connection) -> None:
     connection.send(b"220 ")
-    time.sleep(0.05)  # the bytes are read before the RST throws them away
+    connection.wait_until_read()
     connection.reset()
 
 
