@@ -91,7 +91,7 @@ class Counters:
     def attempt(self, sentence: str, *limits: Limit) -> None:
         """Count one more attempt in each of ``limits``. Raises Throttled, with this sentence."""
         self.refuse(sentence, *limits)
-        self.take(sentence, *limits)
+        self.count_attempt(sentence, *limits)
 
     def refuse(self, sentence: str, *limits: Limit) -> None:
         """Raises Throttled if a limit is reached already. That costs no write: SQLite has one
@@ -99,7 +99,7 @@ class Counters:
         """
         self._throttle(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
 
-    def take(self, sentence: str, *limits: Limit) -> None:
+    def count_attempt(self, sentence: str, *limits: Limit) -> None:
         """Count, without a check before. To be called before what was typed is compared, so that a
         thousand guesses at the same moment all count. Raises Throttled if that exceeds a limit.
         """
@@ -168,7 +168,7 @@ class Counters:
         with writing() as session:
             session.execute(delete(CounterRow).where(*self._row_of(limit)))
 
-    def take_back(self, limit: Limit) -> None:
+    def take_back_attempt(self, limit: Limit) -> None:
         """Count one less in the present window."""
         with writing() as session:
             counter = update(CounterRow).where(*self._row_of(limit))

@@ -56,7 +56,7 @@ OF_THE_ADDRESS = N_(
     ' ("%(part)s"). Choose another.'
 )
 MAX_COMMON = 10_000
-SHORTEST_PART = 4  # letters; shorter ones are in many words
+MIN_PART = 4  # letters; shorter ones are in many words
 PRODUCT = "wakeful"
 
 
@@ -69,7 +69,7 @@ def refused(password: str, email: str) -> str | None:
         return _(COMMON)
     words = "".join(char if char.isalnum() else " " for char in email.casefold())
     parts = (PRODUCT, *words.split())
-    match = next((part for part in parts if len(part) >= SHORTEST_PART and part in folded), None)
+    match = next((part for part in parts if len(part) >= MIN_PART and part in folded), None)
     return _(OF_THE_ADDRESS, part=match) if match else None
 
 

@@ -188,7 +188,7 @@ class People:
             )
             return None
         for limit in limits:
-            (self.counters.take_back if limit == origin else self.counters.reset)(limit)
+            (self.counters.take_back_attempt if limit == origin else self.counters.reset)(limit)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
@@ -203,7 +203,7 @@ class People:
         # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile,
         # and those for whom there is no room must not cost a write each.
         db.session.rollback()
-        count = partial(self.counters.take, TOO_MANY_LOGINS, *limits)
+        count = partial(self.counters.count_attempt, TOO_MANY_LOGINS, *limits)
         return passwords.matches(hash_, password, count=count, trusted=trusted)
 
     def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:

@@ -61,7 +61,7 @@ def permanent(text: str) -> Answer:
 
 # Seconds. A service that asks for more is retried after this: a single wrong header must not use
 # up the 24 hours after which a message is given up.
-LONGEST_PAUSE = 3600.0
+MAX_PAUSE = 3600.0
 
 # 425 says "too early"; the other 4xx say that the request itself is wrong, and it stays the same.
 _RETRIED_4XX = frozenset({408, 425, 429})
@@ -78,7 +78,7 @@ def judge_status(status: int) -> Acceptance:
 
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """The pause that an answer asks for in seconds: ``retry_after`` of a JSON body (Discord,
-    Telegram), else the header as seconds or as a date; ``LONGEST_PAUSE`` at most. None where it is
+    Telegram), else the header as seconds or as a date; ``MAX_PAUSE`` at most. None where it is
     none of these, or a date that has passed.
     """
     if isinstance(body, dict):
@@ -86,5 +86,5 @@ def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> floa
         for mapping in (body, inner if isinstance(inner, dict) else {}):
             value = mapping.get("retry_after")
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                return float(min(value, LONGEST_PAUSE))  # a very long number overflows a float
-    return pause_of(headers.get("Retry-After"), now, LONGEST_PAUSE)
+                return float(min(value, MAX_PAUSE))  # a very long number overflows a float
+    return pause_of(headers.get("Retry-After"), now, MAX_PAUSE)

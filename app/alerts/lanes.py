@@ -71,7 +71,7 @@ SKIP = timedelta(seconds=1)  # a lane whose rows have to wait is read again afte
 # and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decision 5).
 PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
 JITTER = 0.2
-SHORTEST_RETRY_AFTER = 1.0  # a service that asks for 0 s must not be retried without any pause
+MIN_RETRY_AFTER = 1.0  # a service that asks for 0 s must not be retried without any pause
 GIVE_UP_AFTER = timedelta(hours=24)
 MAX_CONFIRMATIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
 
@@ -548,4 +548,4 @@ def retry_pause(tries: int, retry_after: float | None) -> float:
     base = PAUSES[min(tries, len(PAUSES)) - 1] * jitter
     if retry_after is None:
         return base
-    return max(retry_after, SHORTEST_RETRY_AFTER if tries <= len(PAUSES) else base)
+    return max(retry_after, MIN_RETRY_AFTER if tries <= len(PAUSES) else base)

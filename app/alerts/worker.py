@@ -72,7 +72,7 @@ MAX_WEBHOOKS = 8
 # Fewer messages to subscribers than to others, and after each such turn a pause at least as long as
 # the turn: SQLite has one writer, and an outage must be recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
-SHORTEST_REST = 0.02  # seconds
+MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
 # Quiet hours end on a minute, so this is soon enough.
 CHORES_EVERY = timedelta(seconds=wakeups.POLL_SECONDS)
@@ -237,7 +237,7 @@ class Worker:
         jobs = self._turn_of(self._lane_sets)
         if self._announce() or busy or self._sends_to_subscribers:
             now = time.monotonic()
-            self._rests_until = now + max(SHORTEST_REST, now - began)
+            self._rests_until = now + max(MIN_REST, now - began)
         return jobs
 
     def _turn_of(self, lane_sets: Sequence[LaneSet]) -> list[SendJob]:

@@ -52,7 +52,7 @@ WINDOW_SECONDS = 60
 # Requests are counted in batches: a process takes a hundredth of the limit in one write and hands
 # it out, so what it has taken and not used yet costs the other processes no more than that.
 SHARES, MAX_AT_ONCE = 100, 20
-_LONGEST_SECRET = 256
+_MAX_SECRET = 256
 _ROUTES: dict[str, Path] = {}  # by the rule of Flask
 
 
@@ -143,7 +143,7 @@ def bearer(request: Request) -> str | None:
     """The key or token in the Authorization header. Cookies are ignored."""
     scheme, _space, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip()
-    return secret if scheme.lower() == "bearer" and 0 < len(secret) <= _LONGEST_SECRET else None
+    return secret if scheme.lower() == "bearer" and 0 < len(secret) <= _MAX_SECRET else None
 
 
 def _count(key: ApiKey) -> None:

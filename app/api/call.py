@@ -42,7 +42,7 @@ JSON = "application/json"
 # How much of a too large body is read, so that its sender can finish and receive the answer.
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _CHUNK = 64 * 1024
-_LONGEST_NUMBER = 30  # digits; no field takes more
+_MAX_NUMBER = 30  # digits; no field takes more
 
 
 @dataclass
@@ -246,13 +246,13 @@ def _few(pairs: Pairs, most: int) -> Pairs:
 
 def _whole_number(digits: str) -> str | None:
     """A whole number that is written with a fraction or an exponent, as ``44.0`` or ``1e2``."""
-    if len(digits) > _LONGEST_NUMBER:
+    if len(digits) > _MAX_NUMBER:
         return None
     try:
         number = Decimal(digits)
     except InvalidOperation:  # an exponent of twenty digits
         return None
-    if number.adjusted() > _LONGEST_NUMBER or number != number.to_integral_value():
+    if number.adjusted() > _MAX_NUMBER or number != number.to_integral_value():
         return None
     return str(int(number))
 

@@ -47,7 +47,7 @@ _OPEN_HEADERS = frozenset(
         "x-requested-with",
     ]
 )
-_SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
+_MIN_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
 # The user and password in any URL: only the target knows whose they are.
 # To the last @: people also write one in a password.
 _USER_INFO = re.compile(r"""(?<=//)[^/?#\s"'<>]{1,2048}@""")
@@ -102,7 +102,7 @@ def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
         yield first, first + len(secret)
         first = text.find(secret, first + len(secret))
     if cut:
-        beginning = secret[:_SHORTEST_SECRET]
+        beginning = secret[:_MIN_SECRET]
         first = text.find(beginning, max(0, len(text) - len(secret)))
         while first >= 0 and not secret.startswith(text[first:]):
             first = text.find(beginning, first + 1)
@@ -119,7 +119,7 @@ def _hidden(
     spellings.update(_body_secrets(body or ""))
     return tuple(
         sorted(
-            (spelling for spelling in spellings if len(spelling) >= _SHORTEST_SECRET),
+            (spelling for spelling in spellings if len(spelling) >= _MIN_SECRET),
             key=len,
             reverse=True,
         )

@@ -13,17 +13,17 @@ from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
 from app.codec.kinds import WHOLE, keyed
-from app.codec.record import json_of, kind_of, reader
+from app.codec.record import json_of, reader, value_type_of
 from app.codec.values import Json, each, mapping, text, texts, whole
 from app.records import PHASES, Certificate, CheckedAssertion
 
 MAX_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
 LARGEST = 32 * 1024
-_LONGEST_PING = 60_000.0  # ms
+_MAX_PING = 60_000.0  # ms
 
 phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
-_read_assertion = kind_of(CheckedAssertion).read
+_read_assertion = value_type_of(CheckedAssertion).read
 _read_certificate = reader(Certificate, "certificate")
 
 
@@ -108,7 +108,7 @@ def _echo(entry: Any) -> dict[str, Any]:
     """One ping."""
     echo = mapping(entry)
     ms = echo.get("ms")
-    is_time = isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms <= _LONGEST_PING
+    is_time = isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms <= _MAX_PING
     return {
         "address": text(echo.get("address")),
         "ms": ms if is_time else None,

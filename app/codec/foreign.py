@@ -42,7 +42,7 @@ from app.records import (
     RequestMethod,
 )
 from app.rules import brackets
-from app.rules.time import LONGEST_DURATION, duration_seconds
+from app.rules.time import MAX_DURATION, duration_seconds
 
 MAX_IN_TEXT = 10_000  # values of JSON within a text
 IsWakeful = Callable[[], bool]
@@ -158,7 +158,7 @@ def _whole_seconds(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return value
-    if not isinstance(value, str) or len(value) > LONGEST_DURATION:
+    if not isinstance(value, str) or len(value) > MAX_DURATION:
         return None
     words = value.strip().lower().removeprefix("every ")
     if re.fullmatch(r"[0-9]+(\.0+)?", words):

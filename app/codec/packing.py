@@ -34,17 +34,17 @@ from app.records import (
 )
 from app.rules.time import FIRST_YEAR, LAST_YEAR
 
-LONGEST_WORD = 64  # a warning
+MAX_WORD = 64  # a warning
 MAX_TEXTS = 10  # ten redirects are followed, and there are fewer warnings
-LONGEST_IP = 100  # an IPv6 address with its zone
+MAX_IP = 100  # an IPv6 address with its zone
 _ASSERTION_PARTS = (
-    ("source", LONGEST_WORD),
-    ("op", LONGEST_WORD),
+    ("source", MAX_WORD),
+    ("op", MAX_WORD),
     ("property", MAX_ASSERTION_PROPERTY),
     ("value", MAX_ASSERTION_VALUE),
     ("found", MAX_FOUND),
 )
-LARGEST_NUMBER = 2**31 - 1  # of an INTEGER column
+MAX_NUMBER = 2**31 - 1  # of an INTEGER column
 
 # --- Writing
 
@@ -89,9 +89,9 @@ def outcome_of(data: Any) -> Outcome:
     outcome = _outcome(data)
     result = outcome.result
     _whole(result.status_code, "status_code", 999)
-    _whole(result.response_time, "response_time", LARGEST_NUMBER)
+    _whole(result.response_time, "response_time", MAX_NUMBER)
     for name in PHASES:
-        _whole(getattr(result.timings, name), name, LARGEST_NUMBER)
+        _whole(getattr(result.timings, name), name, MAX_NUMBER)
     for name, text, longest in (
         ("cause", result.cause, MAX_RESULT_CAUSE),
         ("http_version", result.http_version, 8),
@@ -101,7 +101,7 @@ def outcome_of(data: Any) -> Outcome:
         _text(text, name, longest)
     for name, many, longest in (
         ("redirects", result.redirects, MAX_URL),
-        ("warnings", result.warnings, LONGEST_WORD),
+        ("warnings", result.warnings, MAX_WORD),
     ):
         if len(many) > MAX_TEXTS:
             raise MalformedData(name)
@@ -115,7 +115,7 @@ def outcome_of(data: Any) -> Outcome:
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise MalformedData("cause_code")
     if result.ip is not None:
-        _text(result.ip, "ip", LONGEST_IP)
+        _text(result.ip, "ip", MAX_IP)
         try:
             ip_address(result.ip.partition("%")[0])
         except ValueError:

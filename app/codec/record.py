@@ -101,13 +101,13 @@ def fields_of(record_type: type) -> tuple[Field, ...]:
 def _field(name: str, hint: Any, default: bool) -> Field:
     _, marks, optional = _unwrapped(hint)
     try:
-        return Field(name, kind_of(hint), marks, optional, default)
+        return Field(name, value_type_of(hint), marks, optional, default)
     except TypeError as fault:
         raise TypeError(f"{name}: {fault}") from None
 
 
 @cache
-def kind_of(hint: Any) -> ValueType:
+def value_type_of(hint: Any) -> ValueType:
     """The kind of an annotation. Raises TypeError where no rule exists: add it to ``kinds``."""
     base, marks, _ = _unwrapped(hint)
     for mark in (*marks, base):
@@ -118,7 +118,7 @@ def kind_of(hint: Any) -> ValueType:
         if isinstance(mark, Range):
             return kinds.ranged(mark)
         if isinstance(mark, FixedKeys):
-            return kinds.keyed(mark.names, kind_of(get_args(base)[1]))
+            return kinds.keyed(mark.names, value_type_of(get_args(base)[1]))
     if base in kinds.TYPES:
         return kinds.TYPES[base]
     if dataclasses.is_dataclass(base) and isinstance(base, type):
@@ -130,7 +130,7 @@ def kind_of(hint: Any) -> ValueType:
 
 def _of_container(origin: Any, arguments: tuple[Any, ...]) -> ValueType:
     if origin in (tuple, Sequence):
-        return kinds.ARRAYS.get(arguments[0]) or kinds.array(kind_of(arguments[0]))
+        return kinds.ARRAYS.get(arguments[0]) or kinds.array(value_type_of(arguments[0]))
     if origin is Mapping:
         return kinds.FREE
     raise TypeError("the codec has no rule for this type")

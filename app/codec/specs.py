@@ -40,7 +40,7 @@ from app.rules import text
 from app.rules.assertions import faults
 from app.rules.text import parse_statuses
 
-LONGEST_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
+MAX_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
 
 
 def spec_of(data: Any) -> CheckSpec:
@@ -149,7 +149,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "cache_buster": _flag,
     "slow_after": _or_none(partial(_number, least=SLOW_AFTER_MS[0], most=SLOW_AFTER_MS[1])),
     "ssl_alert_days": _or_none(_days),
-    "fault": _or_none(partial(_words, most=LONGEST_FAULT)),
+    "fault": _or_none(partial(_words, most=MAX_FAULT)),
     **{
         field.name: _option(field.kind.read)
         for field in fields_of(Monitor)

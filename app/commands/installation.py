@@ -20,7 +20,7 @@ from app.i18n import N_, _, _n
 
 NO_PASSPHRASE = N_("The passphrase must have 8 characters or more.")
 DIFFERENT = N_("The two passphrases are different.")
-SHORTEST_PASSPHRASE = 8
+MIN_PASSPHRASE = 8
 
 
 @click.group()
@@ -66,7 +66,7 @@ def backup(file: Path, encrypt: bool, without_key: bool) -> None:
 
 def _new_passphrase() -> str:
     first = typed_line(_("Passphrase"))
-    if len(first) < SHORTEST_PASSPHRASE:
+    if len(first) < MIN_PASSPHRASE:
         raise WakefulError(_(NO_PASSPHRASE))
     if typed_line(_("Repeat the passphrase")) != first:
         raise WakefulError(_(DIFFERENT))

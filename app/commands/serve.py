@@ -41,7 +41,7 @@ from app.rules.time import Backoff
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to the longest
-LONGEST_PAUSE = 30.0
+MAX_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
 # How long a start waits for the address: the children of a supervisor that was killed end by
 # themselves, and hold its socket until then.
@@ -78,7 +78,7 @@ class Child:
     closes: Sequence[int] = ()
     process: Forked | None = None
     started: float = 0.0
-    pauses: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+    pauses: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, MAX_PAUSE))
     due: float = field(default=float("-inf"))  # when it is to be started (monotonic)
 
     @property
@@ -102,7 +102,7 @@ class Supervisor:
         self._prepared = False  # whether the database was brought up to date
         self._rests = True  # whether it can become the smaller program
         self._retry_at = 0.0  # when to try that again, if it failed (monotonic)
-        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)  # between these tries
+        self._pauses = Backoff(FIRST_PAUSE, MAX_PAUSE)  # between these tries
         self._log = Lasting(log)
 
     def run(self, again: str | None = None) -> int:

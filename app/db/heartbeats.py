@@ -33,12 +33,12 @@ _FIELDS = (
     "name", "location", "at", "last_check_at", "ended_at", "version", "clock_offset_ms",
     "checks_per_minute", "keys",
 )  # fmt: skip
-LONGEST_HOST = 40  # of a host's name, in a heartbeat's
+MAX_HOST = 40  # of a host's name, in a heartbeat's
 
 
 def process_name(role: str, pid: int | None = None) -> str:
     """The name of a process of this machine, by default of this one: ``checker:hostname:pid``."""
-    return f"{role}:{socket.gethostname()[:LONGEST_HOST]}:{os.getpid() if pid is None else pid}"
+    return f"{role}:{socket.gethostname()[:MAX_HOST]}:{os.getpid() if pid is None else pid}"
 
 
 _AT = HeartbeatRow.__table__.c.at.type

@@ -24,9 +24,9 @@ from app.db.latest import last_moment
 from app.db.statements import bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, number_of, to_ms
-from app.judge.verdict import SHORTEST_COVER_S
+from app.judge.verdict import MIN_COVER_S
 from app.records import DELETED_LOCATION, Result, Timings, Verdict
-from app.stats.tally import LONGEST_COVER_MS
+from app.stats.tally import MAX_COVER_MS
 
 # A target whose address changes with each check must not fill the memory.
 MAX_CACHED_CONTEXTS = 20_000
@@ -230,8 +230,8 @@ def covers_s(monitor_id: int, until: datetime) -> int | None:
     last = to_ms(until)
     query = select(ResultRow.covers_s).where(
         ResultRow.monitor_id == monitor_id,
-        ResultRow.at.between(last - LONGEST_COVER_MS, last),
-        ResultRow.covers_s > SHORTEST_COVER_S,
+        ResultRow.at.between(last - MAX_COVER_MS, last),
+        ResultRow.covers_s > MIN_COVER_S,
     )
     return db.session.scalar(query.order_by(ResultRow.at.desc()).limit(1))
 

@@ -30,7 +30,7 @@ MIN_SILENCE = timedelta(minutes=3)
 SILENT_INTERVALS = 2
 # A process whose heartbeat is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
-LONGEST_VERSION = 32
+MAX_VERSION = 32
 MAX_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
 
 
@@ -57,7 +57,7 @@ def keep_heartbeat(
         now,
         last_check_at,
         location=location,
-        version=one_line(version or "", LONGEST_VERSION) or None,
+        version=one_line(version or "", MAX_VERSION) or None,
         clock_offset_ms=clock_offset_ms,
         checks_per_minute=checks_per_minute,
     )

@@ -20,7 +20,7 @@ MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
 # How long a pause waits for the other threads to leave. A thread that stays longer waits for
 # another process, which has its turn then, or writes much at once, where a pause would not help.
-LONGEST_WAIT = 1.0
+MAX_WAIT = 1.0
 
 
 class Turn(IntEnum):
@@ -98,7 +98,7 @@ class Pauses:
     def _pause(self) -> None:
         self._pausing = True
         try:
-            if self._changed.wait_for(lambda: self._inside == 0, LONGEST_WAIT):
+            if self._changed.wait_for(lambda: self._inside == 0, MAX_WAIT):
                 self._sleep(PAUSE_SECONDS)
         finally:
             self._pausing = False

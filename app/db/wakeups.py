@@ -37,7 +37,7 @@ POLL_SECONDS = 5.0
 CONNECT_SECONDS = 1.0
 PROBE_SECONDS = 5.0  # how long the first notification may take
 # Before a lost connection is opened again. It doubles, so one that brings nothing is tried seldom.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0
+FIRST_PAUSE, MAX_PAUSE = 1.0, 600.0
 
 _NOTED = "wakeful.wakeups"
 _FOLDER = "{path}-wakeups"
@@ -201,7 +201,7 @@ class _Notifications:
         self._channel = _CHANNEL.format(role=role)
         self._probe = secrets.token_hex(8)
         self._ended = os.eventfd(0, os.EFD_CLOEXEC)
-        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._pauses = Backoff(FIRST_PAUSE, MAX_PAUSE)
 
     def events(self) -> Generator[None, None, None]:
         while True:

@@ -24,7 +24,7 @@ from app.rules.clocks import believable
 # within one interval, but at least MINIMUM_PACE.
 MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
-MIN_BURST_SECONDS, LONGEST_BURST_SECONDS = 0.25, 2.0
+MIN_BURST_SECONDS, MAX_BURST_SECONDS = 0.25, 2.0
 
 
 @lru_cache(maxsize=100_000)
@@ -199,7 +199,7 @@ class Bucket:
         self._filled = now
 
     def _room(self, late: float) -> float:
-        return max(5.0, self.pace * min(max(MIN_BURST_SECONDS, late), LONGEST_BURST_SECONDS))
+        return max(5.0, self.pace * min(max(MIN_BURST_SECONDS, late), MAX_BURST_SECONDS))
 
     def available(self, now: float, late: float = 0.0) -> int:
         """How many may start now. ``late``: by how many seconds the first of them is overdue."""

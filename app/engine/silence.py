@@ -34,7 +34,7 @@ from app.i18n import _n
 from app.records import Event, Notice, PlaceState, Verdict
 from app.rules.time import iso
 from app.stats.cover import cover_limit_ms
-from app.stats.tally import LONGEST_COVER_MS
+from app.stats.tally import MAX_COVER_MS
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ _CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
 # Without a change, an older result counts no longer than the newest one would: a day of results of
 # thousands of monitors need not be read when their checker stops.
 _CHANGED_TODAY = (
-    func.coalesce(type_coerce(_STATES.c.judged_since, BigInteger), 0) >= _NOW - LONGEST_COVER_MS
+    func.coalesce(type_coerce(_STATES.c.judged_since, BigInteger), 0) >= _NOW - MAX_COVER_MS
 )
 _STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _COUNTS_UNTIL >= _NOW)
 _WITHOUT_RESULT = (
@@ -82,7 +82,7 @@ _WITHOUT_RESULT = (
         ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
         ~and_(
             _CHANGED_TODAY,
-            _has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
+            _has_result(_NOW - MAX_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
         ),
     )
 )

@@ -19,7 +19,7 @@ from app.db import db, faults, heartbeats, patience
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 15.0  # a place is silent after minutes
-LONGEST_PAUSE = timedelta(seconds=60)  # between two looks
+MAX_PAUSE = timedelta(seconds=60)  # between two looks
 LOOK_SECONDS = 60.0  # time limit of a statement
 
 
@@ -34,7 +34,7 @@ class SilenceWatch:
         now = self._clock()
         # After a pause (a machine that slept, a clock that was set, a database that was away), all
         # places seem silent: their grace starts again.
-        if not timedelta(0) <= now - self._looked_at <= LONGEST_PAUSE:
+        if not timedelta(0) <= now - self._looked_at <= MAX_PAUSE:
             self._since = now
         # While no alert worker runs, nobody is notified. After a server that was off starts, its
         # places are back within seconds.

@@ -21,7 +21,7 @@ from app.rules.text import shortened
 
 # The answer stays short even if a body has ten thousand misspelt fields.
 MAX_ERRORS = 50
-_LONGEST_NAME = 100
+_MAX_NAME = 100
 _LAST_PAGE = MAX_ID // 1000  # page times page size must fit into the database's integers
 
 
@@ -120,5 +120,5 @@ def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | 
 
 def _error_key(name: str) -> str:
     """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
-    short = shortened(name, _LONGEST_NAME)
+    short = shortened(name, _MAX_NAME)
     return short.encode("utf-8", "replace").decode()

@@ -35,8 +35,8 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from app.judge.verdict import (
+    MIN_COVER_S,
     NO_PARENTS,
-    SHORTEST_COVER_S,
     Check,
     Decision,
     Parents,
@@ -55,7 +55,7 @@ from app.records import GOOD_VERDICTS, Verdict
 from app.rules.time import from_ms
 
 TimeSpan = tuple[datetime, datetime]
-SHORTEST_COVER = timedelta(seconds=SHORTEST_COVER_S)
+MIN_COVER = timedelta(seconds=MIN_COVER_S)
 FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 ParentsAt = Callable[[datetime], Parents]  # what a monitor was reached through, by the time
 
@@ -127,7 +127,7 @@ class Fold:
             if result.covers_ms is not None:
                 covers = timedelta(milliseconds=result.covers_ms)
             # Others were made while paused, or on request in a place that does not watch.
-            if covers > SHORTEST_COVER:
+            if covers > MIN_COVER:
                 at = from_ms(result.at_ms)
                 check = PlaceCheck(
                     result.place,

@@ -2,7 +2,7 @@
 
 ``SlowFold`` sees the results of a monitor in their order. Each place has the median of its response
 times in the last minutes (``SlowRules``): of its good checks outside of maintenance, once there are
-``FEWEST_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule decides
+``MIN_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule decides
 over these votes as it does over failures.
 
     ============  ===================================  =============================
@@ -13,7 +13,7 @@ over these votes as it does over failures.
     ============  ===================================  =============================
 
 It starts with the check from which on slow ones outnumber the others by the most, and ends at the
-first of the two checks. From the end of an incident on, ``FEWEST_CHECKS`` come before the next one
+first of the two checks. From the end of an incident on, ``MIN_CHECKS`` come before the next one
 opens. Otherwise a monitor whose median lies at its limit would alert with each check.
 
 A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
@@ -37,8 +37,8 @@ from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import milliseconds
 from app.rules.time import from_ms, to_ms
 
-FEWEST_CHECKS = 3  # whose median counts
-SHORTEST_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
+MIN_CHECKS = 3  # whose median counts
+MIN_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
 _SAME_SLOT_MS = SAME_SLOT // timedelta(milliseconds=1)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -102,7 +102,7 @@ class _Window:
 
     def is_slow(self, limit: int) -> bool | None:
         """None: there are too few checks."""
-        return None if len(self.times) < FEWEST_CHECKS else median(self.times) > limit
+        return None if len(self.times) < MIN_CHECKS else median(self.times) > limit
 
 
 class SlowFold:
@@ -174,7 +174,7 @@ class SlowFold:
         ended_ms = to_ms(ended_at)
         since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
-        if any(sum(check.place == place for check in since) < FEWEST_CHECKS for place in places):
+        if any(sum(check.place == place for check in since) < MIN_CHECKS for place in places):
             return SlowStep()
         return SlowStep(Step.OPEN, from_ms(self._began(since)))
 
@@ -242,7 +242,7 @@ def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
     if usual is None or usual.response_time is None:
         return _(_NEW, **times)
     name, now, before = _grown(checks, total, usual)
-    if now - before < SHORTEST_GROWTH * total:
+    if now - before < MIN_GROWTH * total:
         return _(_NOT_GROWN, **times)
     when = _(_IN_WEEK if usual.in_week else _EARLIER, time=milliseconds(before))
     sentence = _(name, now=milliseconds(now), before=when)

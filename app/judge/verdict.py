@@ -84,7 +84,7 @@ from app.rules.clocks import believable
 SAME_SLOT = timedelta(seconds=2)
 MAX_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
 LATE_AT_MAX = timedelta(seconds=120)  # twice the longest time limit of a check
-SHORTEST_COVER_S = 1  # of a result that counts for its own moment only
+MIN_COVER_S = 1  # of a result that counts for its own moment only
 
 
 def vote_lasts(monitor: Any) -> timedelta:

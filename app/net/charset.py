@@ -26,7 +26,7 @@ _DECLARATIONS = (
     ),
     re.compile(rb"""^\s*+@charset\s++["']([A-Za-z0-9._:-]+)""", re.IGNORECASE),
 )
-_LONGEST_LABEL = 40  # of a charset
+_MAX_LABEL = 40  # of a charset
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([^\s;"',]+)""", re.IGNORECASE)
 
@@ -38,7 +38,7 @@ def codec_name(label: str) -> str | None:
     """Python's codec for a charset's label, as browsers read it (WHATWG Encoding); None for an
     unknown label.
     """
-    encoding = webencodings.lookup(label) if len(label) <= _LONGEST_LABEL else None
+    encoding = webencodings.lookup(label) if len(label) <= _MAX_LABEL else None
     if encoding is None:
         return None
     name: str = encoding.codec_info.name

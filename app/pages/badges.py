@@ -27,7 +27,7 @@ COLOURS = {
     ComponentState.OUTAGE: "#b3202c",
 }
 LABEL_COLOUR, TEXT_COLOUR = "#3f4650", "#ffffff"
-LONGEST_LABEL = 60
+MAX_LABEL = 60
 SHIELDS_SECONDS = 300  # shields.io takes no less
 
 FONT_SIZE, HEIGHT, PADDING = 11, 20, 6
@@ -103,7 +103,7 @@ def shields(component: Component) -> bytes:
 
 def _label(component: Component) -> str:
     name = line(component.name)
-    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1].rstrip()}…"
+    return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1].rstrip()}…"
 
 
 def _message(component: Component) -> str:

@@ -82,10 +82,10 @@ class Visitors:
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))
         except Throttled:
-            counters.take_back(limit)
+            counters.take_back_attempt(limit)
             raise
         if right:
-            counters.take_back(limit)
+            counters.take_back_attempt(limit)
         return right
 
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:

@@ -18,7 +18,7 @@ from app.records import MASK
 from app.rules.text import printable, shortened
 
 MAX_ANSWER = 300
-_SHORTEST_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary words
+_MIN_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary words
 
 
 def secrets_in_url(url: str) -> list[str]:
@@ -72,7 +72,7 @@ def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
 
 
 def spellings(
-    secrets: Iterable[str], flags: re.RegexFlag = re.NOFLAG, shortest: int = _SHORTEST_SECRET
+    secrets: Iterable[str], flags: re.RegexFlag = re.NOFLAG, shortest: int = _MIN_SECRET
 ) -> list[re.Pattern[str]]:
     """Patterns of every spelling of the secrets, the longest first: it may contain a shorter one.
     Those shorter than ``shortest``, which would blank out ordinary words, are left out.

@@ -17,7 +17,7 @@ from app.i18n import N_, _
 from app.rules import oncalendar
 from app.rules.time import first_moment, is_zone, zone_of
 
-LONGEST_LINE = 100
+MAX_LINE = 100
 BAD_LINE = N_(
     "%(line)s is no schedule: write a cron line of five fields, such as 30 2 * * *, or an"
     " OnCalendar line, such as Mon..Fri 02:30."
@@ -29,8 +29,8 @@ _SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 def check_line(line: str) -> str:
     """The line without white space around it. Raises ValueError with a sentence."""
     line = " ".join(line.split())
-    shown = line[:LONGEST_LINE]
-    if not line or len(line) > LONGEST_LINE:
+    shown = line[:MAX_LINE]
+    if not line or len(line) > MAX_LINE:
         raise ValueError(_(BAD_LINE, line=shown))
     try:
         due = _due(line, "UTC", _SOME_TIME)

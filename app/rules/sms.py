@@ -16,7 +16,7 @@ from app.rules.service_url import base_url, parameters, unescaped
 APIS = {"twilio": "https://api.twilio.com", "vonage": "https://rest.nexmo.com"}
 FORM = N_("it must look like twilio://ACCOUNT:TOKEN@FROM or vonage://KEY:SECRET@FROM.")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_-]+")
-LONGEST_SENDER = 34  # of a messaging service; a number or a name is shorter
+MAX_SENDER = 34  # of a messaging service; a number or a name is shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def parse(url: str) -> Provider:
     if kind not in APIS or not (at and colon and password and _ACCOUNT.fullmatch(user)):
         raise ValueError(_(FORM))
     sender, password = unescaped(sender).strip(), unescaped(password)
-    if not 0 < len(sender) <= LONGEST_SENDER or any(mark in sender for mark in "/?#"):
+    if not 0 < len(sender) <= MAX_SENDER or any(mark in sender for mark in "/?#"):
         raise ValueError(_(FORM))
     asked = parameters(query)
     api = base_url(asked.pop("api", "") or APIS[kind])

@@ -47,7 +47,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, 5.6.2
 # Unicode's categories Cc and Cs. Patterns: a body of 64 KiB takes 10 ms character by character.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses thousands
+_MAX_NUMBER = 25  # digits: more than any field or id has, and int() refuses thousands
 
 
 def fault_of(rule: Callable[[], object]) -> str | None:
@@ -136,7 +136,7 @@ def new_password(value: str) -> str:
 def integer(value: str) -> int:
     if not _INTEGER.fullmatch(one_value(value)):
         raise ValueError(_(WHOLE_NUMBER))
-    digits = value.lstrip("-").lstrip("0")[:_LONGEST_NUMBER] or "0"
+    digits = value.lstrip("-").lstrip("0")[:_MAX_NUMBER] or "0"
     return -int(digits) if value.startswith("-") else int(digits)
 
 

@@ -152,7 +152,7 @@ UNIT_SECONDS = {
     "ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
     "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400,
 }  # fmt: skip
-LONGEST_DURATION = 100  # characters
+MAX_DURATION = 100  # characters
 _AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([a-zµ]+)[ ,]*")
 
 
@@ -161,7 +161,7 @@ def duration_seconds(text: str, units: Mapping[str, float] = UNIT_SECONDS) -> fl
     else, also for a number without a unit.
     """
     words = text.strip().lower()
-    if len(words) > LONGEST_DURATION:
+    if len(words) > MAX_DURATION:
         return None
     amounts = _AMOUNT.findall(words)
     factors = [units.get(unit, units.get(unit.removesuffix("s"))) for _amount, unit in amounts]

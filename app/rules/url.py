@@ -33,7 +33,7 @@ _FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}!$&'()*+,;=
 _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 # Longer than any host name in any Unicode form. Normalizing a long run of combining marks takes
 # quadratic time.
-_LONGEST_HOST = 1_000
+_MAX_HOST = 1_000
 _TOO_LONG = N_("The URL's host is too long: 253 characters in all, 63 between dots.")
 # What browsers and urljoin strip from around a Location, and remove from within it.
 _AROUND = "".join(map(chr, range(0x21)))
@@ -245,7 +245,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     """The host in ASCII, with its final dot if it has one, and the IP address if it is one."""
     if not host or host == "[]":
         raise ValueError(_("The URL needs a host, such as https://example.com."))
-    if len(host) > _LONGEST_HOST:
+    if len(host) > _MAX_HOST:
         raise ValueError(_(_TOO_LONG))
     if "%" in host:
         raise ValueError(_("The URL's host must not be percent-encoded."))

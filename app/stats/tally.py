@@ -35,7 +35,7 @@ BEHIND = "behind"
 NO_OUTAGE = (*Classification, BEHIND)
 
 # How far before a time to look for the result that covers it.
-LONGEST_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
+MAX_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.codec.specs import LONGEST_FAULT, spec_of
+from app.codec.specs import MAX_FAULT, spec_of
 from app.codec.values import MalformedData
 from app.records import CheckSpec, RequestMethod
 
@@ -42,7 +42,7 @@ WRONG = {
         [{"source": "status", "op": "=", "value": "200"}] * 21,
     ],
     "ssl_alert_days": [*NO_NUMBERS, "never", 61, 1.5],
-    "fault": [*NO_TEXTS, "x" * (LONGEST_FAULT + 1)],
+    "fault": [*NO_TEXTS, "x" * (MAX_FAULT + 1)],
     "starttls": [*NO_TEXTS, "gopher", "SMTP"],
     "ping_count": ["x", True, [], {}, 0, -1, 11, 10**30, float("nan"), float("inf")],
 }  # fmt: skip

@@ -478,7 +478,7 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr(links, "POST_SECONDS", 0.05)
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr(links, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(links, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(links, "MAX_PAUSE", 0.1)
 
 
 def waiting(agent):

@@ -82,7 +82,7 @@ def player():
 def pauses(monkeypatch):
     """Ten results in a request, and no pause that a test could outlast."""
     monkeypatch.setattr(links, "AT_ONCE", 10)
-    for name in ("POST_SECONDS", "IDLE_SECONDS", "FIRST_PAUSE", "LONGEST_PAUSE"):
+    for name in ("POST_SECONDS", "IDLE_SECONDS", "FIRST_PAUSE", "MAX_PAUSE"):
         monkeypatch.setattr(links, name, LONG)
 
 
@@ -133,7 +133,7 @@ def test_changes_are_heard_between_the_requests_that_send_a_backlog(player, tmp_
 
 def test_a_backlog_of_large_results_is_sent_without_a_pause(player, tmp_path, monkeypatch):
     """A request had as many as fit into it, and the next came a second later."""
-    monkeypatch.setattr(links, "LARGEST_REQUEST", 3)
+    monkeypatch.setattr(links, "MAX_REQUEST", 3)
     with linked(player, tmp_path, 9) as (link, _buffer):
         link.start()
         eventually(lambda: len(player.taken) >= 9, "all results")
@@ -191,8 +191,8 @@ def test_what_is_asked_for_anew_while_an_answer_is_on_its_way_is_not_forgotten(p
 def test_an_answer_that_is_larger_than_any_of_the_server_is_not_read(
     player, tmp_path, monkeypatch, path
 ):
-    monkeypatch.setattr(links, "LARGEST_LIST", 2 * links.LARGEST_ANSWER)
-    most = links.LARGEST_LIST if path == "assigned" else links.LARGEST_ANSWER
+    monkeypatch.setattr(links, "MAX_LIST", 2 * links.MAX_ANSWER)
+    most = links.MAX_LIST if path == "assigned" else links.MAX_ANSWER
     whole = getattr(player, path)
     with linked(player, tmp_path) as (link, _buffer):
         setattr(player, path, lambda: whole() | {"more": "x" * (most - 1_000)})
@@ -257,7 +257,7 @@ def test_a_servers_sentence_is_one_short_line_in_the_log(tmp_path, caplog):
     (message,) = caplog.messages
     assert message.isprintable()
     assert "No. 2026-11-25 12:00:00 ERROR forged" in message
-    assert len(message) < links.LONGEST_SENTENCE + 100
+    assert len(message) < links.MAX_SENTENCE + 100
 
 
 # --- A file of results that fails

@@ -10,7 +10,7 @@ from app.db import db, journal, writing
 from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
-from app.engine.recorder.evidence import FEWEST_CHECKS
+from app.engine.recorder.evidence import MIN_CHECKS
 from app.engine.recorder.rows import whole
 from app.engine.schedule import due
 from app.rules import comments
@@ -116,10 +116,10 @@ def test_an_incident_keeps_who_saw_it_and_who_did_not(places):
 
 def test_what_was_usual_is_of_the_place_that_saw_the_failure(places):
     places.start(confirmations=0, location_rule="any", updated_at=at(-1))
-    for number in range(FEWEST_CHECKS):
+    for number in range(MIN_CHECKS):
         places.see("berlin", "up", 60 * number, response_time=20)
         places.see("oslo", "up", 60 * number + 1, response_time=900)
-    places.see("berlin", "down", 60 * FEWEST_CHECKS)
+    places.see("berlin", "down", 60 * MIN_CHECKS)
     (incident,) = places.opened
     assert incident.evidence["usual"]["response_time"] == 20
 

@@ -36,7 +36,7 @@ LINEAR_ANYWAY = {
     "app.web.frame.fragments _TOKEN": "reads pages of our own",
     "app.web.shown.timeline _DURATION": "begins once in a number, because of what must not precede",
     "app.rules.masking spellings": "is put together of characters that it reads once",
-    "app.rules.time _AMOUNT": "reads LONGEST_DURATION characters",
+    "app.rules.time _AMOUNT": "reads MAX_DURATION characters",
     "app.rules.url _AUTHORITY": "fails at the first two characters or not at all",
 }
 # Used under another name: at the start of a line, by `whois._values`.

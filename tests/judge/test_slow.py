@@ -8,7 +8,7 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.slow import FEWEST_CHECKS, SlowFold, SlowRules, spans
+from app.judge.slow import MIN_CHECKS, SlowFold, SlowRules, spans
 from app.judge.verdict import Check, Step
 from app.records import LocationRule, Verdict
 
@@ -36,7 +36,7 @@ def is_slow(checks):
     """By the words of the decision; None if there are too few checks."""
     good = [check for check in checks if check.verdict in GOOD and not check.maintenance]
     times = [check.response_time for check in good if check.at_ms > good[-1].at_ms - WINDOW]
-    return median(times) > LIMIT if len(times) >= FEWEST_CHECKS else None
+    return median(times) > LIMIT if len(times) >= MIN_CHECKS else None
 
 
 @given(st.lists(RESULT, max_size=60))

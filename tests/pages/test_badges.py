@@ -60,7 +60,7 @@ def test_a_long_name_is_cut_and_whole_in_the_title():
     root = drawn(name=name)
     label = next(root.iter(f"{SVG}text")).text
     assert label.endswith("…")
-    assert len(label) <= badges.LONGEST_LABEL
+    assert len(label) <= badges.MAX_LABEL
     assert root.find(f"{SVG}title").text.startswith(name.strip())
 
 

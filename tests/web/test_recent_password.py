@@ -12,7 +12,7 @@ from app.db import db
 from app.db.tables import InvitationRow, PersonRow, SessionRow
 from app.records import Role
 from app.rules.clocks import SKEW
-from app.web.frame.recent import CHANGES, LONGEST_SEALED, MASK, SEALED_FOR
+from app.web.frame.recent import CHANGES, MASK, MAX_SEALED, SEALED_FOR
 from app.web.frame.session import SAFE_METHODS
 from tests import samples
 from tests.factories import PASSWORD, make_person
@@ -315,7 +315,7 @@ def test_it_is_not_shown_as_typed_when_the_session_ended_meanwhile(app, late):
 
 def test_a_form_that_is_too_large_to_carry_is_refused(late):
     form = dict(late.open("/people/new").form_with("Add person")[0].values)
-    noise = random.Random(0).randbytes(LONGEST_SEALED).hex()
+    noise = random.Random(0).randbytes(MAX_SEALED).hex()
     answer = late.client.post("/people/new", data=form | {"email": noise})
     assert answer.status_code == 413
     answer = late.client.post("/people/new", data=form | {"email": "x" * 300})

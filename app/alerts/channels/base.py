@@ -59,7 +59,7 @@ Judge = Callable[[Response], Acceptance | None]
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
 MAX_POSTS = 4  # of one attempt: the first, and those that answers ask for
-SHORTEST_SECONDS = 1.0  # for the last of them
+MIN_SECONDS = 1.0  # for the last of them
 
 
 def by_status(_response: Response) -> None:
@@ -99,7 +99,7 @@ def post(
     body = payload if form else _encoded(payload)
     end = monotonic() + tools.network.total_seconds
     for left in reversed(range(MAX_POSTS)):
-        seconds = max(SHORTEST_SECONDS, end - monotonic())
+        seconds = max(MIN_SECONDS, end - monotonic())
         network = replace(tools.network, total_seconds=min(seconds, tools.network.total_seconds))
         try:
             response = network.post(
@@ -156,7 +156,7 @@ def step_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
     return "resolve" if message.tone is Tone.GOOD else "trigger"
 
 
-def key_of(outgoing: Outgoing, tools: Tools) -> str:
+def dedup_key_of(outgoing: Outgoing, tools: Tools) -> str:
     """The key of that alert. A message without an incident or a place is an alert of its own, and
     one that is sent again is the same. Two installations may share the account of a service.
     """

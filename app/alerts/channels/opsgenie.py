@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.alerts.answers import Answer
-from app.alerts.channels.base import Outgoing, Tools, key_of, post, reasons, step_of
+from app.alerts.channels.base import Outgoing, Tools, dedup_key_of, post, reasons, step_of
 from app.alerts.messages import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_opsgenie
@@ -21,7 +21,11 @@ ACTIONS = {"acknowledge": "acknowledge", "resolve": "close"}
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_opsgenie(outgoing.value)
-    message, alias, step = outgoing.message, key_of(outgoing, tools), step_of(outgoing.message)
+    message, alias, step = (
+        outgoing.message,
+        dedup_key_of(outgoing, tools),
+        step_of(outgoing.message),
+    )
     url = API.format(region=region)
     if step == "trigger":
         body = {"alias": alias, "source": "Wakeful", **payload(message)}

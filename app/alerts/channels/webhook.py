@@ -82,11 +82,13 @@ def _encoded(body: dict[str, object]) -> bytes:
 
 def sign(secret: str, id: str, stamp: str, body: bytes) -> str:
     """One entry of ``webhook-signature``."""
-    digest = hmac.new(key_of(secret), f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()
+    digest = hmac.new(
+        signing_key_of(secret), f"{id}.{stamp}.".encode() + body, hashlib.sha256
+    ).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def key_of(secret: str) -> bytes:
+def signing_key_of(secret: str) -> bytes:
     """The key inside ``whsec_...``. Raises ValueError if it is not base64."""
     encoded = secret.removeprefix(PREFIX)
     return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)

@@ -19,7 +19,7 @@ _SHAPE = re.compile(
 )
 # A slash is part of the names that RFC 2317 gives to small reverse zones.
 _LABEL = re.compile(r"[a-z0-9_*/-]{1,63}")
-_LONGEST_NAME = 253
+_MAX_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,6 @@ def _name(name: str, rdtype: str) -> str:
         with suppress(ValueError):
             return ip_address(name).reverse_pointer
     plain = ascii_host(name.removesuffix("."))
-    if len(plain) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, plain.split("."))):
+    if len(plain) > _MAX_NAME or not all(map(_LABEL.fullmatch, plain.split("."))):
         raise ValueError(_("The URL needs a name that DNS can have, as dns:example.org?type=MX."))
     return plain

@@ -20,7 +20,7 @@ _SPACE = " \t"
 # The characters between the parts of a date: all but digits, letters, colons and non-ASCII ones.
 _DELIMITERS = str.maketrans(dict.fromkeys("\t !\"#$%&'()*+,-./;<=>?@[\\]^_`{|}~", " "))
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_LONGEST_AGE = 18  # digits: Python reads no number of thousands of them
+_MAX_AGE = 18  # digits: Python reads no number of thousands of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _end_of_age(setting: str, now: float) -> float | None:
     digits = setting.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         return None
-    seconds = int(digits.lstrip("0")[:_LONGEST_AGE] or "0")
+    seconds = int(digits.lstrip("0")[:_MAX_AGE] or "0")
     return float("-inf") if setting.startswith("-") or not seconds else now + seconds
 
 

@@ -25,7 +25,7 @@ from app.records import EVIDENCE_BODY_BYTES, MAX_URL, Timings
 
 # Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
 # edge of what is kept is masked too.
-_LONGEST_LOOK = 2 * EVIDENCE_BODY_BYTES
+_MAX_LOOK = 2 * EVIDENCE_BODY_BYTES
 _MAX_HEADER_LINES = 100
 _MAX_HEADER_VALUE = 2048
 
@@ -85,8 +85,8 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
 def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
     """The first 4 KiB as text, without control characters."""
     name, mark = charset(body, content_type)
-    text = body[mark:_LONGEST_LOOK].decode(name, errors="replace")
-    if len(body) > _LONGEST_LOOK:
+    text = body[mark:_MAX_LOOK].decode(name, errors="replace")
+    if len(body) > _MAX_LOOK:
         # Masks are shorter than secrets: after many of them, the end of the text is in the 4 KiB.
         text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character prevents a match
     else:

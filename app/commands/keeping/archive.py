@@ -28,7 +28,7 @@ FORMAT = 1
 MANIFEST, KEY = "manifest.json", "secret_key"
 DATABASES = {"sqlite": "database.sqlite", "postgresql": "database.dump"}
 PIECE = 1024 * 1024
-LARGEST_NOTE = 64 * 1024  # of the manifest and of the key
+MAX_NOTE = 64 * 1024  # of the manifest and of the key
 PRIVATE = 0o600
 NOT_OURS = N_("This file is not a backup of Wakeful.")
 
@@ -116,9 +116,9 @@ def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
             if content is None:
                 break
             if manifest is None:
-                manifest = _manifest(member, content.read(LARGEST_NOTE))
+                manifest = _manifest(member, content.read(MAX_NOTE))
             elif member.name == KEY:
-                key = content.read(LARGEST_NOTE).decode().strip()
+                key = content.read(MAX_NOTE).decode().strip()
             elif member.name == DATABASES[manifest.database]:
                 path = folder / member.name
                 if _copied(cast(BinaryIO, content), path) != manifest.sha256:

@@ -15,7 +15,7 @@ from app.records import MAX_PING_BODY_BYTES
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 _LINE_END = b"\r\n"
-_LONGEST_LINE = 8190  # gunicorn's own limit
+_MAX_LINE = 8190  # gunicorn's own limit
 BEGINNING_BYTES = MAX_PING_BODY_BYTES  # of a body that is too large
 _FRAMES_FREE = 64 * 1024  # bytes of sizes, extensions, line ends and trailers
 _FRAMES_SHARE = 8  # beyond those, one such byte for each so many bytes of content
@@ -105,9 +105,9 @@ class Chunks:
 
     def _line(self, received: bytearray, at: int) -> int:
         """Read the line that begins at ``at``; returns where the next one begins."""
-        stop = received.find(_LINE_END, at, at + _LONGEST_LINE)
+        stop = received.find(_LINE_END, at, at + _MAX_LINE)
         if stop < 0:
-            self._check_beginning(received[at : at + _LONGEST_LINE])
+            self._check_beginning(received[at : at + _MAX_LINE])
             return at
         self._frames += stop + len(_LINE_END) - at
         self._read_line(bytes(received[at:stop]))
@@ -116,7 +116,7 @@ class Chunks:
     def _check_beginning(self, line: bytearray) -> None:
         """Refuse what cannot become a valid line before its end has arrived."""
         no_end = self._read_line == self._read_chunk_end and not _LINE_END.startswith(line)
-        if no_end or b"\n" in line or len(line) == _LONGEST_LINE:
+        if no_end or b"\n" in line or len(line) == _MAX_LINE:
             raise Malformed
 
     def _read_size(self, line: bytes) -> None:

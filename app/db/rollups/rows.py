@@ -29,7 +29,7 @@ from app.stats.tally import (
     BEHIND,
     DAY_MS,
     HOUR_MS,
-    LONGEST_COVER_MS,
+    MAX_COVER_MS,
     Incident,
     Sums,
     Trouble,
@@ -164,10 +164,10 @@ def checks_and_before(
             for id in ids
             if not (own := by_monitor[id]) or own[0].at_ms >= start or of_several_places(own)
         }
-        changed = start - LONGEST_COVER_MS  # since then, its interval may have been longer
+        changed = start - MAX_COVER_MS  # since then, its interval may have been longer
         for monitor in alike:
             if monitor.monitor_id in early and to_ms(monitor.updated_at) >= changed:
-                early[monitor.monitor_id] -= LONGEST_COVER_MS
+                early[monitor.monitor_id] -= MAX_COVER_MS
         for first in set(early.values()):
             some = [id for id, begin in early.items() if begin == first]
             single = recent and start - first < packed.SINGLE_MS
@@ -219,7 +219,7 @@ def troubles(
     ids = [monitor.monitor_id for monitor in monitors]
     by_monitor = incidents_between(ids, start, end) if incidents is None else incidents
     # A check before the start may have been in a window, and may count for time after the start.
-    maintenance = planned(monitors, start - LONGEST_COVER_MS, end)
+    maintenance = planned(monitors, start - MAX_COVER_MS, end)
     return {id: trouble(by_monitor[id], end, maintenance[id]) for id in ids}
 
 

@@ -43,9 +43,9 @@ from app.records import Cause, Outcome, Result
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE_SECONDS = 1.0
+MAX_PAUSE_SECONDS = 1.0
 CLEAN_SECONDS = 600.0
-LONGEST_INTERVAL = 366 * 86_400  # seconds
+MAX_INTERVAL = 366 * 86_400  # seconds
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -116,7 +116,7 @@ class Agent:
         now = self._clock.now()
         self._started_at |= {job.monitor_id: now for job in self.checks.start_due()}
         left = self.checks.until_due()
-        pause = LONGEST_PAUSE_SECONDS if left is None else min(LONGEST_PAUSE_SECONDS, left)
+        pause = MAX_PAUSE_SECONDS if left is None else min(MAX_PAUSE_SECONDS, left)
         self._keep(self.checks.collect(max(MIN_PAUSE_SECONDS, pause)))
         if self.checks.network_changed:
             self.checks.follow_network()
@@ -235,7 +235,7 @@ class Agent:
         monitor_id = must(own_id(spec.monitor_id), "monitor_id")
         version = must(whole(item.get("version")), "version")
         interval = must(whole(item.get("interval")), "interval")
-        if not 1 <= interval <= LONGEST_INTERVAL:
+        if not 1 <= interval <= MAX_INTERVAL:
             raise MalformedData("interval")
         standing = _standing(object_(item.get("standing"), "standing"), version)
         done_version, at = self._done.get(monitor_id, (version, None))

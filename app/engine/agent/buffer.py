@@ -29,7 +29,7 @@ MAX_UNWRITTEN = 10_000  # results in memory
 FAULTS = (sqlite3.Error, OSError)  # of the file
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 READ, WRITE = "read", "write"
-LARGEST_ID = 2**53  # more results than an agent makes: the file is damaged
+MAX_ID = 2**53  # more results than an agent makes: the file is damaged
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, at REAL, body TEXT)",
     "CREATE TABLE IF NOT EXISTS done (monitor_id INTEGER PRIMARY KEY, version INTEGER, at REAL)",
@@ -299,7 +299,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int]:
         for table in _TABLES:
             file.execute(table)
         (newest,) = file.execute("SELECT coalesce(max(id), 0) FROM results").fetchone()
-        if not 0 <= newest <= LARGEST_ID:
+        if not 0 <= newest <= MAX_ID:
             raise _Damaged(f"id {newest}")
     except BaseException:
         file.close()

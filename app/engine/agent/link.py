@@ -39,23 +39,23 @@ log = logging.getLogger(__name__)
 
 POST_SECONDS = 1.0  # how often results are sent, if there are some
 IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # after a request that failed
-LONGEST_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
+FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0  # after a request that failed
+MAX_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for the whole of an answer that comes in parts
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
-LARGEST_LIST = 64 * 1024 * 1024
+MAX_LIST = 64 * 1024 * 1024
 MAX_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
-LARGEST_ANSWER = 1024 * 1024  # bytes of any other answer; the one to 200 results takes 50 KB
+MAX_ANSWER = 1024 * 1024  # bytes of any other answer; the one to 200 results takes 50 KB
 MAX_IN_ANSWER = 10_000  # values, without those of the sealed part
 CHUNK = 64 * 1024
 TOO_LARGE = 413
 LATER = "later"
-LONGEST_SENTENCE = 500  # of the server, in the log
-LONGEST_CONFIRM = 3_600  # seconds
-LARGEST_REQUEST = 600_000  # characters of results in one request: the server reads a MiB
+MAX_SENTENCE = 500  # of the server, in the log
+MAX_CONFIRM = 3_600  # seconds
+MAX_REQUEST = 600_000  # characters of results in one request: the server reads a MiB
 MIN_REQUEST = 20_000  # the same, behind a proxy that takes no more
 
 
@@ -132,8 +132,8 @@ class ServerLink:
         self._send_now = threading.Event()  # results are to be sent at once
         self._ended = threading.Event()
         self._until = 0.0  # after ``close``, no request begins later (monotonic)
-        self._largest = LARGEST_REQUEST
-        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._largest = MAX_REQUEST
+        self._pauses = Backoff(FIRST_PAUSE, MAX_PAUSE)
         self._ask_at = 0.0  # when to ask for changes again, at the earliest (monotonic)
         self._log = Lasting(log)
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
@@ -257,7 +257,7 @@ class ServerLink:
         key = base64.b64encode(public_key_of(self._private)).decode()
         data = self._send("hello", {"public_key": key, "version": __version__})
         confirm = data.get("confirm_seconds")
-        if not isinstance(confirm, int | float) or not 0 <= confirm <= LONGEST_CONFIRM:
+        if not isinstance(confirm, int | float) or not 0 <= confirm <= MAX_CONFIRM:
             raise MalformedData("confirm_seconds")
         location = must(text(data.get("location")), "location")
         # It goes to the log, and to a line of a file.
@@ -308,7 +308,7 @@ class ServerLink:
             allow_redirects=False,
             stream=True,
         ) as answer:
-            most = LARGEST_LIST if path == "assigned" else LARGEST_ANSWER
+            most = MAX_LIST if path == "assigned" else MAX_ANSWER
             status, raw = answer.status_code, _body(answer, most)
             if status == 429:
                 raise Later(_pause(answer), _message(raw))
@@ -351,7 +351,7 @@ class ServerLink:
 
 def _pause(answer: requests.Response) -> float:
     """How many seconds the server asks to wait; 0 if it does not."""
-    seconds = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_RETRY_AFTER)
+    seconds = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), MAX_RETRY_AFTER)
     return seconds or 0.0
 
 
@@ -387,7 +387,7 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
 
 
 def _sentence(decoded: Mapping[str, Any]) -> str:
-    return one_line(str(decoded["message"]), LONGEST_SENTENCE)
+    return one_line(str(decoded["message"]), MAX_SENTENCE)
 
 
 def _message(body: bytes) -> str:

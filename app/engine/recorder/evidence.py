@@ -299,7 +299,7 @@ def _places(
 
 USUAL_WITHIN = timedelta(days=1)  # before the failure
 MAX_CHECKS = 50
-FEWEST_CHECKS = 5  # of fewer, no figure is usual
+MIN_CHECKS = 5  # of fewer, no figure is usual
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: run for each incident that opens.
 _GOOD_IN_ALL = (
@@ -365,7 +365,7 @@ def _good(session: AnySession, failure: FailureStart) -> Sequence[Any]:
 def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] | None:
     if not rows:
         return None
-    enough = rows if len(rows) >= FEWEST_CHECKS else []
+    enough = rows if len(rows) >= MIN_CHECKS else []
     addresses_used = {addresses.get(id) for id in {row.context_id for row in rows}}
     return {
         "checked_at": iso(from_ms(rows[0].at)),

@@ -21,8 +21,8 @@ from app.engine.recorder.rows import covers_s, open_incident
 from app.records import Verdict
 from app.rules.time import iso
 
-MISSED_INTERVALS = 3  # a longer time without checks is a gap, unless it is below SHORTEST_GAP
-SHORTEST_GAP = timedelta(minutes=10)
+MISSED_INTERVALS = 3  # a longer time without checks is a gap, unless it is below MIN_GAP
+MIN_GAP = timedelta(minutes=10)
 MAX_GAPS = 20  # of one incident: a machine that sleeps each night must not fill its row
 
 Gap = tuple[datetime, datetime]  # the last check before, and the first one after
@@ -42,7 +42,7 @@ def before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
 
 def longest_without_gap(monitor: Any) -> timedelta:
     """The longest time between two checks that is no gap."""
-    return max(MISSED_INTERVALS * timedelta(seconds=monitor.interval), SHORTEST_GAP)
+    return max(MISSED_INTERVALS * timedelta(seconds=monitor.interval), MIN_GAP)
 
 
 def silent_from(state: Any) -> datetime | None:

@@ -20,7 +20,7 @@ from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
-from app.judge.verdict import SHORTEST_COVER_S
+from app.judge.verdict import MIN_COVER_S
 from app.records import Result
 
 # Monitors of one transaction: while it sums their hours again, no other process can write to
@@ -144,7 +144,7 @@ def _covers_s(monitor: Any, at: datetime) -> int:
     if pause is None or at >= pause[1]:
         return covers
     left = int((pause[0] - at).total_seconds())
-    return min(covers, max(SHORTEST_COVER_S, left)) if at < pause[0] else 0
+    return min(covers, max(MIN_COVER_S, left)) if at < pause[0] else 0
 
 
 def _searches(

@@ -37,9 +37,9 @@ from app.engine.recorder.rows import (
 )
 from app.errors import existing
 from app.i18n import N_, _
-from app.judge.verdict import SHORTEST_COVER_S
+from app.judge.verdict import MIN_COVER_S
 from app.records import CHECK_OPTIONS, Cause, Ending, Verdict
-from app.stats.tally import LONGEST_COVER_MS
+from app.stats.tally import MAX_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
@@ -296,9 +296,9 @@ def _end_cover(
     counts_now = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(
         updating(ResultRow)
-        .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
+        .where(ResultRow.monitor_id == monitor_id, at > now_ms - MAX_COVER_MS)
         .where(ResultRow.covers_s > 0, counts_now, ResultRow.location_id.not_in(kept_places))
-        .values(covers_s=case((at > now_ms - 2000, SHORTEST_COVER_S), else_=(now_ms - at) // 1000))
+        .values(covers_s=case((at > now_ms - 2000, MIN_COVER_S), else_=(now_ms - at) // 1000))
     )
 
 

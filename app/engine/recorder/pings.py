@@ -50,7 +50,7 @@ from app.records import (
 from app.rules.figures import milliseconds
 
 AT_ONCE = 500  # heartbeats in one transaction
-LONGEST_MS = 2**31 - 1  # that the column of response times holds
+MAX_MS = 2**31 - 1  # that the column of response times holds
 _CAUSES = (
     Cause.HEARTBEAT_MISSED,
     Cause.HEARTBEAT_FAILED,
@@ -106,7 +106,7 @@ class _Watched:
             verdict=verdict,
             cause_code=code,
             cause=cause,
-            response_time=None if took is None else min(took, LONGEST_MS),
+            response_time=None if took is None else min(took, MAX_MS),
         )
         evidence = {"body": body[:EVIDENCE_BODY_BYTES]} if body and not result.is_good else None
         since = fault.since if fault and is_new else None

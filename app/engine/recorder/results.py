@@ -29,7 +29,7 @@ from app.engine.recorder.rows import covers_s, state_of
 from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
-    SHORTEST_COVER_S,
+    MIN_COVER_S,
     Rules,
     Situation,
     Stage,
@@ -288,7 +288,7 @@ def _covers_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
     follows = conclusive or monitor.assigned.here is not None
-    return covers_s(monitor.row) if follows else SHORTEST_COVER_S
+    return covers_s(monitor.row) if follows else MIN_COVER_S
 
 
 def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:

@@ -19,7 +19,7 @@ from app.records import PHASES, Result, Verdict
 MINUTE_MS = 60_000
 CHECKS_IN_WINDOW = 3  # of each place, at least: of a longer interval than the minutes allow
 WEEK = timedelta(days=7)
-LONGEST_UNPACKED = timedelta(milliseconds=packed.SINGLE_MS) / 2
+MAX_UNPACKED = timedelta(milliseconds=packed.SINGLE_MS) / 2
 
 
 def rules_of(monitor: Any, since: datetime, places: Collection[int]) -> SlowRules | None:
@@ -60,7 +60,7 @@ def fold_of(id: int, rules: SlowRules, batch: Iterable[Check], until: datetime) 
     own = list(batch)
     newest = max(check.at_ms for check in own)
     start = newest - round(rules.reach.total_seconds() * 1000)
-    recent = rules.reach < LONGEST_UNPACKED
+    recent = rules.reach < MAX_UNPACKED
     stored = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
     fold = SlowFold(rules)
     for check in sorted({(check.at_ms, check.place): check for check in (*stored, *own)}.values()):

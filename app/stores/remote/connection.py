@@ -46,8 +46,8 @@ MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2
 REPEATED = frozenset({502, 503, 504})  # from a proxy while its server restarts
 MAX_AHEAD = timedelta(days=365)
-LONGEST_PAUSE = 7 * 24 * 3600.0
-LONGEST_NUMBER = 20  # digits; a thousand of them are no number of anything
+MAX_PAUSE = 7 * 24 * 3600.0
+MAX_NUMBER = 20  # digits; a thousand of them are no number of anything
 _LOGIN = re.compile(r"log[-_]?in|sign[-_]?in|auth", re.IGNORECASE)
 # Escapes that may hide the key, or half of a character.
 _ESCAPED = re.compile(rb"\\u(?:00|[dD][89a-fA-F])|\\/")
@@ -271,7 +271,7 @@ def _never_connected(fault: Exception) -> bool:
 
 
 def _int(text: str) -> int | None:
-    return int(text) if len(text) <= LONGEST_NUMBER else None
+    return int(text) if len(text) <= MAX_NUMBER else None
 
 
 def _float(text: str) -> float | None:
@@ -293,7 +293,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _pause(response: requests.Response) -> float | None:
-    return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), LONGEST_PAUSE)
+    return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), MAX_PAUSE)
 
 
 def _last_answer(state: RetryCallState) -> Any:

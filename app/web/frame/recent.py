@@ -35,7 +35,7 @@ from app.web.frame.store_errors import too_often
 SEALED_FORM, PASSWORD = "carried", "your_password"
 CURRENT = "current_password"  # the field of forms that ask for the password themselves
 SEALED_FOR = timedelta(hours=1)
-LONGEST_SEALED = 64 * 1024  # characters: the longest form in the table is a tenth of that
+MAX_SEALED = 64 * 1024  # characters: the longest form in the table is a tenth of that
 MASK = "••••••••"
 
 View = Callable[..., Any]
@@ -187,7 +187,7 @@ def _page(
     status: int,
 ) -> Response:
     sealed = tokens.seal([current_access().clock().isoformat(), form], _purpose())
-    if len(sealed) > LONGEST_SEALED:
+    if len(sealed) > MAX_SEALED:
         abort(413)
     methods = (request.url_rule.methods if request.url_rule else None) or set()
     page = render_template(

@@ -10,7 +10,7 @@ from app.web.shown import looks, places
 
 # A message to the next page is in a cookie, and browsers keep 4 KB.
 MAX_NAMED = 8
-LONGEST_LINE = 160  # bytes
+MAX_LINE = 160  # bytes
 
 
 def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
@@ -73,9 +73,9 @@ def _line(check: PlaceChecked) -> str:
 
 def _cut(line: str) -> str:
     text = line.encode()
-    if len(text) <= LONGEST_LINE:
+    if len(text) <= MAX_LINE:
         return line
-    return text[: LONGEST_LINE - len("…".encode())].decode(errors="ignore") + "…"
+    return text[: MAX_LINE - len("…".encode())].decode(errors="ignore") + "…"
 
 
 def _title(check: PlaceChecked) -> str:

@@ -29,7 +29,7 @@ FRESH_SECONDS = 30.0
 # batches are too old to be run.
 KEPT_SECONDS = 120
 # In bytes. A checker divides a batch whose sealed text is larger.
-LARGEST_SEALED = 4 * 1024 * 1024
+MAX_SEALED = 4 * 1024 * 1024
 # How often a checker notes in Redis that it listens to the probers of its place. Without a note for
 # ``LISTENED_SECONDS`` it gets no more signs of theirs; the clocks of both may differ.
 LISTEN_SECONDS = 5.0
@@ -140,7 +140,7 @@ log = logging.getLogger(__name__)
 
 FAULT_SECONDS = 3_600.0
 REFUSED_SECONDS = 60.0
-LONGEST_TEXT = 200
+MAX_TEXT = 200
 
 Line = tuple[str, int]  # of a file
 
@@ -183,7 +183,7 @@ def _words(fault: Exception) -> str:
     """The kind of a fault; with the words of Redis where it refuses a command."""
     cause = fault.__cause__ or fault  # kombu hides it
     kind = type(cause).__name__
-    return f"{kind}: {str(cause)[:LONGEST_TEXT]}" if isinstance(cause, ResponseError) else kind
+    return f"{kind}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else kind
 
 
 def _line(fault: Exception) -> Line:

@@ -62,7 +62,7 @@ SEND_SECONDS = 0.2  # how long an outcome waits for others, to be sent in one me
 ALIVE_SECONDS = 1.0  # how often each checker is sent the names of its running batches
 SIGN_SECONDS = 2.0  # how often all checkers of the place are sent a sign of life
 MAX_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
-LARGEST_REPLY = 500
+MAX_REPLY = 500
 MAX_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
@@ -242,8 +242,8 @@ class Desk:
             self._send_to(to, [], [])
 
     def _send_to(self, to: str, outcomes: list[Any], running: list[str]) -> None:
-        for start in range(0, max(1, len(outcomes)), LARGEST_REPLY):
-            part = outcomes[start : start + LARGEST_REPLY]
+        for start in range(0, max(1, len(outcomes)), MAX_REPLY):
+            part = outcomes[start : start + MAX_REPLY]
             message = {
                 "prober": self.name,
                 "version": __version__,

@@ -21,8 +21,8 @@ from app.engine.carriers import Done, ProberReport, RemoteNetwork
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
-    LARGEST_SEALED,
     LISTEN_SECONDS,
+    MAX_SEALED,
     TASK,
     MessageRefused,
     QueueTrouble,
@@ -42,7 +42,7 @@ from app.rules.clocks import Offset
 
 log = logging.getLogger(__name__)
 
-LARGEST_BATCH = 500
+MAX_BATCH = 500
 ENOUGH = 100  # checks that are sent without waiting for more
 GATHER_SECONDS = 0.2  # how long a check waits for others, to be sent in one batch
 LOOK_SECONDS = 1.0  # how often lost batches are looked for
@@ -216,7 +216,7 @@ class QueueCarrier:
                 self._more.wait(LOOK_SECONDS)
             if pending and len(pending) < ENOUGH:
                 self._more.wait_for(lambda: len(pending) >= ENOUGH or self._ended, GATHER_SECONDS)
-            count = min(len(pending), LARGEST_BATCH)
+            count = min(len(pending), MAX_BATCH)
             return [pending.popleft() for _ in range(count)]
 
     def _send(self, tickets: list[int]) -> bool:
@@ -235,7 +235,7 @@ class QueueCarrier:
             "checks": checks,
         }
         sealed = self._key.seal(batch, about_checks(self.location))
-        if len(sealed) > LARGEST_SEALED and len(checks) > 1:
+        if len(sealed) > MAX_SEALED and len(checks) > 1:
             return self._send_in_parts([ticket for ticket, _packed in checks])
         # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
