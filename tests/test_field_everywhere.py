@@ -81,6 +81,7 @@ UNUSUAL: dict[str, Any] = {
     "slow_alert_after": 7,
     "confirmations": 5,
     "tags": ("a", "b"),
+    "notes": "Runbook: https://wiki.example/shop",
     "remind_after": 60,
     "quiet_start": "22:00",
     "quiet_end": "07:00",

@@ -47,6 +47,7 @@ from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
 from app.db.faults import passes, unavailable
 from app.db.tables import IncidentRow, MonitorRow
+from app.db.tags import notes_of
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.lasting import Lasting
@@ -487,12 +488,14 @@ class Jobs:
         self, claimed: Sequence[ClaimedDelivery], tools: Tools, now: datetime
     ) -> list[SendJob]:
         """A job for each claim. A claim whose message cannot be composed is given up."""
-        alerts = any(claim.subscriber_id is None for claim in claimed)
+        alerts = [claim for claim in claimed if claim.subscriber_id is None]
         down = _others_down(db.session) if alerts else {}
+        about = [claim.facts.get("monitor") or {} for claim in alerts]
+        notes = notes_of(db.session, {monitor["id"] for monitor in about if "id" in monitor})
         jobs: list[SendJob] = []
         for claim in claimed:
             try:
-                message = messages.compose(claim.facts, self._context(claim, down))
+                message = messages.compose(claim.facts, self._context(claim, down, notes))
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
                 jobs.append(SendJob(claim, outgoing, self._tools_for(claim, tools)))
             except Exception as fault:
@@ -507,12 +510,15 @@ class Jobs:
             return replace(tools, network=self._strangers_network)
         return tools
 
-    def _context(self, claim: ClaimedDelivery, down: Mapping[int, str]) -> messages.MessageContext:
+    def _context(
+        self, claim: ClaimedDelivery, down: Mapping[int, str], notes: Mapping[int, str]
+    ) -> messages.MessageContext:
         reader = _reader(claim)
         return messages.MessageContext(
             base_url=messages.base_url(self._settings.public_url, self._settings.bind),
             acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
             others_down=down,
+            notes=notes,
         )
 
 

@@ -333,7 +333,8 @@ FAILING = {"type": "boolean", "description": "Its last check failed, and is bein
 RECORDS: dict[str, Schema] = {
     **{resource.schema: schema_of(resource.record) for resource in RESOURCES if resource.record},
     "Monitor": record(
-        {**MONITOR["properties"], "kind": KIND, "failing": FAILING}, where_asked_for=["hours"]
+        {**MONITOR["properties"], "kind": KIND, "failing": FAILING},
+        where_asked_for=["hours", "notes"],
     ),
     "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),

@@ -169,7 +169,7 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
             if value is not None:
                 written[name] = write(value)
         for name in asked_for:
-            if not written[name]:
+            if not written[name] and written[name] != "":
                 del written[name]
         # What another server does not say, or what is not understood of it, is no default.
         for name in (*instance.missing, *instance.misread) if has_gaps else ():

@@ -1,5 +1,5 @@
 """Tags in one column, each between line breaks, so that a whole tag can be found; and which markers
-concern a monitor by them.
+concern a monitor by them; and the notes of monitors, which no list loads.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ from app.records import MARKERS_NAMED, SUSPECTED
 
 # Conditions in one list. SQLite refuses a thousand: fifty windows by tag, and no page was shown.
 SIDE_BY_SIDE = 100
+
+
+def notes_of(session: AnySession, ids: Collection[int]) -> dict[int, str]:
+    """The notes of these monitors, by id, empty ones too."""
+    columns = MonitorRow.__table__.c
+    rows = session.execute(select(columns.id, columns.notes).where(columns.id.in_(ids)))
+    return {row.id: row.notes for row in rows}
 
 
 def tags_text(tags: Iterable[str]) -> str:

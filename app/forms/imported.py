@@ -48,7 +48,7 @@ _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "slow_alert_after", "remind_after",
     "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
-    "request_headers", "request_body", "request_auth_username", "starttls", "ping_count",
+    "request_headers", "request_body", "request_auth_username", "notes", "starttls", "ping_count",
     "assertions", "period", "schedule", "zone", "grace", "max_run",
 )  # fmt: skip
 
@@ -218,6 +218,8 @@ def _value(name: str, value: Any) -> str:
         return ", ".join(pair.key for pair in value)
     if name == "assertions":
         return "; ".join(words(row) for row in value)
+    if name == "notes":
+        return shown(value)
     if name == "request_body":
         return _("%(num)s characters", num=len(value))
     return _(CONDITION_LABELS[value]) if name == "alert_condition" else str(value)

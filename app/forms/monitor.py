@@ -61,6 +61,7 @@ from app.records import (
     MAX_HEADERS,
     MAX_HEARTBEAT_SLUG,
     MAX_NAME,
+    MAX_NOTES,
     MAX_REQUEST_BODY_BYTES,
     MAX_RUN_SECONDS,
     MAX_SCHEDULE,
@@ -116,6 +117,7 @@ OWN_FIELDS = (
     "slow_alert_after",
     "confirmations",
     "tags",
+    "notes",
     "remind_after",
     "quiet_start",
     "quiet_end",
@@ -469,6 +471,18 @@ class MonitorForm(SchemaForm):
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
+    notes = Text(
+        N_("Notes"),
+        most=MAX_NOTES,
+        lines=True,
+        unify_lines=True,
+        default="",
+        description=N_(
+            "What to know when it fails, such as a link to the runbook. Links become clickable."
+            " Alerts have the first lines."
+        ),
+        render_kw={"rows": "3"},
+    )
     locations = Places(
         N_("Checked from"),
         description=N_("Each place makes its own checks. None chosen: the place default."),

@@ -17,6 +17,7 @@ from app.records import (
     DEFAULT_HEARTBEAT_INTERVAL,
     GRACE_SECONDS,
     HEARTBEAT_URL,
+    MAX_NOTES,
     MAX_REDIRECTS,
     MAX_TAG,
     PERIOD_SECONDS,
@@ -281,6 +282,12 @@ class Draft:
     def switch(self, name: str, *, on: bool) -> None:
         """``follow_redirects`` or ``verify_tls``."""
         self.fields[name] = "true" if on else "false"
+
+    def notes(self, text: str) -> None:
+        if text.strip():
+            self.fields["notes"] = text[:MAX_NOTES]
+        if len(text) > MAX_NOTES:
+            self.remark(_("Notes: the first %(most)s characters are kept.", most=f"{MAX_NOTES:,}"))
 
     def redirects(self, most: float | None) -> None:
         """``most``: how many the other tool follows, if it says so."""

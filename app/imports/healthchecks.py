@@ -19,7 +19,6 @@ TOOL = Tool(
     "healthchecks",
     N_("Check %(position)s"),
     dropped={
-        "desc": N_("Description dropped: Wakeful has no notes yet."),
         "methods": N_("The filter of methods is dropped: any method is a ping."),
         **dict.fromkeys(
             ("start_kw", "success_kw", "failure_kw", "subject", "subject_fail"), KEYWORDS
@@ -52,6 +51,7 @@ def _given(row: Any) -> dict[str, Any]:
 def _check(draft: Draft, entry: ImportEntry) -> None:
     token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
     draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
+    draft.notes(entry.text("desc"))
     # There, a run that has started may take as long as the grace.
     if grace := draft.fields.get("grace"):
         draft.fields["max_run"] = grace

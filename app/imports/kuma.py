@@ -45,7 +45,6 @@ TOOL = Tool(
     },
     dropped={
         "proxyId": N_("Proxy dropped: Wakeful checks without a proxy."),
-        "description": N_("Description dropped: Wakeful has no notes yet."),
         "ipFamily": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
         "maintenance": N_("Maintenance dropped. Add a maintenance window."),
         "conditions": N_("Conditions dropped: Wakeful cannot check them."),
@@ -221,6 +220,7 @@ def _monitor(
     resend = entry.number("resendInterval")
     draft.remind_after(resend and resend * (interval or 60) / 60)
     draft.tags(_tags(entry))
+    draft.notes(entry.text("description"))
     group = groups.get(entry.text("parent"))
     if group:
         draft.tags(group.names)

@@ -224,7 +224,6 @@ CHECKMATE = Tool(
            "pagespeed": "PageSpeed", "game": N_("game server")},
     dropped={
         "notifications": N_("Notifications dropped: the file has only their numbers."),
-        "description": N_("Description dropped: Wakeful has no notes yet."),
     },
     # Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
     ignored=(
@@ -252,6 +251,7 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
     draft.paused = entry.is_off("isActive")
     draft.tags([entry.text("group")])
+    draft.notes(entry.text("description"))
     if kind == "port":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
     elif kind == "ping":

@@ -58,6 +58,7 @@ COLUMNS = {
     "domain_alert_days": "domain alert days, domain expiry",
     "alert_condition": "alert condition",
     "alert_text_lookup": "alert text lookup",
+    "notes": "notes, note, description, runbook",
     "paused": "paused",
     "active": "active, enabled",
     "paused at": "paused at",
@@ -67,7 +68,7 @@ COLUMNS = {
 COPIED_COLUMNS = (
     "accepted_statuses", "request_method", "request_auth_username", "request_auth_password",
     "confirmations", "slow_after", "slow_alert_after", "ssl_alert_days", "domain_alert_days",
-    "alert_condition", "alert_text_lookup",
+    "alert_condition", "alert_text_lookup", "notes",
 )  # fmt: skip
 CHECKMATE = "matchmethod"  # a column of its CSV alone, whose interval is in milliseconds
 SWITCHES = ("follow_redirects", "verify_tls")

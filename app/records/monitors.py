@@ -96,6 +96,7 @@ MAX_ALERT_VALUE = 2_048
 MAX_REQUEST_BODY_BYTES = 64 * 1024
 MAX_ACCEPTED_STATUSES = 255
 MAX_TAGS = 20
+MAX_NOTES = 10_000
 MAX_TAG = 50
 TIMEOUT_SECONDS = (1, 60)
 SLOW_AFTER_MS = (1, 60_000)
@@ -196,6 +197,8 @@ class Monitor:
     slow_alert_after: int | None = None  # minutes; None or 0: slowness opens no incident
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
+    # Plain text. None: a list does not load it
+    notes: Annotated[str | None, Mark.PROMISED, Mark.WHERE_ASKED_FOR] = None
     remind_after: int | None = None  # minutes between reminders while unacknowledged
     quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
     quiet_end: ClockTime | None = None

@@ -16,11 +16,11 @@ _HTML = Markup('<a href="{0}" rel="nofollow noopener">{0}</a>')
 def linked(text: str) -> Markup:
     """``text`` with its addresses as links. Line breaks stay: the page's style shows them."""
     return Markup("").join(
-        _HTML.format(piece) if is_link else piece for piece, is_link in _parts(text)
+        _HTML.format(piece) if is_link else piece for piece, is_link in parts(text)
     )
 
 
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
+def parts(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of ``text`` in order, and whether each is a link."""
     done = 0
     for match in _LINK.finditer(text):

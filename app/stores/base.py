@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.i18n import N_
 from app.records import (
     CertificateChain,
@@ -143,6 +143,13 @@ class Monitors(Collection[Monitor, MonitorQuery]):
             except Invalid as fault:
                 answers.append(fault)
         return answers
+
+    def notes(self, id: int) -> str:
+        """The notes of a monitor; empty if it does not exist."""
+        try:
+            return self.get(id).notes or ""
+        except NotFound:
+            return ""
 
     def require(self, id: int) -> None:
         """Raise NotFound if there is no such monitor."""

@@ -35,6 +35,7 @@ BULK_ACTIONS = {
     "interval": N_("Change interval"),
     "tag": N_("Add a tag"),
     "untag": N_("Remove a tag"),
+    "note": N_("Add to the notes"),
     "contact": N_("Add a contact"),
     "uncontact": N_("Remove a contact"),
     "recontact": N_("Replace all alerts with a contact"),
@@ -51,7 +52,7 @@ PLACE_ACTIONS = ("place", "unplace")
 PARENT_ACTIONS = ("parent", "unparent")
 # The field that an action needs besides the monitors.
 _NEEDED = (
-    {"interval": "interval", "rule": "rule", "tag": "tag", "untag": "tag"}
+    {"interval": "interval", "rule": "rule", "tag": "tag", "untag": "tag", "note": "note"}
     | dict.fromkeys(CONTACT_ACTIONS, "contact")
     | dict.fromkeys(PLACE_ACTIONS, "place")
     | dict.fromkeys(PARENT_ACTIONS, "parent")
@@ -66,6 +67,7 @@ class BulkForm(BrowserForm):
     rest = Text(N_("What is left"), default="", most=1_000_000)
     action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text(N_("Tag"), most=MAX_TAG)
+    note = Text(N_("Note"), most=MAX_NAME)
     interval = IntervalChoice(N_("Interval"), none=N_("Choose…"))
     contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # the choices: name and label
@@ -87,8 +89,8 @@ class BulkForm(BrowserForm):
         self.action.leave_out(*CONTACT_ACTIONS)
 
     def leave_out_tags(self) -> None:
-        """For a server without tags."""
-        self.action.leave_out("tag", "untag")
+        """For a server without tags and notes."""
+        self.action.leave_out("tag", "untag", "note")
 
     def leave_out_parents(self) -> None:
         """For a server where no monitor depends on another."""

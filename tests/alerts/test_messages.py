@@ -507,3 +507,21 @@ def test_a_message_about_a_slow_monitor_does_not_say_that_it_is_down(event, inci
 def test_a_burst_counts_what_is_slow_apart(slow, title):
     several = {"count": 3, "degraded": slow, "incidents": [], "deliveries": []}
     assert compose(facts(Event.INCIDENTS_OPENED, **several), CONTEXT).title == title
+
+
+RUNBOOK = "https://wiki.example/shop"
+NOTES = [
+    ("", None),
+    (f"Ask Ben.\n\n{RUNBOOK}\n", f"Ask Ben. {RUNBOOK}"),
+    (f"{'word ' * 70}\n{RUNBOOK}.", f"{('word ' * 59).strip()} … {RUNBOOK}"),
+    (f"{RUNBOOK} {'word ' * 70}", f"{RUNBOOK} {('word ' * 54).strip()} …"),
+    (f"{'word ' * 57}{RUNBOOK} and more", f"{('word ' * 57).strip()} … {RUNBOOK}"),
+]
+
+
+@pytest.mark.parametrize(("notes", "shown"), NOTES)
+def test_a_message_has_the_first_lines_of_the_notes_and_the_first_link(notes, shown) -> None:
+    context = MessageContext("https://w.example", str, notes={3: notes, 4: "Of another"})
+    for event in (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER):
+        assert dict(compose(facts(event), context).details).get("Notes") == shown
+    assert "Notes" not in compose(facts(Event.INCIDENT_ACKNOWLEDGED), context).text

@@ -57,6 +57,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "maintenance_end_at": None,
         "alerts": (),
         "tags": (),
+        "notes": "",
         "remind_after": None,
         "quiet_start": None,
         "quiet_end": None,
@@ -116,6 +117,9 @@ GOOD = [
     ("quiet_zone", "", "UTC"),
     ("tags", "prod, api,,prod", ("prod", "api")),
     ("tags", "", ()),
+    ("notes", "Runbook:\r\n\thttps://wiki.example", "Runbook:\n\thttps://wiki.example"),
+    ("notes", "n" * 10_000, "n" * 10_000),
+    ("notes", "", ""),
     ("url", "https://example.com/" + "a" * 2028, "https://example.com/" + "a" * 2028),
 ]
 
@@ -187,6 +191,8 @@ BAD = [
     ("tags", ",".join(str(n) for n in range(21)), "20 at most"),
     ("tags", "t" * 51, "longer than 50"),
     ("tags", "a\x00", "U+0000"),
+    ("notes", "n" * 10_001, "10,000 at most"),
+    ("notes", "a\x00", "U+0000"),
     ("pause", "true", "does not take"),  # update only
     ("id", "1", "does not take"),  # returned fields sent back
     ("nmae", "x", "does not take"),  # a misspelt field must not be silently dropped

@@ -85,6 +85,7 @@ def test_what_healthchecks_has_besides_is_named():
     }
     monitor, _candidate = judged({"checks": [CHECK | more]})
     assert monitor.fits
+    assert monitor.fields["notes"] == "At night"
     assert monitor.fields["heartbeat_token"] is None
-    for word in ("Description", "methods", "Keywords", "ping URL is new"):
+    for word in ("methods", "Keywords", "ping URL is new"):
         assert word in str(monitor.remarks)

@@ -88,7 +88,7 @@ KUMA = [
      {"domain_alert_days": 14}, []),
     ("caches are bypassed", kuma(cacheBust=True), {"cache_buster": 1}, []),
     ("an IP version", kuma(ipFamily="ipv6"), RUNS, ["IP version dropped"]),
-    ("a description", kuma(description="Runbook"), RUNS, ["Description dropped"]),
+    ("a description", kuma(description="Runbook"), {"notes": "Runbook"}, []),
     ("a maintenance", kuma(maintenance=True), RUNS, ["Maintenance dropped"]),
     ("conditions", kuma(conditions=[{"type": "expression"}]), RUNS, ["Conditions dropped"]),
     ("what nobody knows yet", kuma(fancyMode="on"), RUNS, ['Setting "fancyMode" dropped']),
@@ -211,7 +211,8 @@ def test_the_database_of_uptime_kuma_2_keeps_what_the_list_has(tmp_path):
     assert candidate.fields["domain_alert_days"] == "14"
     assert candidate.fields["cache_buster"] == "1"
     sentences = " ".join(candidate.remarks)
-    for part in ("IP version", "Description", "Maintenance", "group is paused"):
+    assert candidate.fields["notes"] == "Runbook"
+    for part in ("IP version", "Maintenance", "group is paused"):
         assert part in sentences
     assert "Conditions" not in sentences
 

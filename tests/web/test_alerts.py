@@ -3,6 +3,7 @@ notice about a channel that does not work.
 """
 
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -167,3 +168,21 @@ def test_with_scripts_the_answer_comes_into_its_row(sink: HttpSink, worker: None
     page.get_by_label("Alerts, row 1: Value").fill(f"{sink.url}/{SECRET}/fine")
     page.get_by_role("button", name="Alerts, row 1: send test alert").click()
     expect(page.locator(".pair .fault")).to_have_count(0)
+
+
+def test_the_notes_of_a_monitor_stand_wherever_somebody_looks_when_it_fails(
+    app, sink, worker, editor, stranger
+):
+    hook, runbook = typed(("webhook", f"{sink.url}/hook")), "https://wiki.example/shop?a=1"
+    notes = f"Restart it: {runbook}.\n<b>Ask Ben.</b>"
+    editor.open("/monitors/new").press("Save", url="http://127.0.0.1:9/", notes=notes, **hook)
+    link = f'<a href="{runbook}" rel="nofollow noopener">{runbook}</a>.\n&lt;b&gt;Ask Ben.'
+    assert link in editor.page.text
+    editor.open("/incidents/new?monitor_id=1").press("Report an incident", cause="It burns")
+    assert link in editor.page.text
+    sink.wait_for(lambda: sink.requests, 60)
+    data = sink.requests[0].json["data"]
+    assert data["monitor"]["notes"] == f"Restart it: {runbook}. <b>Ask Ben.</b>"
+    assert link in stranger.open(urlsplit(data["incident"]["acknowledge_link"]).path).page.text
+    assert "Ask Ben" not in editor.open("/monitors").text
+    editor.open("/monitors/1/edit").press("Save", notes="").hides("Notes Restart")

@@ -11,6 +11,7 @@ from app.stores.local import LocalStore
 from app.web.frame import progress
 from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
+from tests.support.store import store_of
 from tests.web.visitor import Visitor, apply
 
 
@@ -42,6 +43,10 @@ def test_the_ticked_ones_are_changed_and_no_other(app, editor):
     apply(editor, [3], "tag", tag="prod")
     apply(editor, [1, 3], "untag", tag="old")
     assert [row.tags for row in rows(app)] == ["", "\nold\n", "\nprod\n"]
+    for line in ("Ask Ben", "Runbook: https://wiki.example"):
+        apply(editor, [1, 2], "note", note=line)
+    assert store_of(app).monitors.notes(2) == "Ask Ben\nRunbook: https://wiki.example"
+    assert store_of(app).monitors.notes(3) == ""
 
 
 def test_of_monitors_that_are_gone_meanwhile_none_is_said_to_be_changed(app, editor):

@@ -31,12 +31,14 @@ from app.alerts.messages.message import Message, MessageContext, Tone
 from app.i18n import N_, _, _n
 from app.records import Ending
 from app.rules.figures import about
+from app.rules.linked import parts
 from app.rules.what_changed import LAST_GOOD
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent
 
 OTHERS_NAMED = 5
 MAX_BEHIND = 50  # named when the outage is over; channels with little room cut the message
 CHANGES_NAMED = 3
+NOTES_SHOWN = 300  # characters of the first lines
 STILL_DOWN = N_("Still down: %(name)s")
 STILL_DEGRADED = N_("Still degraded: %(name)s")
 
@@ -155,6 +157,7 @@ def _about_incident(
     summary: str,
     details: Sequence[Detail],
 ) -> Message:
+    notes = _notes(facts, context)
     return message_of(
         facts,
         tone,
@@ -164,7 +167,7 @@ def _about_incident(
         links=incident_links(facts, context),
         thread=f"incident-{facts['incident']['id']}",
         data={
-            "monitor": dict(facts["monitor"]),
+            "monitor": {**facts["monitor"], **({"notes": notes} if notes else {})},
             "incident": incident_data(facts, context),
             # Only this one of the extra facts: receivers of webhooks rely on the fields they get.
             **({"flapping": times} if (times := _flapping(facts)) else {}),
@@ -188,8 +191,27 @@ def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     yield from _changes(incident)
     yield from _since(incident)
     yield address_of(facts)
+    if notes := _notes(facts, context):
+        yield _("Notes"), notes
     yield from _behind(_("Behind it"), facts, OTHERS_NAMED)
     yield from _others_down(_("Also down"), facts, context)
+
+
+def _notes(facts: Facts, context: MessageContext) -> str:
+    return _first_lines(context.notes.get(facts["monitor"]["id"], ""))
+
+
+def _first_lines(notes: str) -> str:
+    """The beginning of a monitor's notes on one line, whole words alone, and the first link where
+    it is not among them.
+    """
+    line = words.shorten(notes, NOTES_SHOWN)
+    if not line.endswith("…"):
+        return line
+    line = f"{line.rpartition(' ')[0]} …"
+    link = next((piece for piece, is_link in parts(notes) if is_link), "")
+    is_apart = link and len(link) <= words.MAX_URL_SHOWN and link not in line
+    return f"{line} {link}" if is_apart else line
 
 
 def _since(incident: Facts) -> Iterator[Detail]:

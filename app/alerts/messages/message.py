@@ -109,12 +109,14 @@ class MessageContext:
     """What a message needs besides its facts.
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.
-    ``others_down`` are the names of the monitors that are down now, by id.
+    ``others_down`` are the names of the monitors that are down now, by id; ``notes`` the notes of
+    the monitors that the messages are about.
     """
 
     base_url: str
     acknowledge_token: Callable[[int], str]
     others_down: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
 
     def incident_url(self, incident_id: int) -> str:
         return f"{self.base_url}/incidents/{incident_id}"

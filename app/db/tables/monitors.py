@@ -116,6 +116,10 @@ class MonitorRow(Model):
     confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
+    # Loaded where it is read: lists have no use for it
+    notes: Mapped[str] = mapped_column(
+        Text, default="", server_default="", deferred=True, active_history=True
+    )
     remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
     quiet_start: Mapped[str | None] = mapped_column(Clock)  # HH:MM
     quiet_end: Mapped[str | None] = mapped_column(Clock)

@@ -29,7 +29,7 @@ from app.db.tables import (
     MonitorStateRow,
     StatusPageMonitorRow,
 )
-from app.db.tags import tagged, tags_of
+from app.db.tags import notes_of, tagged, tags_of
 from app.db.types import SHORT, Encrypted, Replaced, Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
@@ -145,10 +145,14 @@ class LocalMonitors(LocalPart, base.Monitors):
 
     def get(self, id: int) -> Monitor:
         now = self.now()
-        records = self._records([id], active_windows(now), now) if fits(id) else []
+        windows = active_windows(now)
+        records = self._records([id], windows, now, notes=True) if fits(id) else []
         if not records:
             raise NotFound("monitor", id)
         return records[0]
+
+    def notes(self, id: int) -> str:
+        return notes_of(db.session, [id]).get(id, "")
 
     def require(self, id: int) -> None:
         require_monitor(id)
@@ -258,7 +262,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         """The records of new monitors, by id: without figures, which nothing was recorded for."""
         now = self.now()
         uptime = dict.fromkeys(UPTIME_RANGES)
-        monitors = self._records(ids, active_windows(now), now, ranges=())
+        monitors = self._records(ids, active_windows(now), now, ranges=(), notes=True)
         return {monitor.id: replace(monitor, uptime=uptime) for monitor in monitors}
 
     def update(self, id: int, fields: Fields) -> Monitor:
@@ -321,6 +325,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         hours: bool = False,
         brief: bool = False,
         fresh: bool = True,
+        notes: bool = False,
     ) -> Sequence[Monitor]:
         """The monitors with these ids, in their order. How many queries it takes does not depend on
         how many ids there are.
@@ -339,6 +344,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if brief
             else contacts.alerts_with_contacts({id: monitor.alerts for id, monitor in own.items()})
         )
+        texts = notes_of(db.session, ids) if notes else {}
         called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
         by_id = {}
@@ -354,6 +360,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                     [place.name for place in places],
                     dependencies.parents_in(row.depends_on),
                     alerts.get(id, ()),
+                    texts.get(id),
                     figures.hours.get(id, ()),
                     pinged.get(id, {}),
                     latest.newer(row) if fresh else None,

@@ -39,6 +39,7 @@ PAIRS = ("request_headers", "alerts")
 IN_OTHER_FORM = (*PAIRS, "tags", "request_body", "interval", "check_every", "assertions")
 # Fields that are stored in other tables: the state, the assignments.
 NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
+OF_ONE_MONITOR = ("notes",)  # a list does not load them
 
 
 def _names(record: type[Any], row: type[Any], without: Iterable[str] = ()) -> list[str]:
@@ -55,12 +56,14 @@ def _copier(
     return lambda row: dict(zip(names, values(row), strict=True))
 
 
-_monitor_fields = _copier(Monitor, MonitorRow, IN_OTHER_FORM)
+_monitor_fields = _copier(Monitor, MonitorRow, (*IN_OTHER_FORM, *OF_ONE_MONITOR))
 _state_fields = _copier(Monitor, MonitorStateRow, ("domain", "response_time"))
 # The columns that a record needs of a monitor and of its state.
 MONITOR_COLUMNS: tuple[Any, ...] = tuple(
     MonitorRow.__table__.c[name]
-    for name in dict.fromkeys((*_names(Monitor, MonitorRow), "request_auth_password", "options"))
+    for name in dict.fromkeys(
+        (*_names(Monitor, MonitorRow, OF_ONE_MONITOR), "request_auth_password", "options")
+    )
 )
 _Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: ignore[misc]
 STATE_COLUMNS = tuple(
@@ -81,6 +84,7 @@ class Derived:
     locations: Sequence[str] = ()
     depends_on: Sequence[int] = ()
     alerts: Sequence[Pair] = ()
+    notes: str | None = None
     hours: Sequence[Mapping[str, Any]] = ()
     heartbeat: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[datetime, int | None] | None = None
@@ -120,6 +124,7 @@ def monitor_record(own: Monitor, row: Any, derived: Derived) -> Monitor:
         vars(own),
         **state,
         alerts=tuple(derived.alerts),
+        notes=derived.notes,
         status=row.status,
         last_checked_at=checked_at,
         response_time=response_time,

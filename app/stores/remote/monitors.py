@@ -247,7 +247,7 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
 
 def _was_typed(name: str, value: Any) -> bool:
     """Whether a field has another value than its default."""
-    return name != "quiet_zone" and value != _DEFAULTS[name]
+    return name != "quiet_zone" and value not in ("", _DEFAULTS[name])
 
 
 def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:

@@ -62,6 +62,7 @@ def page(token: str) -> Answer:
         "acknowledge/page.html",
         incident=incident,
         form=form,
+        notes=current_store().monitors.notes(incident.monitor_id),
         waiting=_is_waiting(incident),
         logged_in=current_user.is_authenticated,
     )

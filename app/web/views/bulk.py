@@ -51,6 +51,7 @@ PROGRESS_TITLES = {
     "interval": N_("Changing the interval"),
     "tag": N_("Adding the tag"),
     "untag": N_("Removing the tag"),
+    "note": N_("Adding to the notes"),
     "contact": N_("Adding the contact"),
     "uncontact": N_("Removing the contact"),
     "recontact": N_("Replacing the alerts"),
@@ -101,6 +102,7 @@ def act() -> Answer:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
+                  ("note", form.note.data or ""),
                   ("parent", form.parent.data or ""),
                   ("place", form.place.data or ""), ("rule", form.rule.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
@@ -152,6 +154,7 @@ def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
         "ids": list(ids)[: PAGE_SIZES[-1]],
         "action": form.action.data,
         "tag": (form.tag.data or "")[:MAX_TAG],
+        "note": form.note.data,
         "contact": form.contact.data,
         "parent": (form.parent.data or "")[:MAX_NAME],
         "place": form.place.data,
@@ -241,6 +244,9 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
     "tag": lambda monitor, form: [("tags", ",".join([*monitor.tags, form.tag.data]))],
     "untag": lambda monitor, form: [
         ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
+    ],
+    "note": lambda monitor, form: [
+        ("notes", f"{monitor.notes or ''}\n{form.note.data}".strip("\n"))
     ],
     "contact": lambda monitor, form: write(
         {"alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))}

@@ -112,6 +112,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=places,
+        notes=current_store().monitors.notes(incident.monitor_id),
         affected=_affected(incident),
         titles={place.get("name"): title_of(place) for place in places},
         hour=hour.chart_of(incident, deploys),

@@ -257,6 +257,7 @@ class MonitorsContract:
             "slow_alert_after": 10,
             "confirmations": 0,
             "tags": ("prod", "api"),
+            "notes": "Runbook:\nhttps://wiki.example/shop",
             "remind_after": 30,
             "quiet_start": "22:00",
             "quiet_end": "07:00",
@@ -264,13 +265,15 @@ class MonitorsContract:
         }
         monitor = store.monitors.get(add_monitor(store, **fields).id)
         assert {name: getattr(monitor, name) for name in fields} == fields
+        assert store.monitors.notes(monitor.id) == fields["notes"]
+        assert [other.notes for other in store.monitors.list(MonitorQuery()).items] == [None]
         with pytest.raises(Invalid) as caught:
             store.monitors.update(monitor.id, {"slow_after": None})
         assert list(caught.value.errors) == ["slow_alert_after"]
         cleared = store.monitors.update(
-            monitor.id, {"tags": (), "slow_after": None, "slow_alert_after": None}
+            monitor.id, {"tags": (), "notes": "", "slow_after": None, "slow_alert_after": None}
         )
-        assert (cleared.tags, cleared.slow_after, cleared.slow_alert_after) == ((), None, None)
+        assert (cleared.tags, cleared.notes, cleared.slow_after) == ((), "", None)
 
     def test_section_3_the_fields_of_another_kind_are_refused(self, store: Store) -> None:
         mail = add_monitor(store, url="tcp://127.0.0.1:25", alert_condition="url_unavailable")
