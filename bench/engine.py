@@ -43,6 +43,7 @@ from app.db.types import to_ms
 from app.engine.checker import Checker
 from app.engine.schedule import last_slot
 from app.records import Verdict
+from app.rules.natural import natural_key
 from bench import databases, figures
 from bench.beside import (
     ADDRESS,
@@ -223,7 +224,8 @@ def add_monitors(url: str, numbers: range, interval: int = 60) -> None:
 def monitor(number: int, url: str, now: datetime) -> dict[str, object]:
     name = f"Site {number}"
     return {
-        "name": name, "name_folded": name.casefold(), "url": url, "url_folded": url,
+        "name": name, "name_folded": name.casefold(), "name_natural": natural_key(name), "url": url,
+        "url_folded": url,
         "interval": 60, "alert_condition": "url_unavailable", "request_method": "GET",
         "cache_buster": 0, "timeout": 30, "accepted_statuses": "200-399", "follow_redirects": True,
         "verify_tls": True, "confirmations": 2, "tags": "", "paused": False, "created_at": now,

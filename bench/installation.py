@@ -36,6 +36,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.records import Role
+from app.rules.natural import natural_key
 from app.stats.tally import bucket
 
 DAYS = 90
@@ -172,7 +173,8 @@ def _verdict(number: int, cycle: int) -> str:
 def _monitor(number: int, at: datetime, cycle: int) -> dict[str, object]:
     name, url = f"Shop {number} checkout", f"https://shop{number}.example/checkout"
     return {
-        "name": name, "name_folded": name.casefold(), "url": url, "url_folded": url,
+        "name": name, "name_folded": name.casefold(), "name_natural": natural_key(name), "url": url,
+        "url_folded": url,
         "interval": INTERVAL, "alert_condition": "url_unavailable", "request_method": "GET",
         "request_headers": [["X-Shop", str(number)]], "cache_buster": 0, "timeout": 30,
         "alerts": [["email", f"ops{number}@shop.example"]], "accepted_statuses": "200-399",

@@ -179,7 +179,7 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
     if not ids:
         return ()
     query = select(MonitorRow).where(MonitorRow.id.in_(ids), ~MonitorRow.paused)
-    rows = session.scalars(query.order_by(MonitorRow.name_folded, MonitorRow.id)).all()
+    rows = session.scalars(query.order_by(MonitorRow.name_natural, MonitorRow.id)).all()
     unreadable = alerting_nobody(session, rows)
     return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in unreadable]
 

@@ -142,7 +142,7 @@ def _incidents(
 
 def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:
     """Names by id, by name."""
-    query = select(MonitorRow.id, MonitorRow.name).order_by(MonitorRow.name_folded, MonitorRow.id)
+    query = select(MonitorRow.id, MonitorRow.name).order_by(MonitorRow.name_natural, MonitorRow.id)
     if tag is not None:
         query = query.where(MonitorRow.tags.contains(f"\n{tag}\n", autoescape=True))
     return {row.id: row.name for row in session.execute(query.limit(MAX_REPORT_MONITORS))}

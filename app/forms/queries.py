@@ -101,12 +101,14 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
             MonitorSortBy.ID: "Date created",
             MonitorSortBy.NAME: "Name",
             MonitorSortBy.URL: "URL",
+            MonitorSortBy.NATURAL: "Name, in natural order",
             MonitorSortBy.STATE: "State",
             MonitorSortBy.RESPONSE_TIME: "Response time",
             MonitorSortBy.EXPIRES_AT: "Expiry",
         }.__getitem__,
         default=MonitorSortBy.ID,
-        description="By state (extension): descending is the worst first, then by name.",
+        description="Extensions: natural (by name, Shop 2 before Shop 10); state (descending is the"
+        " worst first, then in natural order).",
     )
     sort = WordChoice(
         "Direction",

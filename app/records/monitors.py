@@ -72,7 +72,8 @@ class MonitorSortBy(StrEnum):
     ID = "id"
     NAME = "name"
     URL = "url"
-    STATE = "state"  # additions of ours: the worst state or the slowest first when descending
+    NATURAL = "natural"  # additions of ours: by name, "Shop 2" before "Shop 10"
+    STATE = "state"  # the worst state or the slowest first when descending
     RESPONSE_TIME = "response_time"
     EXPIRES_AT = "expires_at"  # the earlier of certificate and domain
 

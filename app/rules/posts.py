@@ -10,6 +10,7 @@ from datetime import datetime
 
 from app.i18n import N_, _
 from app.records import MAINTENANCE_STATES, PostState, PostTemplate
+from app.rules.natural import natural_key
 from app.rules.text import END_BEFORE_START
 
 OF_MAINTENANCE = N_(
@@ -101,7 +102,7 @@ def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
     """The built-in templates and then ``own``, by name. An own template with the name of a built-in
     one replaces it.
     """
-    own = sorted(own, key=lambda template: folded(template.name))
+    own = sorted(own, key=lambda template: natural_key(template.name))
     taken = {folded(template.name) for template in own}
     return [*(template for template in built_in() if folded(template.name) not in taken), *own]
 

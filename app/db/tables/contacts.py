@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Index, String, Text, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
 from app.db.contents import is_attempts, is_facts, is_ids, is_pairs
-from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id, belongs_to
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to
 from app.db.types import Bounded, CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
+from app.rules.natural import natural_key
 
 
 class ContactRow(Model):
@@ -22,6 +23,7 @@ class ContactRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     name_folded: Mapped[str] = mapped_column(Folded, unique=True)
+    name_natural: Mapped[str] = mapped_column(Folded, server_default="", info=UNSEEN)
     # [[channel, value], ...]
     channels: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     quiet_start: Mapped[str | None] = mapped_column(Clock)  # HH:MM
@@ -34,6 +36,11 @@ class ContactRow(Model):
     acknowledgements: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+    @validates("name")
+    def _fold(self, _key: str, text: str) -> str:
+        self.name_folded, self.name_natural = text.casefold(), natural_key(text)
+        return text
 
 
 class MonitorContactRow(Model):

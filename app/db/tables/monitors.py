@@ -9,11 +9,19 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
 from app.db.contents import is_check, is_checks, is_pairs, is_statuses
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to, secret
+from app.db.tables.columns import (
+    NEVER_REUSED,
+    UNSEEN,
+    Clock,
+    Folded,
+    Id,
+    belongs_to,
+    secret,
+)
 from app.db.types import (
     AlertDays,
     Bounded,
@@ -41,6 +49,7 @@ from app.records import (
     RequestMethod,
     Verdict,
 )
+from app.rules.natural import natural_key
 from app.rules.recurrence import ONCE, is_repeat
 from app.rules.time import is_zone
 
@@ -77,6 +86,7 @@ class MonitorRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     name_folded: Mapped[str] = mapped_column(Folded, index=True)
+    name_natural: Mapped[str] = mapped_column(Folded, index=True, server_default="", info=UNSEEN)
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
     # The true seconds between checks. ``check_every``: these, where somebody chose them beside the
@@ -140,6 +150,13 @@ class MonitorRow(Model):
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+    @validates("name", "url")
+    def _fold(self, key: str, text: str) -> str:
+        setattr(self, f"{key}_folded", text.casefold())
+        if key == "name":
+            self.name_natural = natural_key(text)
+        return text
 
 
 def _option(name: str, default: Any) -> property:

@@ -38,13 +38,13 @@ MAX_NAMED = 500  # monitors that a refusal names
 
 _CONTACT = ContactRow.__table__
 # Built once, and of the table, because each list of monitors runs it.
-_NAMES = select(_CONTACT.c.name).order_by(_CONTACT.c.name_folded)
+_NAMES = select(_CONTACT.c.name).order_by(_CONTACT.c.name_natural, _CONTACT.c.id)
 
 
 class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
     @property
     def order(self) -> Sequence[Any]:
-        return (ContactRow.name_folded, ContactRow.id)
+        return (ContactRow.name_natural, ContactRow.id)
 
     def records(self, ids: Sequence[int]) -> Sequence[Contact]:
         counts = _counts(ids)
@@ -54,7 +54,6 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         columns = dict(fields)
         if "name" in columns:
             columns["name"] = columns["name"].strip()
-            columns["name_folded"] = columns["name"].casefold()
         if "channels" in columns:
             columns["channels"] = [[pair.key, pair.value] for pair in columns["channels"]]
         return columns
@@ -118,7 +117,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
 
     def defaults(self) -> Sequence[str]:
         chosen = select(ContactRow.name).where(ContactRow.default)
-        return list(db.session.scalars(chosen.order_by(ContactRow.name_folded)))
+        return list(db.session.scalars(chosen.order_by(ContactRow.name_natural, ContactRow.id)))
 
 
 # --- The contacts of monitors ---------------------------------------------------------------------

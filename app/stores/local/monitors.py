@@ -50,6 +50,7 @@ from app.records import (
     is_heartbeat,
 )
 from app.rules.cross_field import RULES
+from app.rules.natural import natural_key
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
@@ -93,6 +94,7 @@ SORT_COLUMNS = {
     MonitorSortBy.ID: (MonitorRow.id,),
     MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
     MonitorSortBy.URL: (MonitorRow.url_folded, MonitorRow.id),
+    MonitorSortBy.NATURAL: (MonitorRow.name_natural, MonitorRow.id),
 }
 
 
@@ -166,7 +168,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         if search:
             columns = (MonitorRow.name_folded, MonitorRow.url_folded)
             statement = statement.where(or_(*(contains(column, search) for column in columns)))
-        order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME])
+        order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NATURAL])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
 
@@ -175,7 +177,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             select(MonitorRow.id, MonitorRow.name, MonitorRow.url, func.count().over())
             .join(MonitorDependencyRow, MonitorDependencyRow.monitor_id == MonitorRow.id)
             .where(MonitorDependencyRow.parent_id == id)
-            .order_by(*ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME]))
+            .order_by(*ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NATURAL]))
             .limit(per_page)
         )
         rows = db.session.execute(statement).all()
@@ -199,7 +201,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         )
         kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
-        return sorted(tags, key=str.casefold)[:limit]
+        return sorted(tags, key=natural_key)[:limit]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         with writing() as session:

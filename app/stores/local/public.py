@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
@@ -53,6 +53,7 @@ from app.records import (
     StatusPage,
     Visibility,
 )
+from app.rules.natural import natural_key
 from app.rules.page_state import page_link, page_state, stated, worst
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
@@ -163,11 +164,10 @@ class LocalPublicPages(PublicPages):
     def listed(self) -> Sequence[StatusPage]:
         with _in_snapshot():
             rows = db.session.scalars(
-                select(StatusPageRow)
-                .where(StatusPageRow.visibility == Visibility.PUBLIC)
-                .order_by(func.lower(StatusPageRow.name), StatusPageRow.id)
+                select(StatusPageRow).where(StatusPageRow.visibility == Visibility.PUBLIC)
             )
-            return [self._record(row) for row in rows]
+            pages = [self._record(row) for row in rows]
+        return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
     def page(self, id: int) -> PublicPage:
         with _in_snapshot():

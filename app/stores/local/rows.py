@@ -215,9 +215,6 @@ def monitor_columns(fields: Mapping[str, Any], stored: MonitorRow | None = None)
         columns["alert_lanes"] = lanes_text(columns["alerts"] or ())
     if "tags" in columns:
         columns["tags"] = tags_text(columns["tags"] or ())
-    for name in ("name", "url"):
-        if name in columns:
-            columns[f"{name}_folded"] = columns[name].casefold()
     return columns
 
 

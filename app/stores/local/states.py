@@ -175,18 +175,22 @@ class States:
         selected = []
         for section in sections:
             statement = joined(matching).add_columns(
-                position.label("position"), MonitorRow.name_folded
+                position.label("position"), MonitorRow.name_natural
             )
             statement = statement.where(
                 position.in_([states.index(state) for state in section.states])
             )
             if section.is_few and MonitorStatus.UP not in section.states:
                 statement = self._only_not_up(statement)
-            order = [*([position] if section.is_few else []), MonitorRow.name_folded, MonitorRow.id]
+            order = [
+                *([position] if section.is_few else []),
+                MonitorRow.name_natural,
+                MonitorRow.id,
+            ]
             selected.append(statement.order_by(*order).offset(section.offset).limit(section.limit))
         combined = union_all(*(select(section.subquery()) for section in selected)).subquery()
         return select(combined.c.id).order_by(
-            combined.c.position, combined.c.name_folded, combined.c.id
+            combined.c.position, combined.c.name_natural, combined.c.id
         )
 
     def _only_not_up(self, matching: Select[Any]) -> Select[Any]:

@@ -24,6 +24,7 @@ from app.i18n import N_, _
 from app.records import PageQuery, StatusPage, Visibility
 from app.records.resources import STATUS_PAGES
 from app.rules import slugs
+from app.rules.natural import natural_key
 from app.rules.page_state import page_link
 from app.rules.text import TAKEN
 from app.rules.url import host_of
@@ -62,7 +63,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
             StatusPageMonitorRow.monitor_id == monitor_id
         )
         pages = self.records(list(db.session.scalars(shown)))
-        return sorted(pages, key=lambda page: (page.name.casefold(), page.id))
+        return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
     def create(self, fields: Fields) -> StatusPage:
         secret = _hashed(fields)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
@@ -25,6 +25,7 @@ from app.records import (
     PageQuery,
 )
 from app.rules import brackets
+from app.rules.natural import natural_key
 from app.stats.series import STRIP_HOURS, StripHour
 from app.stores import base, same_url
 from app.stores.base import Extent, Fields
@@ -64,6 +65,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return read(data, lambda: self.me.extent > Extent.BARE)
 
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
+        if query.sort_by == MonitorSortBy.NATURAL and self.me.extent == Extent.BARE:
+            query = replace(query, sort_by=MonitorSortBy.NAME)
         if query.state or query.tag or query.sort_by in OWN_ORDERS:
             self._refuse_bare()
         with_hours = query.hours and self.me.extent > Extent.BARE
@@ -86,7 +89,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             # Reads few fields of each record: there may be 12,000.
             fields = foreign.record_fields(item, "monitor") if isinstance(item, Mapping) else {}
             text = f"{fields.get('name')} {fields.get('url')}".casefold()
-            order = (whole(fields.get(sort_by)) or 0, str(fields.get(sort_by)).casefold())
+            fold = natural_key if sort_by == MonitorSortBy.NAME else str.casefold
+            order = (whole(fields.get(sort_by)) or 0, fold(str(fields.get(sort_by))))
             entries.append((order, text, item))
         if search:
             exact = [entry for entry in entries if search in entry[1]]
@@ -144,11 +148,11 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         if ids is not None:
             names = self._named(ids[:limit])
             refs = [names[id] for id in dict.fromkeys(ids[:limit]) if id in names]
-            return sorted(refs, key=lambda ref: (ref.name.casefold(), ref.id))
+            return _in_natural_order(refs)
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         sent, most = self.parameters(query), NAMES_PAGES - 1
         window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most_pages=most)
-        refs = envelope.each(window.items, _ref_of)
+        refs = _in_natural_order(envelope.each(window.items, _ref_of))
         is_searched = search is not None and not self.me.is_wakeful
         return [ref for ref in refs if _matches(ref, search or "")] if is_searched else refs
 
@@ -223,6 +227,10 @@ def _has_words(text: str, search: str) -> bool:
 
 def _ref_of(data: Any) -> MonitorRef:
     return _ref(read(data))
+
+
+def _in_natural_order(refs: Iterable[MonitorRef]) -> list[MonitorRef]:
+    return sorted(refs, key=lambda ref: (natural_key(ref.name), ref.id))
 
 
 def _ref(monitor: Monitor) -> MonitorRef:

@@ -17,6 +17,7 @@ from app.records import (
     Subscriber,
     SubscriberQuery,
 )
+from app.rules.natural import natural_key
 from app.stores import base
 from app.stores.base import Extent, Fields
 from app.stores.remote.collection import RemoteCollection
@@ -32,7 +33,7 @@ class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPage
             return ()
         every = self.every(PageQuery(per_page=100), MAX_PAGES)
         pages = [page for page in every if monitor_id in page.monitors]
-        return sorted(pages, key=lambda page: (page.name.casefold(), page.id))
+        return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
 
 class RemotePosts(RemotePart, base.Posts):

@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 from werkzeug.datastructures import MultiDict
 
 from app.i18n import _
-from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorQuery, MonitorRef, StatusPage
+from app.records import (
+    MAX_GROUPS,
+    MAX_PAGE_MONITORS,
+    MonitorQuery,
+    MonitorRef,
+    MonitorSortBy,
+    StatusPage,
+)
 from app.rules.text import record_id
 from app.stores import current_mail, current_store
 from app.web.frame import servers
@@ -194,7 +201,7 @@ def tagged(tag: str) -> Mapping[int, MonitorRef]:
 
 
 def _by_name(query: MonitorQuery) -> dict[int, MonitorRef]:
-    query = replace(query, sort_by="name", sort="asc", per_page=PAGE, uptime=())
+    query = replace(query, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=())
     monitors = current_store().monitors.every(query, PAGES)
     return {monitor.id: MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in monitors}
 

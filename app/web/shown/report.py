@@ -19,6 +19,7 @@ from app.records import (
     IncidentSeverity,
     MonitorQuery,
     MonitorRef,
+    MonitorSortBy,
 )
 from app.rules.figures import report_subject, report_title
 from app.rules.text import fault_of, length, record_id
@@ -157,6 +158,8 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorR
 
 
 def tagged(tag: str, most: int) -> list[MonitorRef]:
-    query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
+    query = MonitorQuery(
+        tag=tag, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=()
+    )
     monitors = current_store().monitors.every(query, -(-most // PAGE))
     return [MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in islice(monitors, most)]

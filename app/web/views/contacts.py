@@ -21,6 +21,7 @@ from app.records import (
     MinSeverity,
     Monitor,
     MonitorQuery,
+    MonitorSortBy,
     Pair,
     SharedChannel,
     own_alerts,
@@ -58,7 +59,7 @@ def show(id: int) -> Response:
     store = current_store()
     contact = store.contacts.get(id)
     query = MonitorQuery(
-        contact_id=id, sort_by="name", sort="asc", per_page=SHOWN_MONITORS, uptime=()
+        contact_id=id, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=SHOWN_MONITORS, uptime=()
     )
     deliveries = store.deliveries.list(DeliveryQuery(contact_id=id, per_page=SHOWN_DELIVERIES))
     return fragments.page(

@@ -107,7 +107,7 @@ def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
     """The first monitors in each state of ``DOUBTFUL``."""
     states = [state for state in DOUBTFUL if counters.get(state)]
     query = MonitorQuery(
-        sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=DOUBTS_SHOWN, uptime=(),
+        sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=DOUBTS_SHOWN, uptime=(),
         counts=counters, brief=True, fresh=False,
     )  # fmt: skip
     queries = [replace(query, state=state) for state in states]
@@ -261,7 +261,7 @@ def _calm() -> Calm:
 def _strips() -> MonitorQuery:
     worst_first = not servers.is_bare()
     return MonitorQuery(
-        sort_by=MonitorSortBy.STATE if worst_first else MonitorSortBy.NAME,
+        sort_by=MonitorSortBy.STATE if worst_first else MonitorSortBy.NATURAL,
         sort=Sort.DESC if worst_first else Sort.ASC,
         per_page=STRIPS,
         uptime=(),

@@ -23,6 +23,7 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
+    MonitorSortBy,
     PageQuery,
     Role,
 )
@@ -350,7 +351,12 @@ def _read(query: str) -> list[tuple[Verb, str]]:
 def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]:
     """Monitors by name; those whose names begin with ``target`` come first."""
     query = MonitorQuery(
-        search=target or None, sort_by="name", sort="asc", state=state, per_page=25, uptime=()
+        search=target or None,
+        sort_by=MonitorSortBy.NATURAL,
+        sort="asc",
+        state=state,
+        per_page=25,
+        uptime=(),
     )
     monitors = list(current_store().monitors.list(query).items)
     return sorted(monitors, key=lambda monitor: not monitor.name.casefold().startswith(target))

@@ -24,6 +24,7 @@ from app.records import (
     MonitorSortBy,
     Place,
     Role,
+    Sort,
     needs_admin,
     words_of,
 )
@@ -146,7 +147,9 @@ def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
     """
     if place is None or place.carrier != Carrier.AGENT:
         return None
-    query = MonitorQuery(location=place.name, per_page=100, sort_by=MonitorSortBy.NAME)
+    query = MonitorQuery(
+        location=place.name, per_page=100, sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC
+    )
     monitors = current_store().monitors.list(query).items
     named = [(monitor, words_of(monitor.sent_secrets)) for monitor in monitors]
     return [(monitor, words) for monitor, words in named if words]

@@ -103,6 +103,8 @@ def index() -> Response:
     store, query = current_store(), list_query()
     counters = None if servers.is_bare() else store.monitors.overview(query)
     shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=counters, brief=True)
+    if query.sort_by == MonitorSortBy.NAME:
+        shown = replace(shown, sort_by=MonitorSortBy.NATURAL)
     page = store.monitors.list(shown)
     typed = {} if fragments.asked() else session.pop(REFUSED_BULK, None) or {}
     return fragments.page(

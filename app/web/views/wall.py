@@ -29,6 +29,7 @@ from app.records import (
     WallLink,
 )
 from app.rules import text
+from app.rules.natural import natural_key
 from app.stores import current_access, current_store
 from app.web.forms import WallLinkForm
 from app.web.frame import fragments, links, notices, servers
@@ -181,7 +182,9 @@ def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
         if number >= page.last_number:
             break
     order: dict[str, int] = {status: rank for rank, status in enumerate(looks.MONITOR_ORDER)}
-    monitors.sort(key=lambda monitor: order.get(monitor.status, len(order)))
+    monitors.sort(
+        key=lambda monitor: (order.get(monitor.status, len(order)), natural_key(monitor.name))
+    )
     counters: dict[str, int] = {}
     for monitor in monitors:
         counters[monitor.status] = counters.get(monitor.status, 0) + 1
@@ -190,7 +193,7 @@ def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
 
 def _query(number: int, tag: str | None) -> MonitorQuery:
     return MonitorQuery(
-        sort_by=MonitorSortBy.NAME,
+        sort_by=MonitorSortBy.NATURAL,
         sort=Sort.ASC,
         per_page=PAGE,
         page=number,

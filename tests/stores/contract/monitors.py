@@ -203,6 +203,25 @@ class MonitorsContract:
         assert order(sort_by="name", sort="desc") == [d, a, c, b]
         assert order(sort_by="url", sort="asc") == [c, b, d, a]
 
+    def test_names_are_listed_in_natural_order(self, store: Store) -> None:
+        names = ["Shop 10", "Oslo", "shop 2", "Öl", "Shop 1", "Zoo"]
+        ids = {name: add_monitor(store, name=name).id for name in names}
+        ordered = ["Öl", "Oslo", "Shop 1", "shop 2", "Shop 10", "Zoo"]
+
+        def order(**query: Any) -> list[str]:
+            return [monitor.name for monitor in store.monitors.list(MonitorQuery(**query)).items]
+
+        assert order(sort_by="natural", sort="asc") == ordered
+        assert order(sort_by="natural") == ordered[::-1]
+        assert order(sort_by="state") == ordered  # all are pending
+        assert order(sort_by="name", sort="asc") == [
+            "Oslo", "Shop 1", "Shop 10", "shop 2", "Zoo", "Öl",
+        ]  # fmt: skip
+        assert [ref.name for ref in store.monitors.refs()] == ordered
+        assert [ref.name for ref in store.monitors.refs(ids=list(ids.values()))] == ordered
+        store.monitors.update(ids["Shop 10"], {"name": "Shop 0"})
+        assert order(sort_by="natural", sort="asc")[2] == "Shop 0"
+
     def test_a_list_has_pages(self, store: Store) -> None:
         ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
         pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
