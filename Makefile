@@ -29,6 +29,9 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 # half of a test's time is spent waiting, for a browser, a database or a moment that comes.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist worksteal
 
+# With it, each worker would compile all tests and rewrite their assertions again: 10 s of CPU each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
 
