@@ -23,7 +23,8 @@ message of twenty.
  pending    held       quiet hours have begun; they end: a digest is pending         digests
  held       pending    quiet hours end, at a service of BY_INCIDENT                  digests
  pending    pending    it is deferred, for flapping or for the rest of a burst       decide
- pending    held       it is superseded, or has become part of a burst               decide
+ pending    held       it is superseded, or part of a burst or of several that were  decide
+                       acknowledged at once
  pending    delivered  the service took it                                           outcome_of
  pending    pending    the service may take it later: a growing pause, Retry-After   outcome_of
  pending    failed     it is refused for good, a bug stops it twice, 24 h are over   outcome_of
@@ -281,7 +282,28 @@ def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime)
         return _resolved(row, rows, history, now)
     if row.event == Event.INCIDENT_OPENED and row.reason != Reason.BY_HAND:
         return _opened(row, rows, history, now)
+    if row.event == Event.INCIDENT_ACKNOWLEDGED and row.channel not in BY_INCIDENT:
+        return _acknowledged(row, rows)
     return Send(row)
+
+
+def _acknowledged(row: Waiting, rows: Sequence[Waiting]) -> Decision:
+    """What a person acknowledged together was written with one time, and becomes one message."""
+    members = tuple(
+        first
+        for first in _firsts(rows)
+        if first.event == row.event and first.created_at == row.created_at and first.reason is None
+    )
+    several = row in members and len(members) > 1
+    return Combine(Event.INCIDENTS_ACKNOWLEDGED, members) if several else Send(row)
+
+
+def _firsts(rows: Sequence[Waiting]) -> Iterable[Waiting]:
+    """Each monitor's first pending row: a group must not overtake an earlier row of a member."""
+    firsts: dict[int | None, Waiting] = {}
+    for row in rows:
+        firsts.setdefault(row.monitor_id, row)
+    return firsts.values()
 
 
 def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
@@ -326,11 +348,7 @@ def _single_or_group(
     changes = history.changes[event]
     span = burst(changes, row.created_at)
     if span is not None:
-        # Each monitor's first pending row: a group must not overtake an earlier row of a member.
-        firsts: dict[int | None, Waiting] = {}
-        for other in rows:
-            firsts.setdefault(other.monitor_id, other)
-        members = [other for other in firsts.values() if _joins(other, event, span, history)]
+        members = [other for other in _firsts(rows) if _joins(other, event, span, history)]
         if len(members) > 1:
             return Combine(GROUPED[event], tuple(members))
     until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from flask import Response, request
 
-from app.errors import Invalid
+from app.errors import WakefulError
 from app.records import Page
 from app.rules.brackets import Pairs
 
@@ -35,15 +35,17 @@ def created(data: Mapping[str, Any]) -> Response:
     return record_answer(data, 201, Location=f"{request_url()}/{data['id']}")
 
 
-def created_rows(answers: Sequence[Mapping[str, Any] | Invalid]) -> Response:
-    """The answer to many new records: for each the body that it would have got alone."""
+def answer_rows(answers: Sequence[Mapping[str, Any] | WakefulError], status: int) -> Response:
+    """The answer about many records: for each the body that it would have got alone, whose status
+    is ``status`` where it is not refused.
+    """
     rows = [
-        problem_body(422, str(answer), answer.errors)
-        if isinstance(answer, Invalid)
-        else {"data": answer, "status": 201}
+        problem_body(answer.status, str(answer), getattr(answer, "errors", None))
+        if isinstance(answer, WakefulError)
+        else {"data": answer, "status": status}
         for answer in answers
     ]
-    return record_answer(rows, 201 if all(row["status"] == 201 for row in rows) else 207)
+    return record_answer(rows, status if all(row["status"] == status for row in rows) else 207)
 
 
 def deleted(kind: str, id: int) -> Response:

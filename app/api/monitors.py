@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created_rows, paged, record_answer
+from app.api.envelope import answer_rows, paged, record_answer
 from app.api.operations import operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
@@ -50,6 +50,7 @@ register(
     MONITORS.schema,
     status=201,
     form=MonitorStoreForm,
+    several=True,
     rows=MONITORS.name,
 )
 def batch(call: Call) -> Response:
@@ -59,8 +60,8 @@ def batch(call: Call) -> Response:
     """
     sent = call.new_rows(MonitorStoreForm, MONITORS.name)
     answers = base.create_valid(sent, call.store.monitors)
-    return created_rows(
-        [answer if isinstance(answer, Invalid) else _shape(call, answer) for answer in answers]
+    return answer_rows(
+        [answer if isinstance(answer, Invalid) else _shape(call, answer) for answer in answers], 201
     )
 
 

@@ -46,7 +46,7 @@ DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
     200: "Success.",
     201: "Created. The Location header has the URL of a single record.",
-    207: "Some are refused and not stored. Each has its own answer.",
+    207: "Some are refused. Each has its own answer.",
     401: "No valid API key came with the request.",
     403: "The key may not do this, or is bound to a tag or to networks.",
     404: "Nothing has this id.",
@@ -167,7 +167,7 @@ def _responses(method: str, path: Path, operation: Operation) -> Schema:
         "content": {JSON: {"schema": _body(operation)}},
     }
     responses: Schema = {str(operation.status): good}
-    if operation.rows:
+    if operation.several:
         responses["207"] = {**good, "description": STATUS_TEXTS[207]}
     wrong = {422, *operation.refusals}
     if not path.public:
@@ -190,8 +190,9 @@ def _body(operation: Operation) -> Schema:
     if operation.answer == "Document":
         return json_object({})
     data = _ref(operation.answer)
-    if operation.rows:
-        each = array({"oneOf": [_record_body(operation.answer), _ref("Invalid")]})
+    if operation.several:
+        refused = _ref("Invalid" if operation.rows else "Error")
+        each = array({"oneOf": [_record_body(operation.answer), refused]})
         return record({"data": each, "status": INTEGER}, name=f"{operation.answer}BatchAnswer")
     if operation.paged:
         return record(

@@ -36,8 +36,8 @@ class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document, ``form`` that of the body;
     ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
     read for reading and write for writing. ``refusals``: statuses that other operations do not
-    answer. ``rows``: the body is a list of this name, of records that ``form`` reads, and each has
-    an answer of its own.
+    answer. ``several``: the answer has one for each of several records. ``rows``: so it is, and the
+    body is a list of this name, of records that ``form`` reads.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Operation:
     query: type[SchemaForm] = NoQueryForm
     scope: Scope | None = None
     refusals: tuple[int, ...] = ()
+    several: bool = False
     rows: str = ""
 
     @property

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from app.forms.fields import DateTime, RecordId, Text, WordChoice
+from app.forms.lists import IdList
 from app.forms.schema import SchemaForm
 from app.i18n import N_
-from app.records import MAX_CAUSE, MAX_COMMENT, Classification
+from app.records import MAX_CAUSE, MAX_COMMENT, MAX_IN_BATCH, Classification
+from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
 
 
@@ -50,3 +52,23 @@ class IncidentStoreForm(IncidentUpdateForm):
     classification = None  # not known yet
     monitor_id = RecordId(N_("Monitor"), required=True)
     started_at = DateTime(N_("Started"), required=True)
+
+
+class IncidentIds(IdList):
+    """The ids of one incident or more."""
+
+    required = True
+
+
+class AcknowledgeAllForm(SchemaForm):
+    """Incidents that one person acknowledges together."""
+
+    ids = IncidentIds(
+        N_("Incidents"), description=N_("The ids of 1 to %(most)s incidents.", most=MAX_IN_BATCH)
+    )
+
+    def check_cross_field(self) -> None:
+        if not self.ids.data:
+            self.ids.add_fault(text.REQUIRED)
+        elif len(self.ids.data) > MAX_IN_BATCH:
+            self.ids.add_fault(text.too_many(MAX_IN_BATCH))

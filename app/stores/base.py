@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from app.errors import Invalid, NotFound
+from app.errors import Invalid, NotFound, WakefulError
 from app.i18n import N_
 from app.records import (
     CertificateChain,
@@ -199,6 +199,9 @@ def create_valid(
     return [fields if isinstance(fields, Invalid) else next(stored) for fields in several]
 
 
+HAS_ENDED = N_("This incident has ended.")
+
+
 class Incidents(Collection[Incident, IncidentQuery]):
     """``get`` brings the evidence of an incident too."""
 
@@ -208,6 +211,15 @@ class Incidents(Collection[Incident, IncidentQuery]):
     ) -> Incident:
         """``by``: who did it, shown beside an acknowledgement. ``expected``: stored values; if one
         differs, Conflict is raised and nothing is changed; a remote server cannot promise that.
+        """
+
+    @abstractmethod
+    def acknowledge(
+        self, ids: Sequence[int], *, by: str | None = None
+    ) -> Sequence[Incident | WakefulError]:
+        """Acknowledge these incidents now, and answer for each: the incident, unchanged where it
+        was acknowledged before; NotFound; or Conflict where it has ended. A local store does it in
+        one transaction, so people get one message.
         """
 
     def overlapping(

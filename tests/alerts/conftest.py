@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from app.alerts import outbox
 from app.alerts.worker import Worker
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.engine import recorder
 from app.records import Ending, Event
 from tests.alerts.sinks import HttpSink, MailSink, mail_sink
 from tests.factories import make_incident, make_monitor
@@ -80,6 +81,14 @@ class Outbox:
         incident = self.incident(monitor, **fields)
         self.tell(Event.INCIDENT_OPENED, monitor, incident)
         return incident
+
+    def acknowledge(self, incidents: Sequence[IncidentRow]) -> None:
+        """One person acknowledges them together."""
+        now = self.clock.now
+        with self.app.app_context(), writing() as session:
+            for incident in incidents:
+                fields = {"acknowledged_at": now}
+                recorder.change_incident(session, incident.id, fields, now, by="Ben")
 
     def close(self, monitor: MonitorRow, incident: IncidentRow) -> None:
         with self.app.app_context(), writing() as session:

@@ -345,11 +345,12 @@ def test_for_an_alert_of_each_incident_a_burst_is_not_grouped(box: Outbox, sink:
     monitors = [box.monitor(("pagerduty", f"eu:{'R0' * 16}"), name=f"M{n}") for n in range(25)]
     incidents = [box.open(monitor) for monitor in monitors]
     box.turn(1)
+    box.acknowledge(incidents)
     for monitor, incident in zip(monitors, incidents, strict=True):
         box.close(monitor, incident)
     box.turn(1)
     keys = {key_of(box, incident.id) for incident in incidents}
-    for step in ("trigger", "resolve"):
+    for step in ("trigger", "acknowledge", "resolve"):
         sent = [r.json["dedup_key"] for r in sink.requests if r.json["event_action"] == step]
         assert (set(sent), len(sent)) == (keys, 25)
 

@@ -402,6 +402,23 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     assert types(sink)[2:] == ["incident.opened"]
 
 
+def test_what_a_person_acknowledges_together_is_one_message(box: Outbox, sink: HttpSink) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    incidents = [box.open(box.monitor(hook, name=f"M{n}")) for n in range(9)]
+    box.turn(3)
+    assert len(sink.requests) == 9
+    for _twice in range(2):
+        box.acknowledge(incidents)
+    box.turn(1)
+    sent = [request.json for request in sink.requests[9:]]
+    assert [message["type"] for message in sent] == ["incidents.acknowledged"]
+    assert sent[0]["data"]["count"] == 9
+    incident = sent[0]["data"]["incidents"][0]
+    assert (incident["monitor"]["name"], incident["acknowledged_by"]) == ("M0", "Ben")
+    group = box.rows()[-1]
+    assert {row.covered_by for row in box.rows()[9:18]} == {group.id}
+
+
 def test_openings_that_become_a_burst_slowly_are_grouped_unless_sent_already(
     box: Outbox, sink: HttpSink
 ) -> None:

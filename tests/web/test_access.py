@@ -93,7 +93,12 @@ def test_a_viewer_is_offered_nothing_that_changes_a_monitor(app, viewer):
     make_incident(app, make_monitor(app))
     assert viewer.open("/monitors/1").status == 200
     posts = [form for form in viewer.forms if form.method == "post"]
-    assert [button[0] for form in posts for button in form.buttons] == ["Log out"]
+    assert [button[0] for form in posts for button in form.buttons] == [
+        "Same as system",
+        "Light",
+        "Dark",
+        "Log out",
+    ]
 
 
 def test_a_post_without_its_token_changes_nothing_and_shows_what_was_typed(app, editor):

@@ -48,6 +48,7 @@ REQUESTS = [
     ("POST /incidents", {"monitor_id": "1", "started_at": "2026-11-20T08:00:00"}),
     ("PUT /incidents/{id}", {"comment": "one"}),
     ("PATCH /incidents/{id}", {"comment": "two"}),
+    ("POST /incidents/acknowledge", {"ids[0]": "1"}),
     ("POST /maintenance-windows", {"name": "Works", **TIMES}),
     ("PUT /maintenance-windows/{id}", {"name": "More"}),
     ("PATCH /maintenance-windows/{id}", {"monitors[0]": "1"}),
@@ -173,6 +174,7 @@ AS_THE_API = {
     "deliveries.give_up": "POST /deliveries/{id}/give-up",
     "deliveries.retry": "POST /deliveries/{id}/retry",
     "imports.create": "POST /monitors",
+    "incidents.acknowledge_all": "POST /incidents/acknowledge",
     **{f"incidents.{act}": "PATCH /incidents/{id}"
        for act in ("acknowledge", "classify", "comment", "reopen", "resolve")},
     "locations.token": "POST /locations/{id}/token",
@@ -230,6 +232,7 @@ SENT = [
     ("settings.change_secret", "/settings/webhook-secret/change", {}, "changed setting"),
     ("profile.show", "/profile", {"email": "admin@wakeful.test", "name": "Ada", "theme": "dark",
                                   "time_zone": "UTC"}, "changed person"),
+    ("profile.theme", "/profile/theme", {"theme": "light"}, "changed person"),
     ("profile.password", "/profile/password",
      {"current_password": PASSWORD, "password": f"{SECRET}3", "password_again": f"{SECRET}3"},
      "changed person"),

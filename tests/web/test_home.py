@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from app.records import Pair
+from app.records import IncidentQuery, Pair
 from tests.factories import make_delivery, make_incident, make_monitor, now
 from tests.support.queries import queries
 from tests.support.store import store_of
@@ -21,7 +21,7 @@ def test_what_people_reported_is_not_called_down(app, viewer):
 
 def test_each_button_to_acknowledge_says_of_what(app, editor):
     for name in ("Alpha", "Beta"):
-        make_incident(app, make_monitor(app, name=name))
+        make_incident(app, make_monitor(app, name=name), cause=f"It fails by {name}")
     page = editor.open("/").page.text
     for name in ("Alpha", "Beta"):
         assert re.search(rf'Acknowledge<span class="visually-hidden"> {name}</span></button>', page)
@@ -115,3 +115,29 @@ def test_home_asks_the_same_few_questions_of_few_and_of_many(app, viewer):
     trouble(19)
     assert asked() <= few + 4  # what does not fit into one list is three
     assert few <= 19
+
+
+def test_monitors_that_fail_with_one_cause_are_one_card_with_one_button(app, editor):
+    names = [f"Shop {number}" for number in range(9)]
+    for number, name in enumerate(names):
+        cause = f"No TCP connection to 10.0.0.{number} port 443 within the limit of 10 s."
+        monitor = make_monitor(app, name=name, state={"verdict": "down"})
+        make_incident(app, monitor, cause=cause, cause_code="timeout:connect")
+    other = make_monitor(app, name="Blog", state={"verdict": "down"})
+    make_incident(app, other, cause="The server answered 503.", cause_code="http_status:503")
+    page = editor.open("/")
+    assert page.page.text.count('<li class="down-card') == 2
+    page.shows("No TCP connection to … port … within the limit of … s.", *names)
+    page.press("Acknowledge all 9")
+    page.shows("9 incidents acknowledged. Others can see that you are on it.")
+    page.hides("Acknowledge all").shows("Acknowledged by editor@wakeful.test")
+    stored = store_of(app).incidents.list(IncidentQuery(status="unresolved"))
+    assert [incident.monitor.name for incident in stored.items] == ["Blog"]
+
+
+def test_a_card_of_which_some_are_over_says_so(app, editor):
+    incidents = [make_incident(app, make_monitor(app, name=name)) for name in "abc"]
+    page = editor.open("/")
+    store_of(app).incidents.update(incidents[0].id, {"ended_at": now()})
+    page.press("Acknowledge all 3")
+    page.shows("2 incidents acknowledged.", "1 was over already.")

@@ -348,6 +348,7 @@ UNASKED = {
     "auth.logout": "it takes access away",
     "mail_settings.test": "it changes nothing",
     "profile.show": "name, time zone and colours",
+    "profile.theme": "colours",
     "remote.choose": "what a person looks at",
     "sessions.forget": "it logs this browser out",
 }  # fmt: skip

@@ -73,14 +73,15 @@ MAY_SEND = {
         auth.setup second.code second.passkey second.passkey_request second.recovery
     """,
     VIEWER: """
-        profile.password profile.show remote.choose sessions.end sessions.end_others
+        profile.password profile.show profile.theme remote.choose sessions.end sessions.end_others
         sessions.forget two_factor.app two_factor.codes two_factor.new_passkey
         two_factor.passkey_options two_factor.remove_app two_factor.remove_passkey
     """,
     EDITOR: """
         bulk.act contacts.delete contacts.edit contacts.new contacts.test deliveries.give_up
-        deliveries.retry imports.create imports.start incidents.acknowledge incidents.classify
-        incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
+        deliveries.retry imports.create imports.start incidents.acknowledge
+        incidents.acknowledge_all incidents.classify incidents.comment incidents.delete
+        incidents.edit incidents.new incidents.reopen
         incidents.resolve keys.edit keys.index keys.revoke locations.delete locations.edit
         locations.new markers.add markers.delete monitors.check monitors.clone monitors.delete
         monitors.edit monitors.new monitors.new_ping_url monitors.pause monitors.resume
@@ -123,7 +124,8 @@ MAY_CALL = {
     """,
     WRITE: """
         contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
-        deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
+        deliveries_retry deliveries_test incidents_acknowledge incidents_delete incidents_store
+        incidents_update
         locations_delete locations_store locations_update monitors_check monitors_check_unsaved
         monitors_heartbeat_token
         monitors_batch monitors_delete monitors_store monitors_test_alert monitors_update

@@ -63,6 +63,7 @@ _COMPOSERS: dict[str, Callable[[Facts, MessageContext], Message]] = {
     Event.INCIDENT_ACKNOWLEDGED: incident.acknowledged,
     Event.INCIDENTS_OPENED: grouped.burst,
     Event.INCIDENTS_RESOLVED: grouped.burst,
+    Event.INCIDENTS_ACKNOWLEDGED: grouped.acknowledged,
     Event.INCIDENTS_DIGEST: grouped.digest,
     **notices.EXPIRIES,
     Event.LOCATION_SILENT: notices.silent,

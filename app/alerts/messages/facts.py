@@ -91,6 +91,13 @@ def lasted(facts: Facts, until: datetime) -> str:
     return _("at most %(span)s", span=length) if unwatched else length
 
 
+def who_acknowledged(incident: Facts) -> str:
+    person: str | None = incident.get("acknowledged_by")
+    if not person:
+        return _("Somebody is looking at it.")
+    return _("Acknowledged by %(name)s", name=words.shorten(person, 100)) + "."
+
+
 def what_ended(facts: Facts) -> str | None:
     """What ended the incident; None while it is open, or if it is not known."""
     ending: str | None = facts["incident"]["ending"]

@@ -1,8 +1,10 @@
-"""Messages about several incidents: those of a burst, and those that quiet hours put on hold."""
+"""Messages about several incidents: of a burst, acknowledged together, or put on hold by quiet
+hours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +21,7 @@ from app.alerts.messages.facts import (
     lasted,
     name_with_others,
     recovered,
+    who_acknowledged,
     written_at,
 )
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
@@ -33,20 +36,44 @@ def burst(facts: Facts, context: MessageContext) -> Message:
     """
     good = facts["event"] == Event.INCIDENTS_RESOLVED
     count, members = facts["count"], facts["incidents"]
+    slow = facts.get("degraded", 0)
+    return _about_all(
+        facts,
+        context,
+        Tone.GOOD if good else Tone.BAD if slow < count else Tone.WARNING,
+        _title_of_end(members, count, slow) if good else _title(count - slow, slow),
+        _("They changed within a minute, so this is one message for all of them."),
+        _outage_of if good else _cause,
+    )
+
+
+def acknowledged(facts: Facts, context: MessageContext) -> Message:
+    """Several that one person acknowledged together."""
+    count = facts["count"]
+    title = _n("%(num)s incident acknowledged", "%(num)s incidents acknowledged", count)
+    summary = who_acknowledged(facts["incidents"][0]["incident"])
+    return _about_all(facts, context, Tone.PLAIN, title, summary, _cause)
+
+
+def _about_all(
+    facts: Facts,
+    context: MessageContext,
+    tone: Tone,
+    title: str,
+    summary: str,
+    say: Callable[[Facts], str],
+) -> Message:
+    """``say``: what is said of each, after its name."""
+    count, members = facts["count"], facts["incidents"]
     items = [
-        Item(
-            f"{name_with_others(member)}: {_outage_of(member) if good else _cause(member)}",
-            incident_links(member, context),
-        )
+        Item(f"{name_with_others(member)}: {say(member)}", incident_links(member, context))
         for member in members
     ]
-    slow = facts.get("degraded", 0)
-    tone = Tone.GOOD if good else Tone.BAD if slow < count else Tone.WARNING
     return Message(
         event=facts["event"],
         tone=tone,
-        title=_title_of_end(members, count, slow) if good else _title(count - slow, slow),
-        summary=_("They changed within a minute, so this is one message for all of them."),
+        title=title,
+        summary=summary,
         at=written_at(facts),
         items=(*items, *_more(count - len(members))),
         links=(_all_incidents(context),),

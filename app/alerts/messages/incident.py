@@ -25,6 +25,7 @@ from app.alerts.messages.facts import (
     silent_places,
     started_at,
     what_ended,
+    who_acknowledged,
     written_at,
 )
 from app.alerts.messages.message import Message, MessageContext, Tone
@@ -94,11 +95,8 @@ def reminder(facts: Facts, context: MessageContext) -> Message:
 def acknowledged(facts: Facts, context: MessageContext) -> Message:
     incident = facts["incident"]
     details = [(_("Cause"), cause_of(incident)), *_since(incident)]
-    summary = _("Somebody is looking at it.")
-    if person := incident.get("acknowledged_by"):
-        summary = _("Acknowledged by %(name)s", name=words.shorten(person, 100)) + "."
     title = _("Acknowledged: %(name)s", name=name_of(facts))
-    return _about_incident(facts, context, Tone.PLAIN, title, summary, details)
+    return _about_incident(facts, context, Tone.PLAIN, title, who_acknowledged(incident), details)
 
 
 def resolved(facts: Facts, context: MessageContext) -> Message:

@@ -19,7 +19,7 @@ from app.access.keys import BOUND
 from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.tags import tagged
-from app.errors import Denied, Invalid, NotFound, no_such
+from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _
 from app.records import (
     CertificateChain,
@@ -233,6 +233,23 @@ class _Incidents(_BoundPart):
         with writing() as session:
             self._hold(session, id)
             return self._shown(self._inner.incidents.update(id, fields, by=by, expected=expected))
+
+    def acknowledge(
+        self, ids: Sequence[int], *, by: str | None = None
+    ) -> Sequence[Incident | WakefulError]:
+        faults: dict[int, WakefulError] = {}
+        with writing() as session:
+            for id in ids:
+                try:
+                    self._hold(session, id)
+                except NotFound as fault:
+                    faults[id] = fault
+            shown = [id for id in ids if id not in faults]
+            answers = dict(zip(shown, self._inner.incidents.acknowledge(shown, by=by), strict=True))
+        return [
+            self._shown(answer) if isinstance(answer, Incident) else answer
+            for answer in (faults.get(id) or answers[id] for id in ids)
+        ]
 
     def delete(self, id: int) -> None:
         with writing() as session:

@@ -14,7 +14,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
 from app.engine import recorder
 from app.engine.recorder.rows import lock
-from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound
+from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
     Classification,
@@ -30,7 +30,7 @@ from app.records import (
 from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.stores import base
-from app.stores.base import Fields
+from app.stores.base import HAS_ENDED, Fields
 from app.stores.local.part import LocalPart, get_monitor, get_row
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Order, PageStatements, contains, fits, ordered, page_statements
@@ -110,6 +110,25 @@ class LocalIncidents(LocalPart, base.Incidents):
             if before != (row.ended_at, row.classification):
                 rollups.reroll(row.monitor_id, row.started_at, _later(before[0], row.ended_at))
         return self.get(id)
+
+    def acknowledge(
+        self, ids: Sequence[int], *, by: str | None = None
+    ) -> Sequence[Incident | WakefulError]:
+        now, faults = self.now(), dict[int, WakefulError]()
+        fields, fitting = whole_seconds({"acknowledged_at": now}), [id for id in ids if fits(id)]
+        with writing() as session:
+            for id in _by_monitor(session, fitting):
+                try:
+                    row = _locked(session, id)
+                    if row.ended_at is not None:
+                        raise Conflict(_(HAS_ENDED))
+                    if row.acknowledged_at is None:
+                        # Alerts with one time become one message.
+                        recorder.change_incident(session, id, fields, now, by=by)
+                except (NotFound, Conflict) as fault:
+                    faults[id] = fault
+        records = {record.id: record for record in _records(fitting, now)}
+        return [faults.get(id) or records.get(id) or NotFound("incident", id) for id in ids]
 
     def delete(self, id: int) -> None:
         with writing() as session:
@@ -212,6 +231,12 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
         for row in rows
     }
     return [by_id[id] for id in ids if id in by_id]
+
+
+def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
+    """The ids that exist, by monitor: who locks many monitors does it in this order."""
+    chosen = select(IncidentRow.id).where(IncidentRow.id.in_(ids))
+    return session.scalars(chosen.order_by(IncidentRow.monitor_id, IncidentRow.id)).all()
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:

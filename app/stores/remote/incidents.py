@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from app.codec import foreign, reader
+from app.codec import MalformedData, foreign, reader
+from app.codec.values import object_
+from app.errors import Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
     Incident,
@@ -20,11 +22,11 @@ from app.records import (
 from app.rules import brackets
 from app.rules.what_changed import changes_of
 from app.stores import base
-from app.stores.base import Fields
+from app.stores.base import HAS_ENDED, Fields
 from app.stores.remote import envelope
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.evidence import evidence
-from app.stores.remote.part import parameters
+from app.stores.remote.part import after_write, parameters
 
 
 class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents):
@@ -71,6 +73,41 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
     ) -> Incident:
         # The base API has no ``by`` and ``expected``: the server knows whose key it is.
         return super().update(id, fields)
+
+    def acknowledge(
+        self, ids: Sequence[int], *, by: str | None = None
+    ) -> Sequence[Incident | WakefulError]:
+        if not self.me.is_wakeful:
+            return [self._acknowledge(id) for id in ids]
+        answer = self._write("POST", f"{self.path}/acknowledge", {"ids": tuple(ids)})
+        with after_write():
+            return self._content(answer, self._answers(ids))
+
+    def _acknowledge(self, id: int) -> Incident | WakefulError:
+        """The base API acknowledges one at a time."""
+        try:
+            incident = self.get(id)
+            if not incident.is_open:
+                return Conflict(_(HAS_ENDED))
+            if incident.acknowledged_at is not None:
+                return incident
+            return self.update(id, {"acknowledged_at": self.store.now()})
+        except (NotFound, Conflict, Invalid) as fault:
+            return fault
+
+    def _answers(self, ids: Sequence[int]) -> Callable[[Any], Sequence[Incident | WakefulError]]:
+        def read(data: Any) -> Sequence[Incident | WakefulError]:
+            if not isinstance(data, list) or len(data) != len(ids):
+                raise MalformedData("incidents")
+            return [self._answer(id, row) for id, row in zip(ids, data, strict=True)]
+
+        return read
+
+    def _answer(self, id: int, row: Any) -> Incident | WakefulError:
+        row = object_(row, "incidents")
+        if "data" in row:
+            return self.read(row["data"])
+        return NotFound("incident", id) if row.get("status") == 404 else Conflict(_(HAS_ENDED))
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
         """Add the names of the monitors, which some servers leave out."""

@@ -122,6 +122,7 @@ EVENTS = {
     Event.INCIDENT_RESOLVED: N_("Incident resolved"),
     Event.INCIDENT_REMINDER: N_("Reminder"),
     Event.INCIDENTS_OPENED: N_("Several incidents opened"),
+    Event.INCIDENTS_ACKNOWLEDGED: N_("Several incidents acknowledged"),
     Event.INCIDENTS_RESOLVED: N_("Several incidents resolved"),
     Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
     Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),

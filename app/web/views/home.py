@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Response
 
-from app.i18n import _, _n
+from app.i18n import _, _n, listed
 from app.records import (
     WORST_FIRST,
     Incident,
@@ -18,10 +18,12 @@ from app.records import (
     IncidentStatus,
     Monitor,
     MonitorQuery,
+    MonitorRef,
     MonitorSortBy,
     MonitorStatus,
     Sort,
 )
+from app.rules.shared_cause import shared_cause
 from app.stores import current_store
 from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
@@ -34,6 +36,7 @@ OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 CHANGES_ASKED = 25  # the next larger page size of the base API, which every server accepts
 DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
+NAMED = 2  # of the monitors on one card
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # States that are not down and still need attention.
@@ -52,6 +55,33 @@ class StatusChange:
     incident: Incident
     times: int = 1
     since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCard:
+    """Open incidents with one cause and in one state, the newest first. ``cause``: what it says of
+    all of them. ``behind``: who is unreachable because of them; ``named``: those whose names are
+    known.
+    """
+
+    incidents: Sequence[Incident]
+    cause: str
+    behind: int = 0
+    named: Sequence[MonitorRef] = ()
+
+    @property
+    def started_at(self) -> datetime:
+        return min(incident.started_at for incident in self.incidents)
+
+    @property
+    def summary(self) -> str:
+        """The names of the first, and how many more there are."""
+        names = [looks.monitor_of(incident) for incident in self.incidents]
+        more = len(names) - NAMED
+        if more <= 0:
+            return listed(names)
+        first = ", ".join(names[:NAMED])
+        return _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=first)
 
 
 @blueprint.get("/")
@@ -95,12 +125,41 @@ def _answer() -> dict[str, Any]:
     total = sum(page.total for page in pages)
     return {
         "open_now": open_now,
+        "cards": _cards(open_now),
         "open_total": total,
         "open_slow": len(slow),
         "counters": counters,
         "doubtful": _doubtful(counters or {}),
         **_unless_stuck(sentence(counters, total, len(slow))),
     }
+
+
+def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
+    """Each incident in one card, in the order of the first of each."""
+    shared: dict[Any, list[Incident]] = {}
+    for incident in open_now:
+        cause = shared_cause(incident) or incident.id
+        shared.setdefault((cause, incident.status, incident.acknowledged_by), []).append(incident)
+    behind = {id for incident in open_now for id in incident.affected}
+    # Another server would be asked for each name.
+    refs = current_store().monitors.refs(ids=[*behind]) if behind and _is_local() else ()
+    names = {ref.id: ref for ref in refs}
+    return [_card(cause, incidents, names) for (cause, *_state), incidents in shared.items()]
+
+
+def _is_local() -> bool:
+    return servers.servers() is None
+
+
+def _card(cause: Any, incidents: Sequence[Incident], names: Mapping[int, MonitorRef]) -> OpenCard:
+    sentences = {incident.cause or _("No cause given") for incident in incidents}
+    behind = dict.fromkeys(id for incident in incidents for id in incident.affected)
+    return OpenCard(
+        incidents,
+        cause=cause[-1] if len(sentences) > 1 else sentences.pop(),
+        behind=len(behind),
+        named=[names[id] for id in behind if id in names],
+    )
 
 
 def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:

@@ -14,10 +14,10 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
 from app.forms.fields import Switch, Text
-from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.incident import AcknowledgeAllForm, IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
 from app.forms.schema import why_unclear
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.records import (
     MAX_COMMENT,
     SUSPECTED,
@@ -224,6 +224,27 @@ def acknowledge(id: int) -> Response:
         else:
             flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/acknowledge")
+def acknowledge_all() -> Response:
+    """The incidents of one card of home."""
+    form = browser(AcknowledgeAllForm)()
+    if form.validate():
+        answers = current_store().incidents.acknowledge(form.ids.data, by=_author())
+        incidents = [answer for answer in answers if isinstance(answer, Incident)]
+        done = sum(incident.acknowledged_at is not None for incident in incidents)
+        if done:
+            flash(
+                _n("%(num)s incident acknowledged. Others can see that you are on it.",
+                   "%(num)s incidents acknowledged. Others can see that you are on it.", done),
+                "success",
+            )  # fmt: skip
+        if over := len(answers) - len(incidents):
+            flash(_n("%(num)s was over already.", "%(num)s were over already.", over), "info")
+        if done < len(incidents):
+            flash(_(NOT_TAKEN_UP), "warning")
+    return redirect(url_for("home.show"))
 
 
 @blueprint.post("/<int:id>/resolve")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -49,6 +49,13 @@ class ProfileEditing(Editing[Person, ProfileForm]):
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Response:
     return ProfileEditing(current_user.person.id).answer()
+
+
+@blueprint.post("/theme")
+def theme() -> Response:
+    """From the menu of every page."""
+    current_access().people.update(current_user.person.id, {"theme": request.form.get("theme")})
+    return redirect(session.safe_next(request.form.get("next")))
 
 
 @blueprint.post("/password")

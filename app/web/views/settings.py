@@ -9,25 +9,31 @@ from flask import current_app, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
 from app.access import webhook_secret
-from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
+from app.access.settings import (
+    ALLOW_NETWORKS,
+    allowed_networks,
+    can_mail,
+    mail_is_unreadable,
+    networks_are_locked,
+    smtp_url,
+)
 from app.config import Settings
-from app.errors import Conflict
+from app.errors import Conflict, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
     Switch,
 )
-from app.i18n import N_, _
+from app.i18n import N_, _, _n, listed
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
-from app.records import (
-    LAST_BACKUP,
-    Role,
-)
-from app.stores import Extent, current_access
+from app.records import LAST_BACKUP, PageQuery, PlaceState, Role
+from app.rules.smtp import parse
+from app.stores import Extent, current_access, current_store
 from app.web.forms import NetworksForm
 from app.web.frame import servers
 from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded
+from app.web.shown import times
 
 blueprint = guarded("settings", __name__, "/settings", Role.ADMIN)
 
@@ -52,53 +58,6 @@ class RequiredForm(BrowserForm):
     def roles(self) -> list[Role]:
         return [role for role in Role if self[role].data]
 
-
-# Pages of their own: label, what for, endpoint, and how much the store must have. Pages that
-# are not registered are left out.
-ENTRIES: tuple[tuple[str, str, str, Extent], ...] = (
-    (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", Extent.BARE),
-    (
-        N_("Contacts"),
-        N_("The people that monitors alert, and how."),
-        "contacts.index",
-        Extent.WHOLE,
-    ),
-    (
-        N_("Status pages"),
-        N_("What the public sees of your monitors."),
-        "status_pages.index",
-        Extent.WHOLE,
-    ),
-    (N_("People"), N_("Accounts, roles and invitations."), "people.index", Extent.BARE),
-    (
-        N_("Import"),
-        N_(
-            "From Uptime Kuma, UptimeRobot, Better Stack, healthchecks, Gatus, other tools, or CSV."
-        ),
-        "imports.start",
-        Extent.BARE,
-    ),
-    (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", Extent.BARE),
-    (
-        N_("Audit log"),
-        N_("Who changed what, and who logged in."),
-        "audit.index",
-        Extent.BARE,
-    ),
-    (
-        N_("Places"),
-        N_("Where checks run from, and their agents."),
-        "locations.index",
-        Extent.WHOLE,
-    ),
-    (
-        N_("Links to the wall"),
-        N_("For screens without an account."),
-        "wall_links.index",
-        Extent.BARE,
-    ),
-    (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", Extent.BARE),
-)
 
 Answer = str | Response | tuple[str, int]
 
@@ -138,7 +97,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     page = render_template(
         "settings/show.html",
         form=form,
-        entries=_entries(),
+        rows=_rows(),
         networks_locked=networks_are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
@@ -169,12 +128,132 @@ def _without_factor() -> int:
     return sum(person.role in required and not person.second_factor for person in enabled)
 
 
-def _entries() -> list[tuple[str, str, str]]:
-    return [
-        (_(label), _(note), url_for(endpoint))
-        for label, note, endpoint, needs in ENTRIES
-        if endpoint in current_app.view_functions and servers.extent() >= needs
-    ]
+# --- The rows of the page: each setting with its present state, and a link
+
+
+def _mail_state() -> str:
+    settings = _settings()
+    if mail_is_unreadable(settings):
+        return _("cannot be read")
+    try:
+        return parse(smtp_url(settings) or "").host
+    except ValueError:
+        return _("cannot be read") if can_mail(settings) else _("not set up")
+
+
+def _contacts_state() -> str:
+    count = len(current_store().contacts.names())
+    return _n("%(num)s contact", "%(num)s contacts", count) if count else _("none yet")
+
+
+def _status_pages_state() -> str:
+    count = current_store().status_pages.list(PageQuery()).total
+    return _n("%(num)s page", "%(num)s pages", count) if count else _("none yet")
+
+
+def _people_state() -> str:
+    count = len(current_access().people.all())
+    return _n("%(num)s account", "%(num)s accounts", count)
+
+
+def _backup_state() -> str:
+    last = current_access().settings.get(LAST_BACKUP)
+    return str(times.ago(datetime.fromisoformat(last))) if last else _("none has been made yet")
+
+
+def _places_state() -> str:
+    places = current_store().locations.list(PageQuery())
+    count = _n("%(num)s place", "%(num)s places", places.total)
+    silent = sum(place.state == PlaceState.SILENT for place in places.items)
+    if not silent:
+        return count
+    return _n("%(places)s, %(num)s silent", "%(places)s, %(num)s silent", silent, places=count)
+
+
+def _wall_links_state() -> str:
+    count = len(current_access().wall_links.all())
+    return _n("%(num)s link", "%(num)s links", count) if count else _("none")
+
+
+def _keys_state() -> str:
+    now = times.now()
+    keys = [key for key in current_access().keys.all() if not key.revoked_at]
+    count = sum(key.expires_at is None or key.expires_at > now for key in keys)
+    return _n("%(num)s key", "%(num)s keys", count) if count else _("none")
+
+
+def _second_factor_state() -> str:
+    roles = current_access().factors.required_roles()
+    words = {Role.ADMIN: _("admins"), Role.EDITOR: _("editors"), Role.VIEWER: _("viewers")}
+    if not roles:
+        return _("required for nobody")
+    return _("required for %(roles)s", roles=listed(words[role] for role in Role if role in roles))
+
+
+def _networks_state() -> str:
+    return allowed_networks(_settings()) or _("public addresses only")
+
+
+def _canaries_state() -> str:
+    count = len(parse_canaries(_settings().canaries))
+    return _n("%(num)s host", "%(num)s hosts", count) if count else _("not set up")
+
+
+def _secret_state() -> str:
+    settings, access = _settings(), current_access()
+    if webhook_secret.is_unreadable(settings, access.settings):
+        return _("cannot be read")
+    shown = webhook_secret.shown_at(settings, access.settings)
+    return _("shown %(when)s", when=times.ago(shown)) if shown else _("not shown yet")
+
+
+# Label, state, endpoint (with the part of the page), and how much the store must have. Pages that
+# are not registered are left out.
+ROWS: tuple[tuple[str, Callable[[], str], str, Extent], ...] = (
+    (N_("Email"), _mail_state, "mail_settings.show", Extent.BARE),
+    (N_("Contacts"), _contacts_state, "contacts.index", Extent.WHOLE),
+    (N_("Status pages"), _status_pages_state, "status_pages.index", Extent.WHOLE),
+    (N_("People"), _people_state, "people.index", Extent.BARE),
+    (N_("Second factor"), _second_factor_state, "settings.show#people", Extent.BARE),
+    (
+        N_("Import"),
+        lambda: _(
+            "from Uptime Kuma, UptimeRobot, Better Stack, healthchecks, Gatus, other tools, or CSV"
+        ),
+        "imports.start",
+        Extent.BARE,
+    ),
+    (N_("Backup"), _backup_state, "backups.show", Extent.BARE),
+    (
+        N_("Audit log"),
+        lambda: _("who changed what, and who logged in"),
+        "audit.index",
+        Extent.BARE,
+    ),
+    (N_("Places"), _places_state, "locations.index", Extent.WHOLE),
+    (N_("Links to the wall"), _wall_links_state, "wall_links.index", Extent.BARE),
+    (N_("API keys"), _keys_state, "keys.index", Extent.BARE),
+    (N_("Networks"), _networks_state, "settings.show#networks", Extent.BARE),
+    (N_("Network self-check"), _canaries_state, "settings.show#canaries", Extent.BARE),
+    (N_("Webhook secret"), _secret_state, "settings.show#webhooks", Extent.BARE),
+)
+
+
+def _rows() -> list[tuple[str, str, str]]:
+    rows = []
+    for label, state, address, needs in ROWS:
+        endpoint, _hash, part = address.partition("#")
+        if endpoint in current_app.view_functions and servers.extent() >= needs:
+            rows.append((_(label), _state_of(state), url_for(endpoint, _anchor=part or None)))
+    return rows
+
+
+def _state_of(state: Callable[[], str]) -> str:
+    """What another server does not say leaves the page usable."""
+    try:
+        return state()
+    except WakefulError:
+        return ""
 
 
 @blueprint.post("/webhook-secret/show")

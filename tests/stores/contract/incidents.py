@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import Conflict, Invalid
-from app.records import IncidentQuery
+from app.errors import Conflict, Invalid, NotFound
+from app.records import Incident, IncidentQuery
 from app.stores.base import Store
 from tests.stores.contract.making import (
     HUGE,
@@ -43,6 +43,23 @@ class IncidentsContract:
         assert reopened.status == "unresolved"
         store.incidents.delete(incident.id)
         assert not store.incidents.list(IncidentQuery()).items
+
+    @over_bare
+    def test_incidents_are_acknowledged_together_with_an_answer_for_each(
+        self, store: Store
+    ) -> None:
+        first, second, ended = (
+            add_incident(store, add_monitor(store, name=name)).id for name in ("a", "b", "c")
+        )
+        store.incidents.update(ended, {"ended_at": store.now()})
+        answers = store.incidents.acknowledge([second, ended, HUGE, first], by="Ada")
+        assert [type(answer) for answer in answers] == [Incident, Conflict, NotFound, Incident]
+        for id, answer in ((second, answers[0]), (first, answers[3])):
+            stored = store.incidents.get(id)
+            assert (stored.status, stored.acknowledged_at is None) == ("acknowledged", False)
+            assert answer == replace(stored, duration=answer.duration)
+        again = store.incidents.acknowledge([first])
+        assert again[0].acknowledged_at == stored.acknowledged_at
 
     @over_bare
     def test_incidents_are_filtered_by_status_and_monitor(self, store: Store) -> None:
