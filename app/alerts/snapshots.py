@@ -83,9 +83,13 @@ def behind_it(
     failed: Sequence[AffectedMonitor],
 ) -> dict[str, Any]:
     """Facts about the monitors that are reached through this one: who is behind its outage by
-    name, and the ids of those that have failed.
+    name and id, and the ids of those that have failed.
     """
-    incident = {**facts["incident"], "affected": [monitor.id for monitor in failed]}
+    incident = {
+        **facts["incident"],
+        "affected": [monitor.id for monitor in failed],
+        "behind": [monitor.id for monitor in behind],
+    }
     return {"incident": incident, "behind": [monitor.name for monitor in behind]}
 
 

@@ -25,7 +25,7 @@ from app.db import AnySession
 from app.db.latest import AT_ONCE
 from app.db.tables import MonitorDependencyRow, MonitorRow, ResultRow, UnreachableRow
 from app.db.types import to_ms
-from app.records import GOOD_VERDICTS
+from app.records import GOOD_VERDICTS, Verdict
 
 _EDGES: Any = MonitorDependencyRow.__table__
 _SPANS: Any = UnreachableRow.__table__
@@ -58,6 +58,11 @@ _NOT_GOOD = (
         ),
     )
     .order_by(MonitorRow.id)
+)
+_LAST_FAILURE = select(func.max(ResultRow.at)).where(
+    ResultRow.monitor_id == bindparam("id"),
+    ResultRow.at >= bindparam("since"),
+    ResultRow.verdict == Verdict.DOWN,
 )
 
 
@@ -180,8 +185,9 @@ def _overlap(span: Any, incident: Any) -> bool:
 
 def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[AffectedMonitor]]:
     """The monitors that cannot be reached while these incidents open, by the incident's id: those
-    that have failed, and all others below that no check has seen good since. ``incidents``: as for
-    ``affected``.
+    that have failed, and all others below that no check has seen good since the last failing check
+    of the incident. One that was good just before it may not have been checked since it broke.
+    ``incidents``: as for ``affected``.
     """
     incidents = list(incidents)
     failed = affected(session, incidents)
@@ -190,6 +196,8 @@ def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[Affe
         ids = below_each.get(incident.monitor_id, set()) - {row.id for row in failed[incident.id]}
         if ids:
             since = to_ms(incident.down_since or incident.started_at)
+            failure = session.scalar(_LAST_FAILURE, {"id": incident.monitor_id, "since": since})
+            since = failure or since
             rows = _edges(session, _NOT_GOOD.params(since=since), ids)
             failed[incident.id] += [AffectedMonitor(row.id, row.name) for row in rows]
     return failed

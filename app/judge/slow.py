@@ -13,8 +13,9 @@ over these votes as it does over failures.
     ============  ===================================  =============================
 
 It starts with the check from which on slow ones outnumber the others by the most, and ends at the
-first of the two checks. From the end of an incident on, ``MIN_CHECKS`` come before the next one
-opens. Otherwise a monitor whose median lies at its limit would alert with each check.
+first of the two checks. From the end of an incident on, the whole window and ``MIN_CHECKS`` come
+before the next one opens. Otherwise a monitor whose median lies at its limit would alert with each
+check, and one that is slow after an outage 10 s after the message of its end.
 
 A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
 before. Failures are not looked at here: a degraded incident becomes one that is down by
@@ -172,6 +173,9 @@ class SlowFold:
         if self._verdict is not Verdict.DOWN or not is_slow:
             return SlowStep()
         ended_ms = to_ms(ended_at)
+        is_same_target = ended_at >= self._rules.since
+        if is_same_target and newest.at_ms - ended_ms < self._rules.window:
+            return SlowStep()  # the minutes begin anew with the end of an incident
         since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
         if any(sum(check.place == place for check in since) < MIN_CHECKS for place in places):

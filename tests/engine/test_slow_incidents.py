@@ -85,7 +85,8 @@ def test_it_becomes_down_when_checks_fail_and_ends_with_the_outage(engine):
         ("incident.resolved", "down"),
     ]
     assert facts[-1]["extra"] == {"slow": True}
-    assert engine.minutes(id, "s", first=13)[1:] == [("degraded", 11, None)]
+    assert engine.minutes(id, "sss", first=13)[1:] == [], "people have just heard that it is slow"
+    assert engine.minutes(id, "s", first=16)[1:] == [("degraded", 12, None)]
 
 
 def test_its_time_is_no_downtime(engine):

@@ -108,6 +108,35 @@ def test_a_parent_that_does_not_answer_is_waited_for_as_long_as_a_check_takes(en
     assert len(engine.open(engine.child)) == 1
 
 
+def test_a_wait_that_was_interrupted_begins_again(engine):
+    """Nothing was checked for minutes: the parent was not asked in the end, and nobody knows."""
+    engine.start(confirmations=0, interval=3600)
+    engine.check(engine.child, "down", 0)
+    engine.check(engine.child, "down", 300)
+    assert engine.incidents(engine.child) == []
+    assert engine.was_asked(engine.router) == at(300)
+    engine.check(engine.router, "down", 301)
+    assert engine.is_behind(engine.child) == engine.router
+
+
+@pytest.mark.parametrize("how", ["other parents", "deleted", "paused"])
+def test_a_monitor_that_is_behind_no_other_any_more_shows_its_own_cause(engine, settings, how):
+    engine.start()
+    engine.checks(engine.router, [("down", 0), ("down", 10)])
+    engine.check(engine.child, "down", 20)
+    if how == "other parents":
+        change(settings, engine.child, {"depends_on": ()}, at(30))
+    elif how == "deleted":
+        with writing() as session:
+            recorder.delete_monitor(session, engine.router, at(30))
+    else:
+        change(settings, engine.child, {"pause": True}, at(30))
+    state = engine.state(engine.child)
+    assert state.behind_id is None
+    assert (state.cause_code, state.cause) == ("connection_refused", "The server refused.")
+    assert engine.open(engine.child) == []
+
+
 def test_a_failure_that_goes_on_opens_its_own_incident_when_the_parent_is_good_again(engine):
     engine.start()
     engine.checks(engine.router, [("down", 0), ("down", 10)])
@@ -161,7 +190,8 @@ def test_the_message_says_how_many_are_behind_the_parent_and_that_of_its_end_who
     for id in failing[:-1]:
         engine.check(id, "down", 0)
     engine.checks(engine.router, [("down", 1)])
-    engine.check(good, "up", 2)  # it is reached by another way
+    engine.check(failing[-1], "up", 2)  # just before it breaks too
+    engine.check(good, "up", 11)  # it is reached by another way
     engine.check(engine.router, "down", 11)
     engine.check(failing[-1], "down", 12)
     engine.checks(engine.router, [("up", 60), ("up", 70)])
@@ -169,6 +199,8 @@ def test_the_message_says_how_many_are_behind_the_parent_and_that_of_its_end_who
     context = MessageContext("http://w.test", str)
     opened, resolved = (compose(facts[number], context) for number in (0, -1))
     assert opened.title == "Down: Router, and 14 monitors behind it"
+    affected, behind = (opened.data["incident"][name] for name in ("affected", "behind"))
+    assert (affected, behind) == (failing[:-1], failing), "a webhook gets all that are named"
     names = ", ".join(f"Child {number}" for number in range(14))
     assert dict(resolved.details)["Were unreachable"] == names
     assert resolved.data["incident"]["affected"] == failing

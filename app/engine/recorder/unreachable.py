@@ -19,14 +19,17 @@ from app.db.latest import lock_states
 from app.db.statements import updating
 from app.db.tables import (
     AssignmentRow,
+    CauseCodeRow,
     HeartbeatStateRow,
     IncidentRow,
     MonitorStateRow,
+    ResultRow,
     UnreachableRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.batch import Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.rows import confirm_pause
+from app.engine.schedule import REQUEST_LASTS
 from app.i18n import N_, _
 from app.judge.fold import FAR_FUTURE, TimeSpan
 from app.judge.verdict import (
@@ -50,6 +53,14 @@ _WAITING = select(MonitorStateRow.monitor_id).where(
     MonitorStateRow.failing_since.is_not(None),
 )
 
+_NEWEST_FAILURE = (
+    select(CauseCodeRow.code, ResultRow.cause)
+    .outerjoin(CauseCodeRow, CauseCodeRow.id == ResultRow.cause_code_id)
+    .where(ResultRow.monitor_id == bindparam("id"), ResultRow.verdict == Verdict.DOWN)
+    .order_by(ResultRow.at.desc())
+    .limit(1)
+)
+
 
 def lock(session: AnySession, ids: Collection[int]) -> Family:
     """Lock the states of these monitors and of their family, in one order with all others."""
@@ -70,7 +81,11 @@ def parents_of(batch: ResultBatch, monitor: MonitorInBatch) -> Parents:
     failing = failing_parent((parent.row.id, parent.state) for parent in parents)
     if failing is not None:
         return Parents(failing)
-    confirming = monitor.state.failing_since is not None
+    state = monitor.state
+    if state.checked_at is None or batch.now - state.checked_at > REQUEST_LASTS:
+        # Nothing was checked meanwhile: the request is too old to be carried out. Ask again.
+        monitor.columns["parents_asked_at"] = None
+    confirming = state.failing_since is not None
     asked_at = monitor.columns["parents_asked_at"] if confirming else None
     awaited = any(_is_awaited(parent, asked_at, batch.now) for parent in parents)
     ids = [parent.row.id for parent in parents]
@@ -208,10 +223,14 @@ def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
 
 
 def leave(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
-    """Let a monitor be behind no other any more, because a person has changed it."""
+    """Let a monitor be behind no other any more, because a person has changed it. Until its next
+    check, it shows the cause of its own newest failure.
+    """
     if state.behind_id is not None:
         state.behind_id = None
         end_span(session, state.monitor_id, now)
+        failure = session.execute(_NEWEST_FAILURE, {"id": state.monitor_id}).one_or_none()
+        state.cause_code, state.cause = failure or (None, None)
 
 
 # --- Those that are behind a monitor
