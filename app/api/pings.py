@@ -22,7 +22,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import get_input_stream
 
-from app.errors import Conflict
+from app.errors import Conflict, Denied
 from app.middleware import EARLY, Environ, Layer, continued
 from app.records import MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
 from app.stores import unavailable
@@ -88,8 +88,8 @@ class PingAddresses(Layer):
             create = create and call is not None and call.kind is not None and _fits(rid)
             try:
                 match = call and self._pings.by_slug(*parts[:2], address, create=create)
-            except Conflict as fault:
-                return _text(409, str(fault), HEADERS)
+            except (Conflict, Denied) as fault:
+                return _text(fault.status, str(fault), HEADERS)
             id, created = match or (None, False)
         if call is None or id is None:
             return self._wrong(environ, _text(404, "not found", HEADERS))

@@ -297,6 +297,19 @@ def test_a_first_ping_may_create_its_heartbeat(api, ping_key):
     assert api.client.get(f"/ping/{ping_key}/Not a slug?create=1").status_code == 404
 
 
+def test_a_leaked_ping_key_does_not_create_heartbeats_without_limit(api, ping_key, monkeypatch):
+    monkeypatch.setattr("app.stores.local.heartbeats.MAX_CREATED", 2)
+
+    def call(slug):
+        answer = api.client.get(f"/ping/{ping_key}/{slug}?create=1")
+        return answer.status_code, answer.text
+
+    created, refused = (201, "Created"), (403, "too many heartbeats")
+    assert [call(slug) for slug in ("a", "b", "c")] == [created, created, refused]
+    assert call("a") == (200, "OK"), "one that there is is called all the same"
+    assert api.get("/monitors")["meta"]["total"] == 2
+
+
 def test_a_ping_key_that_jobs_have_already_is_kept(app):
     own = "aBcDeFgHiJkLmNoPqRsT-_"
     with app.app_context():

@@ -19,7 +19,7 @@ from app.db.tables import ApiKeyRow, HeartbeatStateRow, MonitorRow, PingRow
 from app.db.tags import tagged
 from app.db.types import from_ms, readable
 from app.engine import recorder
-from app.errors import Conflict, Invalid, NotFound, Throttled
+from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import (
     CONTACT,
@@ -42,6 +42,8 @@ from app.stores.local.part import LocalPart, lock_monitor, require_monitor
 from app.stores.local.search import fits
 
 AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
+# Pings create no heartbeat beyond so many: whoever finds a ping key could fill the database.
+MAX_CREATED, TOO_MANY = 1_000, "too many heartbeats"
 MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
 MAX_BODY_START = 200  # characters of the first line
 NO_HEARTBEAT = N_("This monitor is no heartbeat, so it has no ping URL.")
@@ -51,6 +53,7 @@ _STATES = select(
     HeartbeatStateRow.runs,
 )  # fmt: skip
 
+_COUNT = select(func.count()).select_from(_STATE)
 _WITH_TOKEN = select(_STATE.c.monitor_id).where(_STATE.c.token_hash == bindparam("hash"))
 
 
@@ -196,7 +199,8 @@ class LocalPings:
         self, text: str, slug: str, address: str | None, *, create: bool
     ) -> tuple[int, bool] | None:
         """The heartbeat with this slug for a ping key, and whether it was created. None: there is
-        no such key, or no such heartbeat. Raises Conflict where several have it.
+        no such key, or no such heartbeat. Raises Conflict where several have it, and Denied if one
+        more may not be created.
         """
         key = self._access.keys.ping_key(text, address)
         if key is None or not slugs.is_heartbeat_slug(slug):
@@ -210,6 +214,8 @@ class LocalPings:
                 )
                 ids = _with_slug(slug, key.tag)
                 if not ids:
+                    if (session.scalar(_COUNT) or 0) >= MAX_CREATED:
+                        raise Denied(TOO_MANY)
                     return self._create(slug, key), True
         db.session.rollback()
         if len(ids) > 1:
