@@ -96,8 +96,9 @@ async function foresee() {
   }
 }
 form.querySelector("[data-foresee]")?.addEventListener("click", (event) => { event.preventDefault(); foresee(); });
-if (foresight) {
-  for (const name of ["slow_after", "slow_alert_after"]) form.querySelector(`#${name}`).addEventListener("change", foresee);
+// It is about the values for which it was asked.
+for (const name of foresight ? ["slow_after", "slow_alert_after"] : []) {
+  form.querySelector(`#${name}`).addEventListener("input", () => { foresight.textContent = ""; });
 }
 
 // The faults and the answers of each row, and those of the whole list, as the server says them now.

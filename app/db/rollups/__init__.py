@@ -16,6 +16,7 @@ from app.db.rollups.reading import (
     only_summed,
     report_figures,
     single,
+    slow_spans,
     usual,
 )
 from app.db.rollups.rows import DOWN_SINCE, SUMMED, checks, incidents_between, monitor_of
@@ -41,5 +42,6 @@ __all__ = [
     "reroll_each",
     "roll",
     "single",
+    "slow_spans",
     "usual",
 ]

@@ -36,10 +36,11 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
-from app.db.tables import RollupRow
+from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.records import PHASES, UPTIME_RANGES
 from app.stats import report
+from app.stats.cover import Span
 from app.stats.series import (
     ChartSpan,
     ChartSums,
@@ -50,7 +51,7 @@ from app.stats.series import (
     strips_since,
     with_hours,
 )
-from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, percent, tally
+from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, merged, percent, tally
 
 SAME_MOMENT_MS = 1_000  # between the parts of one page
 AT_ONCE = 100  # monitors whose results are in memory together
@@ -277,6 +278,27 @@ def single(
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
     limit = limit_of(monitor)
     return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
+
+
+def slow_spans(monitor_id: int, start: int, end: int, limit: int, reach: int) -> Sequence[Span]:
+    """The parts of this time (ms) in which a check may have taken longer than ``limit`` ms, with
+    ``reach`` ms before and after each: hours whose slowest check was faster are left out.
+    """
+    hours = db.session.execute(
+        select(ROLLUPS.c.start).where(
+            ROLLUPS.c.monitor_id == monitor_id,
+            ROLLUPS.c.period == HOUR_S,
+            ROLLUPS.c.start >= start // 1000 - HOUR_S,
+            ROLLUPS.c.response_max > limit,
+        )
+    )
+    until = db.session.scalar(
+        select(MonitorStateRow.rolled_until).where(MonitorStateRow.monitor_id == monitor_id)
+    )
+    unsummed = start if until is None else to_ms(until) - reach
+    slow = [(begin * 1000 - reach, begin * 1000 + HOUR_MS + reach) for (begin,) in hours]
+    spans = merged([*slow, (unsummed, end)])
+    return [(max(begin, start), min(stop, end)) for begin, stop in spans if stop > start]
 
 
 def usual(spans: Mapping[int, tuple[int, int]]) -> dict[int, list[int | None]]:

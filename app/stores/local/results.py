@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import bindparam, select
@@ -112,7 +113,12 @@ class LocalResults(LocalPart, base.Results):
         since = max(now - timedelta(days=SLOW_ALERTS_DAYS), monitor.created_at)
         places = assignments.of_each(db.session, [monitor_id])[monitor_id]
         rules = slowness.rules_for(monitor, limit, minutes, since, places)
-        checks = rollups.checks([monitor_id], to_ms(since), to_ms(now), phases=False)[monitor_id]
+        reach = rules.reach // timedelta(milliseconds=1)
+        spans = rollups.slow_spans(monitor_id, to_ms(since), to_ms(now), limit, reach)
+        checks = chain.from_iterable(
+            rollups.checks([monitor_id], start, end, phases=False)[monitor_id]
+            for start, end in spans
+        )
         starts = [start for start, _end in slow.spans(rules, checks)]
         return SlowAlerts(since, len(starts), starts[-1] if starts else None)
 

@@ -69,6 +69,7 @@ OWN_FILTERS = ("state", "tag", "location")
 REFUSED_BULK = "bulk"  # in the session: the bar below the list as it was sent when it was refused
 DEFAULT_INTERVAL = 60
 DEPENDS_ON, FIND = "depends_on", "find_parents"  # the field, and the button that searches for it
+PREVIEW = "preview"  # the button that asks how often it would have alerted because it is slow
 LOCATIONS, LOCATION_RULE, CONTACTS = (
     "locations",
     "location_rule",
@@ -239,7 +240,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             return self.page(200)
         if channel_tests.BUTTON in request.form:
             return self._send_tests()
-        if "preview" in request.form:  # the page says how often it would have alerted
+        if PREVIEW in request.form:
             return self.page(200)
         return self._check_typed() if "test" in request.form else None
 
@@ -280,7 +281,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             form.depends_on.choices = choices.parents(form, self.record, search)
         return {
             "sums": form_sums,
-            "slow_alerts": slow_alerts.sentence(form, self.id),
+            # Only where somebody asks: it reads the checks of a month.
+            "slow_alerts": slow_alerts.sentence(form, self.id) if PREVIEW in request.form else "",
             "search": search,
             "lacking": choices.lacking(form),
             "tried": {},
