@@ -88,6 +88,9 @@ class MonitorFilterForm(ListForm):
     location = Text(
         "Place", most=MAX_LOCATION, description="Extension: only those that this place checks."
     )
+    depends_on = RecordId(
+        "Reached through", description="Extension: only those that depend on this monitor directly."
+    )
 
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):

@@ -288,7 +288,8 @@ class MonitorRef:
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state``, ``tag`` and ``location`` (a place's name) are filters of our own. The others choose
+    ``state``, ``tag``, ``location`` (a place's name) and ``depends_on`` (the id of a monitor that
+    they are directly reached through) are filters of our own. The others choose
     what is read of each monitor, because figures cost most: the ranges of ``uptime`` (a remote
     server sends them all), and whether ``hours`` are added, if the store has them. ``counts``: what
     ``overview`` has just returned for the same filters, so that a list by state need not count
@@ -312,6 +313,7 @@ class MonitorQuery:
     hours: bool = False
     contact_id: int | None = None
     location: str | None = None
+    depends_on: int | None = None
     bound_tag: str | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False

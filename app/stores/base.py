@@ -26,6 +26,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from app.errors import Invalid, NotFound, WakefulError
 from app.i18n import N_
 from app.records import (
+    PAGE_SIZES,
     CertificateChain,
     CheckedNow,
     Contact,
@@ -164,8 +165,18 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     def children(self, id: int, per_page: int = 20) -> Page[MonitorRef]:
-        """The first monitors, by name, that depend on this one directly. The API lists none."""
-        return Page([], 1, per_page, 0)
+        """The first monitors, by name, that depend on this one directly."""
+        query = MonitorQuery(
+            depends_on=id,
+            sort_by="name",
+            sort="asc",
+            per_page=PAGE_SIZES[-1],
+            uptime=(),
+            brief=True,
+        )
+        page = self.list(query)
+        refs = [MonitorRef(child.id, child.name, child.url) for child in page.items[:per_page]]
+        return Page(refs, 1, per_page, page.total)
 
     @abstractmethod
     def watching(self, url: str) -> Sequence[MonitorRef]:

@@ -57,6 +57,25 @@ def test_a_key_does_not_choose_parents_that_it_may_not_see(app, api):
         assert (answer.status_code == 201) == kept, answer.text
         answer = bound("PATCH", f"/monitors/{own}", json={"depends_on": [hidden]})
         assert answer.json["errors"].keys() == {"depends_on.0"}
+        answer = bound(
+            "POST", "/monitors/batch", json={"monitors": [fields | {"depends_on": [parent]}]}
+        )
+        assert (answer.json["data"][0]["status"] == 201) == kept, answer.text
+
+
+def test_the_list_has_a_filter_for_what_is_reached_through_a_monitor(app, api, chain):
+    router, switch, server = (monitor["id"] for monitor in chain)
+    tagged = api.monitor(name="Own", tags="shop", **{"depends_on[0]": str(router)})["id"]
+
+    def below(id, api=api):
+        return [monitor["id"] for monitor in api.get("/monitors", depends_on=str(id))["data"]]
+
+    assert (below(router), below(switch), below(server)) == ([tagged, switch], [server], [])
+    assert below(999) == below(2**70) == []
+    assert api.get("/overview", depends_on=str(router))["data"]["pending"] == 2
+    assert "depends_on" in api("GET", "/monitors?depends_on=x").json["errors"]
+    bound = Api(app.test_client(), make_key(app, tag="shop"))
+    assert below(router, bound) == [], "it may not see the router"
 
 
 def test_a_bound_key_reads_no_names_of_parents_without_its_tag(app, api):

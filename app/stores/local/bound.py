@@ -45,6 +45,7 @@ from app.stores.local.search import fits
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
 
 
+NO_MONITOR = 0
 BEHIND_OTHERS = N_("Unreachable: what it is reached through is down.")
 
 
@@ -133,11 +134,20 @@ class _BoundPart(_Closed):
 
 class _Monitors(_BoundPart):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        page = self._inner.monitors.list(replace(query, bound_tag=self._tag.name))
+        page = self._inner.monitors.list(self._bound(query))
         return replace(page, items=self._shown(page.items))
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        return self._inner.monitors.overview(replace(query, bound_tag=self._tag.name))
+        return self._inner.monitors.overview(self._bound(query))
+
+    def _bound(self, query: MonitorQuery) -> MonitorQuery:
+        """The query for monitors with the tag. What is reached through one without it is not said,
+        as ``depends_on`` does not name it.
+        """
+        parent = query.depends_on
+        if parent is not None and not self._tag.has(parent):
+            query = replace(query, depends_on=NO_MONITOR)
+        return replace(query, bound_tag=self._tag.name)
 
     def get(self, id: int) -> Monitor:
         self._tag.check(id)
@@ -161,22 +171,25 @@ class _Monitors(_BoundPart):
         return self._inner.monitors.locations()
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
-        self._refuse_without_tag(fields.get("tags"))
-        self._refuse_others(fields.get("depends_on"))
+        if fault := self._fault(fields):
+            raise fault
         if secrets_from is not None:
             self._tag.check(secrets_from)
         return self._shown([self._inner.monitors.create(fields, secrets_from=secrets_from)])[0]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
-        checked = [self._fault(fields.get("tags")) or fields for fields in several]
-        return base.create_valid(checked, self._inner.monitors)
+        checked = [self._fault(fields) or fields for fields in several]
+        answers = base.create_valid(checked, self._inner.monitors)
+        return [
+            answer if isinstance(answer, Invalid) else self._shown([answer])[0]
+            for answer in answers
+        ]
 
     def update(self, id: int, fields: Fields) -> Monitor:
         with writing() as session:
             self._tag.hold(session, id)
-            if "tags" in fields:
-                self._refuse_without_tag(fields["tags"])
-            self._refuse_others(fields.get("depends_on"))
+            if fault := self._fault({"tags": [self._tag.name], **fields}):
+                raise fault
             return self._shown([self._inner.monitors.update(id, fields)])[0]
 
     def delete(self, id: int) -> None:
@@ -184,19 +197,15 @@ class _Monitors(_BoundPart):
             self._tag.hold(session, id)
             self._inner.monitors.delete(id)
 
-    def _refuse_without_tag(self, tags: Any) -> None:
-        if fault := self._fault(tags):
-            raise fault
-
-    def _refuse_others(self, parents: Any) -> None:
+    def _fault(self, fields: Fields) -> Invalid | None:
+        """Why the key may not store this: without the tag, or behind monitors without it."""
+        tags, parents = fields.get("tags"), fields.get("depends_on")
+        if self._tag.name not in (tags or ()):
+            return Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
         for position, id in enumerate(parents or ()):
             if not self._tag.has(id):
-                raise Invalid({f"depends_on.{position}": [no_such("monitor", id)]})
-
-    def _fault(self, tags: Any) -> Invalid | None:
-        if self._tag.name in (tags or ()):
-            return None
-        return Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
+                return Invalid({f"depends_on.{position}": [no_such("monitor", id)]})
+        return None
 
 
 def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:

@@ -455,6 +455,7 @@ def _matching(query: MonitorQuery) -> Select[Any]:
         query.status_page_id,
         query.contact_id,
         query.location,
+        query.depends_on,
         tuple(tag for tag in (query.tag, query.bound_tag) if tag),
     )
 
@@ -466,6 +467,7 @@ def _filtered(
     status_page_id: int | None,
     contact_id: int | None,
     location: str | None,
+    parent_id: int | None,
     tags: tuple[str, ...],
 ) -> Select[Any]:
     statement = select(MonitorRow.id)
@@ -489,6 +491,11 @@ def _filtered(
             LocationRow, LocationRow.id == AssignmentRow.location_id
         )
         statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
+    if parent_id is not None:
+        id = parent_id if fits(parent_id) else -1
+        edge = MonitorDependencyRow
+        below = select(edge.monitor_id).where(edge.parent_id == id)
+        statement = statement.where(MonitorRow.id.in_(below))
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement

@@ -48,7 +48,9 @@ _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 # Parts of a query for our own database alone
 UNSENT = ("uptime", "counts", "brief", "fresh", "exact")
 UNSENT_IF_BARE = (*UNSENT, "hours")
-_FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
+_FILTERS = (
+    "search", "search_by", "status_page_id", "contact_id", "tag", "location", "depends_on",
+)  # fmt: skip
 # In seconds; beside them an hour has a response time.
 _HOUR_STATES = (*StripHour._fields[:4], "degraded")
 
@@ -67,7 +69,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.sort_by == MonitorSortBy.NATURAL and self.me.extent == Extent.BARE:
             query = replace(query, sort_by=MonitorSortBy.NAME)
-        if query.state or query.tag or query.sort_by in OWN_ORDERS:
+        if query.state or query.tag or query.depends_on or query.sort_by in OWN_ORDERS:
             self._refuse_bare()
         with_hours = query.hours and self.me.extent > Extent.BARE
         return parameters(query, leave=UNSENT if with_hours else UNSENT_IF_BARE)
@@ -183,6 +185,11 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             with suppress(NotFound):
                 names[id] = _ref(self.get(id))
         return names
+
+    def children(self, id: int, per_page: int = 20) -> Page[MonitorRef]:
+        if self.me.extent == Extent.BARE:
+            return Page([], 1, per_page, 0)
+        return super().children(id, per_page)
 
     def watching(self, url: str) -> Sequence[MonitorRef]:
         """The monitors of this URL among the first with a similar one, in one request."""

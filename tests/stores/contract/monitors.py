@@ -52,6 +52,15 @@ class MonitorsContract:
         assert "secret" not in repr(shown)
         assert [monitor.id for monitor in store.monitors.list(MonitorQuery()).items] == [stored.id]
 
+    def test_what_is_reached_through_a_monitor_is_listed_by_name(self, store: Store) -> None:
+        router = add_monitor(store, name="Router").id
+        for name in ("Web", "Mail"):
+            add_monitor(store, name=name, depends_on=(router,))
+        children = store.monitors.children(router)
+        assert ([child.name for child in children.items], children.total) == (["Mail", "Web"], 2)
+        assert [child.name for child in store.monitors.children(router, 1).items] == ["Mail"]
+        assert store.monitors.children(children.items[0].id).total == 0
+
     @over_bare
     def test_many_are_stored_as_one_by_itself(self, store: Store) -> None:
         several = [
