@@ -23,7 +23,7 @@ LARGEST = 32 * 1024
 _MAX_PING = 60_000.0  # ms
 
 phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
-_read_assertion = value_type_of(CheckedAssertion).read
+read_assertion = value_type_of(CheckedAssertion).read
 _read_certificate = reader(Certificate, "certificate")
 
 
@@ -52,7 +52,7 @@ def _fields(data: Json) -> dict[str, Any]:
         "echoes": _each(data.get("echoes"), _echo),
         "headers": _headers(data.get("headers")),
         "tls": _each(data.get("tls"), _certificate),
-        "assertions": list(map(json_of, each(data.get("assertions"), _read_assertion))),
+        "assertions": list(map(json_of, each(data.get("assertions"), read_assertion))),
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
         if isinstance(curl, Mapping) else None,
     }  # fmt: skip

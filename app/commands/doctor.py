@@ -47,7 +47,9 @@ CLOCK_OFF = timedelta(seconds=5)
 # How a value that cannot be read is replaced, by its table.
 MENDED_BY = {
     **{table: resource.mend for table, resource in BY_TABLE.items() if resource.mend},
-    "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
+    "monitor_evidence": N_(
+        "It is replaced when the next incident of that monitor opens, or its check is asked for."
+    ),
     "monitor_states": N_("The next check of that monitor replaces it."),
     "settings": N_("Set it again on the Settings page."),
     "authenticator_apps": N_(

@@ -74,6 +74,17 @@ def is_checks(data: Any) -> bool:
     return isinstance(data, list) and all(is_check(check) for check in data)
 
 
+def is_asked(data: Any) -> bool:
+    """``{place: [time in ms, assertions as checked]}``"""
+    return isinstance(data, dict) and all(
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], int)
+        and _is_objects(entry[1])
+        for entry in data.values()
+    )
+
+
 def is_evidence(data: Any) -> bool:
     """The evidence of an incident."""
     if not isinstance(data, dict) or not is_checks(data.get("confirming") or []):

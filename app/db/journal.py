@@ -277,6 +277,11 @@ def keep_failing_evidence(checks: Mapping[int, Any]) -> None:
     _keep_evidence("failing", checks)
 
 
+def keep_asked_evidence(checks: Mapping[int, Any]) -> None:
+    """Replace what the checks that were asked for found, of each of these monitors."""
+    _keep_evidence("asked", checks)
+
+
 def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
     if values:
         insert = inserting(MonitorEvidenceRow)

@@ -60,6 +60,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS | CHECK_FIELDS,
     "monitor_evidence": {
         "last_good": N_("last good check kept"),
+        "asked": N_("assertions of the last check asked for"),
         "failing": N_("failing checks kept"),
     },
     "deliveries": {"value": N_("target"), "facts": N_("message")},

@@ -17,6 +17,7 @@ from sqlalchemy import select
 from app.db import db, journal, places, writing
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine import recorder
+from app.engine.recorder import evidence
 from app.engine.schedule import is_fresh
 from app.records import CheckSpec, Result
 
@@ -128,7 +129,8 @@ def wait(request: CheckRequest) -> Brought:
         now = datetime.now(UTC)
         if not all(is_fresh(since[id], now) for id in missing):
             since |= _asked(request.monitor_id, missing, now, request.patience)
-        results |= journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
+        brought = journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
+        results |= {id: evidence.asked(db.session, result) for id, result in brought.items()}
         db.session.rollback()  # waiting must not hold a connection
         missing -= results.keys()
         clock = time.monotonic()

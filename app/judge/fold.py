@@ -57,6 +57,7 @@ from app.rules.time import from_ms
 TimeSpan = tuple[datetime, datetime]
 MIN_COVER = timedelta(seconds=MIN_COVER_S)
 FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
+BehindSpan = tuple[int, TimeSpan]  # a parent, and the time behind it
 ParentsAt = Callable[[datetime], Parents]  # what a monitor was reached through, by the time
 
 
@@ -64,7 +65,7 @@ def no_parents(_at: datetime) -> Parents:
     return NO_PARENTS
 
 
-def hidden_within(spans: Sequence[tuple[int, TimeSpan]], otherwise: Parents) -> ParentsAt:
+def hidden_within(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
     """The parents of a monitor by the outages of each (its id, and the time): within one, it
     fails. ``otherwise``: at all other times.
     """
@@ -119,6 +120,8 @@ class Fold:
         self.first: datetime | None = None  # the start of the first check that did not only vote
         self.decision: Decision | None = None  # the last one
         self.outages: list[TimeSpan] = []
+        self._behind: list[BehindSpan] = []
+        self.behind_since = since  # of a state that is behind another one
 
     def judge(self, checks: Iterable[Check]) -> None:
         """Judge these results, which are in order and later than those before."""
@@ -155,6 +158,11 @@ class Fold:
             self._end(self._covered_until)
         return self.outages
 
+    def all_behind(self) -> Sequence[BehindSpan]:
+        """The times in which it was unreachable because of a parent."""
+        self.all_outages()
+        return self._behind
+
     def _judge(self, check: PlaceCheck, covers: timedelta) -> None:
         self._start_incidents(check.at)
         self._pass_time(check.at)
@@ -167,6 +175,7 @@ class Fold:
         if check.at < self._since or check.at < self._incident_until:
             self.situation = Situation(before.state, decision.after.votes)  # it only votes
             return
+        self._leave(before.state, decision.after.state, decision.at)
         self.situation = decision.after
         self.first, self.decision = self.first or decision.at, decision
         if decision.step is Step.END and before.state.started_at and decision.moment:
@@ -206,7 +215,17 @@ class Fold:
         if state.started_at:
             since = state.recovering_since if recovered else None
             self._add(state.started_at, since or at)
+        self._leave(state, cleared(state), at)
         self._set(cleared(state))
+
+    def _leave(self, before: State, after: State, at: datetime) -> None:
+        """Note since when it is behind another one, and for how long it was."""
+        if before.behind == after.behind:
+            return
+        since = before.failing_since or after.failing_since or at
+        if before.behind is not None and self.behind_since < since:
+            self._behind.append((before.behind, (self.behind_since, since)))
+        self.behind_since = since
 
     def _set(self, state: State) -> None:
         self.situation = Situation(state, self.situation.votes)

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import delete, select
 
 from app.config import Settings
-from app.db import db, journal, rollups, writing
-from app.db.tables import IncidentRow, MonitorRow, RollupRow
+from app.db import db, dependencies, journal, rollups, writing
+from app.db.tables import IncidentRow, MonitorRow, ResultRow, RollupRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import late
@@ -627,3 +627,68 @@ def test_late_results_of_places_show_the_same_as_in_time(lab):
         assert late == live, seed
         recorded += len(live)
     assert recorded > 1
+
+
+# --- Behind an outage of what it is reached through (decision 20)
+
+
+@pytest.fixture
+def behind(lab):
+    """A router and a server behind it, which oslo alone checks: their ids."""
+    server = lab.alone(name="Server", confirmations=1)
+    router = lab.alone(name="Router", confirmations=1)
+    with writing() as session:
+        dependencies.choose(session, server, [router])
+    return router, server
+
+
+def spans(id):
+    rows = select(UnreachableRow).where(UnreachableRow.monitor_id == id)
+    return [
+        (whole(row.started_at), whole(row.ended_at))
+        for row in db.session.scalars(rows.order_by(UnreachableRow.started_at))
+    ]
+
+
+FAILS = [*script("up", 0, 5), *script("down", 5, 12), *script("up", 12, 20)]
+LONGER = [*script("up", 0, 4), *script("down", 4, 14), *script("up", 14, 20)]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("order", ["together", "the parent in time", "the parent first"])
+def test_late_failures_behind_an_outage_are_neither_up_nor_down(lab, behind, order):
+    router, server = behind
+    if order == "the parent in time":
+        for verdict, seconds in LONGER:
+            lab.id = router
+            lab.see("oslo", verdict, seconds)
+    elif order == "the parent first":
+        lab.late(LONGER, id=router)
+    sent = [(server, FAILS)] if order != "together" else [(server, FAILS), (router, LONGER)]
+    results = [lab.result(*check, id) for id, checks in sent for check in checks]
+    for _again in range(2):
+        recorder.record_late(results, at(365 * 24 * HOUR), location="oslo")
+    assert lab.incidents(server) == [], "it opens nothing"
+    assert spans(server) == [(5 * SLOT, 12 * SLOT)]
+    lab.store.now = lambda: at(20 * SLOT)
+    figures = lab.store.results.statistics(server, "24h")
+    assert (figures["downtime"], figures["unknown"], figures["uptime"]) == (0, 7 * SLOT, 100)
+    (incident,) = lab.incidents(router)
+    (affected,) = dependencies.affected(db.session, [incident]).values()
+    assert [monitor.id for monitor in affected] == [server]
+
+
+def test_pieces_of_a_backlog_behind_an_outage_show_the_same_in_any_order(lab, behind):
+    router, server = behind
+    lab.late(LONGER, id=router)
+    order = random.Random(20)
+    for _time in range(5):
+        pieces = [FAILS[first : first + 3] for first in range(0, len(FAILS), 3)]
+        order.shuffle(pieces)
+        for piece in pieces:
+            lab.late(piece, id=server)
+        assert spans(server) == [(5 * SLOT, 12 * SLOT)]
+        assert lab.incidents(server) == []
+        with writing() as session:
+            session.execute(delete(UnreachableRow))
+            session.execute(delete(ResultRow).where(ResultRow.monitor_id == server))

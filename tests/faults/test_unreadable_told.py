@@ -62,7 +62,8 @@ def whole(app):
         incident = make_incident(app, shop, evidence={"failing": CHECK})
         (delivery,) = box.tell("incident.opened", shop, incident)
         with app.app_context(), writing() as session:
-            session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
+            kept = {"last_good": CHECK, "failing": [CHECK], "asked": {"oslo": [1, []]}}
+            session.add(MonitorEvidenceRow(monitor_id=shop.id, **kept))
             job = HeartbeatStateRow(
                 monitor_id=shop.id, token=f"token-{shop.id}", token_hash=str(shop.id), runs=[]
             )
@@ -96,6 +97,7 @@ def whole(app):
     return {
         **{getattr(MonitorRow, name): shop.id for name in SECRETS},
         MonitorEvidenceRow.last_good: shop.id, MonitorEvidenceRow.failing: shop.id,
+        MonitorEvidenceRow.asked: shop.id,
         IncidentRow.evidence: incident.id, DeliveryRow.value: delivery, DeliveryRow.facts: delivery,
         SubscriberRow.value: subscriber, ContactRow.channels: contact,
         AuthenticatorAppRow.secret: owner, SettingRow.value: "other",
@@ -104,7 +106,9 @@ def whole(app):
 
 
 EDIT = "Edit the monitor and enter it again, or remove it."
-NEXT_INCIDENT = "It is dropped when the next incident of that monitor opens."
+NEXT_INCIDENT = (
+    "It is replaced when the next incident of that monitor opens, or its check is asked for."
+)
 NEW_TOKEN = "Make a new token on the page of the heartbeat, and give it to the job."
 BY_AGE = "Nothing to do: it is deleted when it is old enough."
 # By column: how doctor calls the value, and what it says to do.
@@ -118,6 +122,10 @@ NAMED = {
     PingRow.body: ("body of ping {}", BY_AGE),
     MonitorEvidenceRow.last_good: ('last good check kept of "Shop" (monitor {})', NEXT_INCIDENT),
     MonitorEvidenceRow.failing: ('failing checks kept of "Shop" (monitor {})', NEXT_INCIDENT),
+    MonitorEvidenceRow.asked: (
+        'assertions of the last check asked for of "Shop" (monitor {})',
+        NEXT_INCIDENT,
+    ),
     IncidentRow.evidence: (
         "evidence of incident {}",
         "The incident is kept without its evidence. To remove this warning, delete the incident.",

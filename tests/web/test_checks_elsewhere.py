@@ -28,7 +28,7 @@ from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
 from app.engine.schedule import REQUEST_LASTS, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
-from app.records import Location, Verdict
+from app.records import Assertion, Location, Verdict
 from app.records.monitors import TIMEOUT_SECONDS
 from app.rules.clocks import SKEW
 from app.slots import WAITS_ELSEWHERE
@@ -129,12 +129,18 @@ def asked(app, id):
 def test_an_agent_makes_the_check_and_it_counts(app, api, tmp_path):
     id, token = place(app, "oslo", label="Oslo office")
     with closing(Listener(serve)) as site, serving(app) as url:
-        monitor = make_monitor(app, places=[id], url=page(site), interval=3600, confirmations=0)
+        asserted = (Assertion("status", None, "=", "200"), Assertion("size", None, ">", "0"))
+        monitor = make_monitor(
+            app, places=[id], url=page(site), interval=3600, confirmations=0, assertions=asserted
+        )
         path = f"/monitors/{monitor.id}/check"
         with agent_running(agent_settings(tmp_path, url, token)):
             eventually(lambda: stored(app, monitor.id), "the first result")
             answer = api.data("POST", path)
             assert (answer["location"], answer["verdict"]) == ("oslo", "up")
+            for result in (answer, answer["places"][0]["result"]):
+                checked = [(row["source"], row["ok"]) for row in result["assertions"]]
+                assert checked == [("status", True), ("size", True)]
             store_of(app).monitors.update(monitor.id, {"accepted_statuses": "404"})
             eventually(lambda: state(app, monitor.id).verdict == "down", "the check of the change")
             count = len(stored(app, monitor.id))

@@ -46,7 +46,7 @@ PLANTED = {
 # ... and those that show what was seen or told, which people are meant to read.
 NO_SECRETS = {
     "incidents": {"evidence"},
-    "monitor_evidence": {"last_good", "failing"},
+    "monitor_evidence": {"last_good", "failing", "asked"},
     "deliveries": {"facts"},
     "pings": {"body"},
 }

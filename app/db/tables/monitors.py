@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, text
+from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
-from app.db.contents import is_check, is_checks, is_pairs, is_statuses
+from app.db.contents import is_asked, is_check, is_checks, is_pairs, is_statuses
 from app.db.tables.columns import (
     NEVER_REUSED,
     UNSEEN,
@@ -250,6 +250,7 @@ class MonitorDependencyRow(Model):
 
 class UnreachableRow(Model):
     """A time in which a monitor was unreachable because of its parent: neither up nor down.
+    ``found_late``: only late results show it.
 
     ``parent_id`` stays when the parent is deleted: the time was unreachable all the same.
     """
@@ -261,6 +262,7 @@ class UnreachableRow(Model):
     parent_id: Mapped[int] = mapped_column(BigInteger, index=True)
     started_at: Mapped[datetime] = mapped_column(Moment)
     ended_at: Mapped[datetime | None] = mapped_column(Moment)
+    found_late: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class MonitorEvidenceRow(Model):
@@ -271,6 +273,9 @@ class MonitorEvidenceRow(Model):
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
     failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
+    # What assertions found in the last check that each place was asked for; results have no column
+    # for it
+    asked: Mapped[Any | None] = mapped_column(EncryptedJson(is_asked))
 
 
 class LocationRow(Model):

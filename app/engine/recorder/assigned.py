@@ -110,6 +110,13 @@ class MonitorAssignments:
         }
         self.by_hand, self.changed = False, True
 
+    def is_answer(self, at: datetime) -> bool:
+        """Whether a check at ``at`` is the one that this place was asked for last."""
+        if self.here is None or (asked_at := self.here["asked_at"]) is None:
+            return False
+        before: datetime | None = self.here["checked_at"]
+        return at >= asked_at and (before is None or before < asked_at)
+
     def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
         if self.here is None:
             return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median_low
 from typing import Any
@@ -23,6 +23,7 @@ from flask import current_app
 from sqlalchemy import BindParameter, bindparam, or_, select, update
 
 from app.codec import json_of
+from app.codec.evidence import read_assertion
 from app.db import AnySession, journal
 from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
@@ -30,7 +31,7 @@ from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
 from app.engine.schedule import last_slot
-from app.records import GOOD_VERDICTS, PHASES, Outcome, Verdict
+from app.records import GOOD_VERDICTS, PHASES, Outcome, Result, Verdict
 from app.rules.time import iso
 from app.rules.who_saw import named_places, title_of
 
@@ -49,6 +50,7 @@ _FAILING = select(_EVIDENCE.c.monitor_id, _EVIDENCE.c.failing).where(
 _LAST_GOOD = select(_EVIDENCE.c.monitor_id, _EVIDENCE.c.last_good).where(
     _EVIDENCE.c.monitor_id.in_(_IDS)
 )
+_ASKED = select(MonitorEvidenceRow.asked).where(MonitorEvidenceRow.monitor_id == bindparam("id"))
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
@@ -180,6 +182,23 @@ class Failing:
     def _set(self, monitor_id: int, checks: list[Any] | None) -> None:
         self._all[monitor_id] = checks
         self._changed.add(monitor_id)
+
+
+def keep_asked(session: AnySession, result: Result) -> None:
+    """Keep what the assertions found in the answer of a place to a request for a check."""
+    id = result.monitor_id or 0
+    stored = readable(session.scalar(_ASKED, {"id": id})) or {}
+    entry = [to_ms(result.checked_at), [json_of(row) for row in result.assertions]]
+    journal.keep_asked_evidence({id: {**stored, result.location: entry}})
+
+
+def asked(session: AnySession, result: Result) -> Result:
+    """A stored result that was asked for, with what its assertions found."""
+    stored = readable(session.scalar(_ASKED, {"id": result.monitor_id})) or {}
+    at_ms, rows = stored.get(result.location) or (None, ())
+    if at_ms != to_ms(result.checked_at):
+        return result
+    return replace(result, assertions=tuple(map(read_assertion, rows)))
 
 
 def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:

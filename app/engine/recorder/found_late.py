@@ -5,6 +5,8 @@ come.
 The stored results of all places are judged again (``app/judge/fold.py``) around the late ones, and
 the outages that they show replace the incidents that were found late in that time before. So
 pieces of a backlog may come in any order, or twice. An incident whose end a person has set stays.
+Likewise with the times in which a monitor was unreachable because of an outage of what it is
+reached through (decision 20). Those of a parent are found first.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from sqlalchemy import and_, not_, or_, select
 
 from app.db import AnySession, dependencies, rollups
 from app.db.statements import as_stored, updating
-from app.db.tables import IncidentRow
+from app.db.tables import IncidentRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
 from app.judge.fold import (
     FAR_FUTURE,
+    BehindSpan,
     Fold,
     IncidentSpan,
     ParentsAt,
@@ -68,6 +71,9 @@ class Search:
     late_failures: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
     stored: Sequence[IncidentRow] = ()  # incidents found late before, oldest first
+    # Times behind others: those that were found late before, and those of results in time
+    behind: Sequence[UnreachableRow] = ()
+    behind_in_time: Sequence[TimeSpan] = ()
 
     def add(self, result: Result, *, late: bool) -> None:
         self.first = min(self.first, result.checked_at)
@@ -109,8 +115,8 @@ class Search:
     @property
     def is_needed(self) -> bool:
         """Without a late failure, results can only change a stored outage."""
-        near = (incident.started_at <= self.settled for incident in self.stored)
-        return bool(self.late_failures) or any(near)
+        starts = [row.started_at for row in self.stored] + [row.started_at for row in self.behind]
+        return bool(self.late_failures) or any(start <= self.settled for start in starts)
 
 
 def find(
@@ -120,18 +126,65 @@ def find(
     called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
     with the states locked.
     """
-    searches = with_stored(session, searches)
-    incidents, parents = _incidents(session, searches), _parents(session, searches)
+    above = dependencies.above(session, [search.monitor.id for search in searches])
+    by_depth: dict[int, list[Search]] = {}
+    for search in searches:
+        by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
     changed: dict[int, TimeSpan] = {}
-    for search, replaced, spans in _replayed(searches, incidents, parents):
+    for _depth, alike in sorted(by_depth.items()):
+        changed |= _find(session, alike, above, title, now)
+    return changed
+
+
+def _find(
+    session: AnySession,
+    searches: Sequence[Search],
+    above: Mapping[int, Collection[int]],
+    title: str,
+    now: datetime,
+) -> dict[int, TimeSpan]:
+    """``find`` for monitors none of which is reached through another of them."""
+    searches = with_stored(session, searches)
+    incidents, parents = _incidents(session, searches), _parents(session, searches, above)
+    changed: dict[int, TimeSpan] = {}
+    for search, replaced, spans, behind in _replayed(searches, incidents, parents):
         outages = [outage for span in spans if (outage := _outage(span, search, title))]
         stored = [_as_stored(row) for row in replaced]
+        times = _store_behind(session, search, behind)
         if outages != stored:
-            if span := _changed_span(stored, outages):
-                changed[search.monitor.id] = span
+            times += _changed_span(stored, outages) or ()
             _store(session, search.monitor.id, replaced, outages, now)
+        if times:
+            changed[search.monitor.id] = min(times), max(times)
     session.flush()
     return changed
+
+
+def _store_behind(
+    session: AnySession, search: Search, behind: Sequence[BehindSpan]
+) -> tuple[datetime, ...]:
+    """Store these times behind others in place of those that were found late before, without those
+    of results in time. Returns the ends of what has changed.
+    """
+    spans = {
+        (parent, *part)
+        for parent, span in behind
+        for part in _minus(_whole([span]), search.behind_in_time)
+    }
+    stored = {(row.parent_id, row.started_at, _end_of(row)): row for row in search.behind}
+    for gone in stored.keys() - spans:
+        session.delete(stored[gone])
+    for parent, start, end in sorted(spans - stored.keys()):
+        session.add(
+            UnreachableRow(
+                monitor_id=search.monitor.id,
+                parent_id=parent,
+                started_at=start,
+                ended_at=end,
+                found_late=True,
+            )
+        )
+    return tuple(time for _parent, *times in spans ^ stored.keys() for time in times)
 
 
 def with_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
@@ -154,7 +207,24 @@ def with_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]
             stored.setdefault(row.monitor_id, []).append(row)
     for id, search in by_id.items():
         search.stored = stored.get(id, ())
+    _set_behind(session, by_id)
     return [search for search in searches if search.is_needed]
+
+
+def _set_behind(session: AnySession, by_id: Mapping[int, Search]) -> None:
+    row = UnreachableRow
+    since = min(search.since for search in by_id.values())
+    rows = session.scalars(
+        select(row)
+        .where(row.monitor_id.in_(list(by_id)), or_(row.ended_at.is_(None), row.ended_at >= since))
+        .order_by(row.started_at)
+    ).all()
+    for id, search in by_id.items():
+        own = [span for span in rows if span.monitor_id == id and _end_of(span) >= search.since]
+        search.behind = [span for span in own if span.found_late]
+        search.behind_in_time = [
+            (span.started_at, _end_of(span)) for span in own if not span.found_late
+        ]
 
 
 def _store(
@@ -190,7 +260,7 @@ def _overlap(row: IncidentRow, outage: Outage) -> bool:
     return row.started_at <= outage.ended_at and _end_of(row) >= outage.started_at
 
 
-def _end_of(row: IncidentRow) -> datetime:
+def _end_of(row: IncidentRow | UnreachableRow) -> datetime:
     return row.ended_at or FAR_FUTURE
 
 
@@ -202,6 +272,13 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
         updating(IncidentRow)
         .where(IncidentRow.monitor_id == monitor_id, _CORRECTABLE)
         .where(IncidentRow.started_at < now, IncidentRow.ended_at > now)
+        .values(ended_at=whole(now))
+    )
+    behind = UnreachableRow
+    session.execute(
+        updating(behind)
+        .where(behind.monitor_id == monitor_id, behind.found_late)
+        .where(behind.started_at < now, behind.ended_at > now)
         .values(ended_at=whole(now))
     )
 
@@ -230,10 +307,11 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
     return by_monitor
 
 
-def _parents(session: AnySession, searches: Sequence[Search]) -> dict[int, ParentsAt]:
-    """What each monitor was reached through: nothing is found behind an outage of that."""
-    ids = [search.monitor.id for search in searches]
-    above = dependencies.above(session, ids)
+def _parents(
+    session: AnySession, searches: Sequence[Search], above: Mapping[int, Collection[int]]
+) -> dict[int, ParentsAt]:
+    """What each monitor was reached through: no outage is found behind an outage of that."""
+    above = {id: above[id] for search in searches if (id := search.monitor.id) in above}
     begin = min((search.begin for search in searches), default=FAR_FUTURE)
     outages = unreachable.outages_above(session, above, begin)
     return {id: hidden_within(spans, NO_PARENTS) for id, spans in outages.items()}
@@ -243,9 +321,9 @@ def _replayed(
     searches: Sequence[Search],
     incidents: Mapping[int, Sequence[IncidentSpan]],
     parents: Mapping[int, ParentsAt],
-) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan]]]:
+) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan], Sequence[BehindSpan]]]:
     """Each search with the stored incidents whose time was judged again, and the outages of that
-    time.
+    time, and the times behind others.
     """
     going_on = []
     for search, checks in _read((search, search.begin, search.settled) for search in searches):
@@ -265,7 +343,9 @@ def _replayed(
             replaced = [
                 incident for incident in search.stored if incident.started_at < search.settled
             ]
-            yield search, replaced, _not_judged_in_time(outages, earlier.all_outages(), replaced)
+            search.behind = [row for row in search.behind if row.started_at < search.settled]
+            found_now = _not_judged_in_time(outages, earlier.all_outages(), replaced)
+            yield search, replaced, found_now, replay.all_behind()
     folds = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
     for search, checks in _read(
         (search, search.settled, None) for search, _replay, _earlier in going_on
@@ -277,16 +357,24 @@ def _replayed(
             search,
             list(search.stored),
             _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored),
+            replay.all_behind(),
         )
 
 
 def _fold(search: Search, incidents: Sequence[IncidentSpan], parents_at: ParentsAt) -> Fold:
     before = next((row for row in search.stored if row.started_at < search.since), None)
-    state = State(started_at=before.started_at if before else None)
-    covered_until = _end_of(before) if before else None
-    return Fold(
+    behind = next((row for row in search.behind if row.started_at < search.since), None)
+    state, covered_until = State(), None
+    if before is not None:
+        state, covered_until = State(started_at=before.started_at), _end_of(before)
+    elif behind is not None:
+        state, covered_until = State(behind=behind.parent_id), _end_of(behind)
+    fold = Fold(
         search.rules, search.covers, search.since, state, incidents, covered_until, parents_at
     )
+    if behind is not None:
+        fold.behind_since = behind.started_at
+    return fold
 
 
 def _without_own(search: Search, checks: Iterable[Check]) -> Iterator[Check]:

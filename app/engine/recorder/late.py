@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.db import AnySession, assignments, db, journal, rollups, writing
+from app.db import AnySession, assignments, db, dependencies, journal, rollups, writing
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
@@ -57,7 +57,7 @@ def record_late(
     if not results and not _go_on(judged, place):
         return 0
     journal.assign_numbers(results)
-    ids = sorted(_ids([*results, *judged]))
+    ids = _parents_first(_ids([*results, *judged]))
     return sum(
         _record_some(
             [result for result in results if result.monitor_id in part],
@@ -67,6 +67,13 @@ def record_late(
         )
         for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
     )
+
+
+def _parents_first(ids: Collection[int]) -> list[int]:
+    """In an order in which the outages that hide others are found first."""
+    above = dependencies.above(db.session, ids)
+    db.session.rollback()
+    return sorted(ids, key=lambda id: (len(above.get(id, ())), id))
 
 
 def _record_some(

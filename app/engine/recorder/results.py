@@ -270,6 +270,8 @@ def _record_outcome(
     result, row = outcome.result, monitor.row
     seconds = _covers_s(monitor, conclusive=outcome.conclusive)
     batch.rows.append(journal.row_of(result, batch.place_id, seconds))
+    if result.assertions and monitor.assigned.is_answer(result.checked_at):
+        evidence.keep_asked(batch.session, result)
     if not row.paused:
         if fenced:
             monitor.assigned.mark_done(row.id, row.interval, result)
