@@ -11,7 +11,7 @@ from app.checks.outcome import Failure
 from app.checks.tools import CheckTools, OnError, guarded
 from app.i18n import _
 from app.net.loop import Timer
-from app.net.policy import Policy, Refusal
+from app.net.policy import RESOLVES, Policy, Refusal
 from app.net.resolver import Resolved
 from app.records import Cause
 from app.rules.url import Target
@@ -104,6 +104,6 @@ class LookUp:
         sentence = refusal.sentence
         if self._target.address is None:
             host = self._target.ascii_host
-            resolved = _("%(host)s resolves to an address that is not allowed.", host=host)
+            resolved = _(RESOLVES, host=host)
             sentence = f"{resolved} {sentence}"
         return Failure(Cause.BLOCKED_BY_POLICY, sentence)

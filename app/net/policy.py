@@ -29,17 +29,23 @@ from app.net.networks import (
 )
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
+# Before the sentence of the address, where a name was asked for.
+RESOLVES = N_("%(host)s resolves to an address that is not allowed.")
 # Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
 _MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an address is closed. ``sentence`` says what to allow and where."""
+    """Why an address is closed. ``sentence`` says what to allow and where. ``is_offered``: a page
+    may offer to allow ``network``. It never offers link-local and cloud metadata addresses, which
+    hand out credentials, nor what is no network of one's own: those are named by hand.
+    """
 
     address: Address
     network: Network
     sentence: str
+    is_offered: bool = False
 
     def __str__(self) -> str:
         return self.sentence
@@ -103,12 +109,34 @@ class Policy:
     def allows(self, address: Address | str) -> bool:
         return self.refusal(address) is None
 
+    @property
+    def offerable(self) -> Iterable[Network]:
+        """What ``offered`` may return."""
+        return (row.network for row in SPECIAL if row.word is not None)
+
+    def offered(self, text: str) -> Network | None:
+        """The network to allow, so that the address of ``text`` can be reached. None if it is no
+        refusal of this policy: another place has its own networks, and what a stranger's server
+        answers, or where it redirects, must lead nobody to open one.
+        """
+        sentence = text.removeprefix(f"{_(RESOLVES, host=text.partition(' ')[0])} ")
+        try:
+            refusal = self.refusal(sentence.partition(" ")[0])
+        except ValueError:
+            return None
+        if refusal is None or not refusal.is_offered or refusal.sentence != sentence:
+            return None
+        wider = Policy((*self.networks, refusal.network), self.words)
+        return refusal.network if wider.allows(refusal.address) else None
+
     def _judge(self, address: Address) -> Refusal | None:
         inner: Iterable[Address] = embedded(address) if isinstance(address, IPv6Address) else ()
         for part in (address, *inner):
             row = special(part)
             if row is not None and not self._opens(row, part):
-                return Refusal(address, row.network, _sentence(address, part, row, self._where))
+                sentence = _sentence(address, part, row, self._where)
+                is_offered = row.word is not None and not row.sticky
+                return Refusal(address, row.network, sentence, is_offered)
         return None
 
     def _opens(self, row: Special, address: Address) -> bool:

@@ -101,6 +101,11 @@ class Delivery:
     unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
 
     @property
+    def last_answer(self) -> str | None:
+        """What the channel's service, or Wakeful, said at the last attempt."""
+        return self.attempts[-1]["answer"] if self.attempts else None
+
+    @property
     def is_lost(self) -> bool:
         """Whether it is not sent unless a person retries it. The channel itself may work."""
         if self.awaits_release:

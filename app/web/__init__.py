@@ -24,6 +24,7 @@ from app.rules.channel_values import CHANNELS
 from app.rules.linked import linked
 from app.stores import Extent, current_store
 from app.web.frame import (
+    allowing,
     assets,
     compress,
     errors,
@@ -101,6 +102,7 @@ def init_app(app: Flask) -> None:
     app.context_processor(_shared)
     for blueprint in (*blueprints(), servers.blueprint):
         app.register_blueprint(blueprint)
+    allowing.init_app(app)
     recent.init_app(app)
 
 

@@ -35,7 +35,8 @@ from app.web.frame.store_errors import too_often
 SEALED_FORM, PASSWORD = "carried", "your_password"
 CURRENT = "current_password"  # the field of forms that ask for the password themselves
 SEALED_FOR = timedelta(hours=1)
-MAX_SEALED = 64 * 1024  # characters: the longest form in the table is a tenth of that
+# Characters. The longest form is a monitor's with all headers, channels, body and notes.
+MAX_SEALED = 512 * 1024
 MASK = "••••••••"
 
 View = Callable[..., Any]
@@ -43,10 +44,13 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class GuardedChange:
-    """``name``: as the page calls it. ``whom``: whom or what it concerns, from the address."""
+    """``name``: as the page calls it. ``whom``: whom or what it concerns, from the address.
+    ``shows``: the names and values of the form that the page shows.
+    """
 
     name: str
     whom: Callable[..., str] = lambda **_values: ""
+    shows: Callable[[list[tuple[str, str]]], list[tuple[str, str]]] = lambda form: _typed(form)
 
 
 def _person(id: int) -> str:
@@ -101,12 +105,12 @@ class RecentForm(BrowserForm):
 def init_app(app: Flask) -> None:
     """After all blueprints. The views are wrapped, so role and CSRF token are checked before."""
     for endpoint, change in CHANGES.items():
-        app.view_functions[endpoint] = _guarded(app.view_functions[endpoint], change)
+        app.view_functions[endpoint] = guarded(app.view_functions[endpoint], change)
 
 
-def _guarded(view: View, change: GuardedChange) -> View:
+def guarded(view: View, change: GuardedChange) -> View:
     @wraps(view)
-    def guarded(**values: Any) -> Any:
+    def answer(**values: Any) -> Any:
         if request.method in SAFE_METHODS:
             return view(**values)
         if SEALED_FORM in request.form:
@@ -117,7 +121,7 @@ def _guarded(view: View, change: GuardedChange) -> View:
             return _replayed(view, values, _sent())
         return _page(change, values, _sent(), RecentForm(formdata=None), 200)
 
-    return guarded
+    return answer
 
 
 def _is_typed_here() -> bool:
@@ -194,7 +198,7 @@ def _page(
         "recent/ask.html",
         change=_(change.name),
         whom=change.whom(**values),
-        entered=[(label_of(name), _shown(name, value)) for name, value in _typed(form)],
+        entered=[(label_of(name), _shown(name, value)) for name, value in change.shows(form)],
         carried=sealed,
         form=password_form,
         back=links.full_path() if "GET" in methods else url_for("home.show"),

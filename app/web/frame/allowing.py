@@ -1,0 +1,139 @@
+"""A refused address can be allowed where it was refused, without losing the form (decision 9).
+
+The page offers an admin the network of the address, and others whom to ask. The offer is a button
+of the form that was refused, or of one that sends it again. Its value is the network, and the
+button to press next: ``127.0.0.0/8 test=1``. The network is stored as the settings page stores it,
+after a recent password as there, and the view answers the form as if that button had been pressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from flask import Flask, current_app, flash, request
+from flask_login import current_user
+from werkzeug.datastructures import ImmutableMultiDict
+
+from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
+from app.config import Settings
+from app.errors import Denied
+from app.i18n import N_, _, listed
+from app.net.policy import Policy
+from app.records import Role
+from app.stores import current_access
+from app.web.frame import recent, servers
+from app.web.frame.session import NOT_ALLOWED, SAFE_METHODS
+
+ALLOW = "allow"  # the button
+# The views whose forms may have it.
+ENDPOINTS = (
+    "monitors.new", "monitors.edit", "monitors.clone", "monitors.check", "monitors.test_alert",
+    "contacts.new", "contacts.edit", "contacts.test", "deliveries.retry",
+)  # fmt: skip
+CHANGE = recent.GuardedChange(
+    N_("Allow a network for checks and alerts"),
+    shows=lambda form: [(ALLOW, dict(form)[ALLOW].partition(" ")[0])],
+)
+ALLOWED = N_("Checks and alerts may reach %(network)s from now on.")
+NEVER = N_("This network is not offered. An admin can allow it on the Settings page.")
+LOCKED = N_(
+    "WAKEFUL_ALLOW_NETWORKS is set in the environment: whoever runs the server can allow it there."
+)
+ADMINS_NAMED = 3
+
+View = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOffer:
+    """What can be done about a refused address: ``network`` is for an admin to allow; where it is
+    empty, ``whom`` says who can.
+    """
+
+    network: str = ""
+    whom: str = ""
+
+
+def init_app(app: Flask) -> None:
+    """After all blueprints."""
+    for endpoint in ENDPOINTS:
+        app.view_functions[endpoint] = _allowing(app.view_functions[endpoint])
+    app.jinja_env.globals["offer_of"] = offer_of
+
+
+def offer_of(text: str | None) -> NetworkOffer | None:
+    """What to offer beside ``text``; None where it is no refusal of this installation's policy."""
+    if not text or servers.servers() is not None:
+        return None
+    network = _policy().offered(text)
+    if network is None:
+        return None
+    if networks_are_locked(_settings()):
+        return NetworkOffer(whom=_(LOCKED))
+    if current_user.is_admin:
+        return NetworkOffer(str(network))
+    people = (person for person in current_access().people.all() if not person.disabled)
+    admins = [person.label for person in people if person.role == Role.ADMIN]
+    names = listed(admins[:ADMINS_NAMED])
+    sentence = _("Ask an admin to allow %(network)s: %(names)s.", network=network, names=names)
+    return NetworkOffer(whom=sentence)
+
+
+def _allowing(view: View) -> View:
+    allow = recent.guarded(_stored_first(view), CHANGE)
+
+    @wraps(view)
+    def answer(**values: Any) -> Any:
+        if request.method in SAFE_METHODS or request.form.keys().isdisjoint(
+            (ALLOW, recent.SEALED_FORM)
+        ):
+            return view(**values)
+        if not current_user.is_admin:
+            raise Denied(_(NOT_ALLOWED[Role.ADMIN]))
+        return allow(**values)
+
+    return answer
+
+
+def _stored_first(view: View) -> View:
+    @wraps(view)
+    def answer(**values: Any) -> Any:
+        network, _space, pressed = request.form[ALLOW].partition(" ")
+        _allow(network)
+        name, _equals, value = pressed.partition("=")
+        fields = [pair for pair in request.form.items(multi=True) if pair[0] != ALLOW]
+        request.form = ImmutableMultiDict([*fields, *([(name, value)] if name else ())])
+        return view(**values)
+
+    return answer
+
+
+def _allow(text: str) -> None:
+    """Add an offered network to those that are allowed. Raises Denied."""
+    if servers.servers() is not None or networks_are_locked(_settings()):
+        raise Denied(_(LOCKED))
+    policy = _policy()
+    network = next((network for network in policy.offerable if str(network) == text), None)
+    if network is None:
+        raise Denied(_(NEVER))
+    if not policy.allows(network.network_address):  # another page may have allowed it
+        before = allowed_networks(_settings()).strip()
+        value = f"{before}, {network}" if before else str(network)
+        current_access().settings.set(ALLOW_NETWORKS, value)
+    flash(_(ALLOWED, network=network), "success")
+
+
+def _policy() -> Policy:
+    """The policy of now. A damaged setting counts as in checks: public addresses alone."""
+    try:
+        return Policy.parse(allowed_networks(_settings()))
+    except ValueError:
+        return Policy()
+
+
+def _settings() -> Settings:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    return settings
