@@ -11,7 +11,7 @@ from app.api.envelope import paged, record_answer
 from app.api.operations import operation
 from app.codec import json_of
 from app.forms import binding
-from app.forms.monitor import AlertTestForm
+from app.forms.alert_lists import AlertTestForm
 from app.forms.queries import DeliveryQueryForm
 
 DELIVERY = "/deliveries/{id}"

@@ -26,18 +26,12 @@ from zoneinfo import ZoneInfo
 from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
+from app.forms.alert_lists import BASE_API_CHANNELS, CHANNEL_CHOICES
 from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentUpdateForm
 from app.forms.lists import Names, PairList
-from app.forms.monitor import (
-    BASE_API_CHANNELS,
-    CHANNEL_CHOICES,
-    CheckForm,
-    IntervalChoice,
-    MonitorForm,
-    name_of,
-    warns_by_default,
-)
+from app.forms.monitor import CheckForm, MonitorForm, name_of, warns_by_default
+from app.forms.monitor_choices import IntervalChoice
 from app.forms.schema import FormContext, SchemaField, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.i18n import N_, _

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.forms.alert_lists import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.fields import RecordId, Switch, Text, WordChoice, looks_masked
 from app.forms.lists import PairList
-from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity

@@ -10,15 +10,10 @@ from typing import Any
 from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms import binding
+from app.forms.alert_lists import BASE_API_CHANNELS
 from app.forms.fields import with_scheme
-from app.forms.monitor import (
-    BASE_API_CHANNELS,
-    CONDITION_LABELS,
-    OWN_FIELDS,
-    MonitorStoreForm,
-    days_label,
-    name_of,
-)
+from app.forms.monitor import OWN_FIELDS, MonitorStoreForm, name_of
+from app.forms.monitor_choices import CONDITION_LABELS, days_label
 from app.forms.schema import FormContext, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import BECOMES, Candidate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 from wtforms.fields.core import Field
@@ -13,17 +12,15 @@ from app.checks.kinds import (
     sends_secrets_elsewhere,
     turns_into_or_from_heartbeat,
 )
+from app.forms.alert_lists import alert_list, quiet_hours_fields
 from app.forms.assertions import AssertionList
 from app.forms.fields import (
     CertificateDays,
-    ClockTime,
     DateTime,
-    Labels,
     Number,
     NumberChoice,
     NumberSwitch,
     Password,
-    RecordId,
     Secret,
     Switch,
     Text,
@@ -31,32 +28,33 @@ from app.forms.fields import (
     WordChoice,
     Zone,
     before_any,
-    form_of,
 )
 from app.forms.lists import DependencyIds, Lines, PairList, Places, Tags
+from app.forms.monitor_choices import (
+    AUTO_LABEL,
+    CONDITION_LABELS,
+    RULE_LABELS,
+    days_label,
+    days_labels,
+    interval_label,
+    interval_labels,
+)
 from app.forms.schema import SchemaField, SchemaForm
-from app.i18n import N_, _, _n
+from app.i18n import N_, _
 from app.records import (
-    ALERT_DAYS,
     AUTO,
     CHECK_EVERY_SECONDS,
     CONFIRMATIONS,
-    CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_GRACE,
     DEFAULT_HEARTBEAT_INTERVAL,
     DEFAULT_PING_COUNT,
-    DEFAULT_QUIET_ZONE,
     DEFAULT_SCHEDULE_ZONE,
     DEFAULT_TIMEOUT,
     GRACE_SECONDS,
     HEARTBEAT_URL,
-    INTERVALS,
     MAX_ACCEPTED_STATUSES,
-    MAX_ALERT_VALUE,
-    MAX_ALERTS,
-    MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
     MAX_HEADERS,
     MAX_HEARTBEAT_SLUG,
@@ -68,7 +66,6 @@ from app.records import (
     MAX_TEXT_LOOKUP,
     MAX_TOKEN,
     MAX_URL,
-    OWN_CHANNELS,
     PERIOD_SECONDS,
     PING_COUNT,
     REMIND_AFTER_MINUTES,
@@ -82,28 +79,14 @@ from app.records import (
     RequestMethod,
     StartTls,
     is_heartbeat,
-    masked_alert,
 )
 from app.rules import text
-from app.rules.channel_values import CHANNELS, check_value
 from app.rules.cross_field import RULES
 from app.rules.schedules import check_line
 from app.rules.slugs import check_heartbeat_slug
 from app.rules.text import parse_statuses
 from app.rules.tokens import check_token
 from app.rules.url import scheme_of
-
-CONDITION_LABELS = {
-    AlertCondition.URL_UNAVAILABLE: N_("The URL is unavailable"),
-    AlertCondition.URL_TEXT: N_("The response contains the text"),
-    AlertCondition.URL_NO_TEXT: N_("The response does not contain the text"),
-}
-
-RULE_LABELS = {
-    LocationRule.ANY: N_("Any place"),
-    LocationRule.MAJORITY: N_("More than half of the places"),
-    LocationRule.ALL: N_("All places"),
-}
 
 # Fields that only Wakeful has: a server that implements the base API alone lacks them.
 OWN_FIELDS = (
@@ -143,36 +126,6 @@ OTHER_DIRECTION = N_(
 )
 NOT_A_HEARTBEAT = N_("Only heartbeats have this. Their URL is heartbeat:.")
 NOTHING_TO_CHECK = N_("A heartbeat is not checked: something calls Wakeful.")
-AUTO_LABEL = N_("Automatic (when a third of its lifetime remains)")
-
-
-def interval_label(seconds: int) -> str:
-    if seconds % 60:
-        return _n("Every second", "Every %(num)s seconds", seconds)
-    if seconds % 3600:
-        return _n("Every minute", "Every %(num)s minutes", seconds // 60)
-    if seconds == 86_400:
-        return _("Every day")
-    return _n("Every hour", "Every %(num)s hours", seconds // 3600)
-
-
-def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
-    return [(seconds, interval_label(seconds)) for seconds in intervals]
-
-
-# What a person chooses from. Together with ``INTERVALS`` they are one choice.
-OWN_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
-
-
-class IntervalChoice(NumberChoice):
-    """The seconds between checks in a browser: ``interval`` and ``check_every`` as one field."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, labels=self._labels, each=interval_label, **kwargs)
-
-    def _labels(self) -> Labels:
-        own = () if form_of(self).context.bare else OWN_INTERVALS
-        return interval_labels(sorted((*INTERVALS, *own)))
 
 
 def name_of(url: str) -> str:
@@ -186,100 +139,11 @@ def warns_by_default(url: str) -> bool:
     return scheme_of(url) in ("https", "tls")
 
 
-def days_label(days: int) -> str:
-    if days == 0:
-        return _("On the day")
-    return _n("%(num)s day before", "%(num)s days before", days)
-
-
-def _days_labels() -> Labels:
-    return [(days, days_label(days)) for days in ALERT_DAYS]
-
-
 def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
     return (
         text.fault_of(lambda: text.header_name(pair.key)),
         text.fault_of(lambda: text.header_value(pair.key, pair.value)),
     )
-
-
-def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    return _check_channel(field, pair, list(CHANNELS))
-
-
-def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    """A channel, or a contact."""
-    if pair.key == CONTACT:
-        return None, text.fault_of(lambda: _check_contact(field, pair.value))
-    return _check_channel(field, pair, [*CHANNELS, CONTACT])
-
-
-def _check_contact(field: Field, value: str) -> None:
-    text.characters(text.length(value, MAX_CONTACT_NAME))
-    exists = form_of(field).context.contact_exists
-    if exists is not None and not exists(value):
-        raise ValueError(no_contact(value))
-
-
-def no_contact(value: str) -> str:
-    return _('There is no contact "%(value)s".', value=value[:MAX_CONTACT_NAME])
-
-
-def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
-    if form_of(field).context.bare:
-        return _check_foreign(field, pair)
-    if pair.key not in CHANNELS:
-        return text.one_of(keys), None
-    fault = text.fault_of(lambda: text.characters(pair.value))
-    return None, fault or check_value(
-        str(pair.key),
-        str(pair.value),
-        telegram_token_set=form_of(field).context.telegram_token_set,
-    )
-
-
-def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    """A channel of a server that speaks the base API alone, which does not say what the values
-    are.
-    """
-    stored = [other.key for other in field.object_data]
-    keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
-    fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
-    return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
-
-
-BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
-CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
-
-
-def _alerts(*, contacts: bool = True) -> PairList:
-    return PairList(
-        N_("Alerts"),
-        most=MAX_ALERTS,
-        check=check_alert if contacts else check_channel,
-        key_label=N_("Channel"),
-        value_label=N_("Value"),
-        key_choices=[*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])],
-        description=N_(
-            "Who is alerted when it fails and recovers. Stored values are shown masked."
-        ),
-        hide=masked_alert,
-    )
-
-
-def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
-    """The fields of quiet hours, in the order of the form."""
-    start = ClockTime(
-        N_("Quiet from"),
-        description=N_("During quiet hours, alerts are held and sent as one summary at the end."),
-    )
-    end = ClockTime(N_("Quiet until"))
-    zone = Zone(
-        N_("Time zone of quiet hours"),
-        default=DEFAULT_QUIET_ZONE,
-        description=N_("Example: Europe/Berlin"),
-    )
-    return start, end, zone
 
 
 class MonitorForm(SchemaForm):
@@ -436,7 +300,7 @@ class MonitorForm(SchemaForm):
     )
     ssl_alert_days = CertificateDays(
         N_("Certificate expiry"),
-        labels=lambda: [(AUTO, AUTO_LABEL), *_days_labels()],
+        labels=lambda: [(AUTO, AUTO_LABEL), *days_labels()],
         each=days_label,
         none=N_("Off"),
         description=N_(
@@ -446,7 +310,7 @@ class MonitorForm(SchemaForm):
     )
     domain_alert_days = NumberChoice(
         N_("Domain expiry"),
-        labels=_days_labels,
+        labels=days_labels,
         each=days_label,
         none=N_("Off"),
         description=N_(
@@ -460,7 +324,7 @@ class MonitorForm(SchemaForm):
         render_kw={"step": "60"},
     )
     maintenance_end_at = DateTime(N_("Maintenance until"), render_kw={"step": "60"})
-    alerts = _alerts()
+    alerts = alert_list()
     remind_after = Number(
         N_("Remind every, in minutes"),
         low=REMIND_AFTER_MINUTES[0],
@@ -632,17 +496,6 @@ class MonitorUpdateForm(MonitorForm):
     """An update of a monitor also accepts ``pause``."""
 
     pause = Switch(N_("Paused"), description=N_("A paused monitor is not checked."))
-
-
-class AlertTestForm(SchemaForm):
-    """Channels for a test message, stored or not; with their monitor, if there is one."""
-
-    alerts = _alerts(contacts=False)
-    monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))
-
-    def check_cross_field(self) -> None:
-        if self.flawless(self.alerts) and not self.alerts.data:
-            self.alerts.add_fault(_("Send at least one alert to test."))
 
 
 class CheckForm(MonitorForm):

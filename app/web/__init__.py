@@ -15,7 +15,7 @@ from flask_login import current_user
 
 from app.checks.kinds import KINDS, kind_of, kinds_with
 from app.config import Settings
-from app.forms.monitor import CONDITION_LABELS
+from app.forms.monitor_choices import CONDITION_LABELS
 from app.forms.schema import why_unclear
 from app.net import icmp
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of

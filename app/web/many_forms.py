@@ -17,7 +17,7 @@ from app.forms.fields import (
 )
 from app.forms.imported import ImportDefaults
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import RULE_LABELS, IntervalChoice
+from app.forms.monitor_choices import RULE_LABELS, IntervalChoice
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
 from app.records import (

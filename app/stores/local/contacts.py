@@ -17,7 +17,7 @@ from app.db.statements import bulk_insert
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
-from app.forms.monitor import no_contact
+from app.forms.alert_lists import no_contact
 from app.i18n import N_, _
 from app.records import CONTACT, Contact, PageQuery, Pair, SharedChannel
 from app.rules.cross_field import quiet_hours

@@ -13,7 +13,7 @@ from app.db.statements import as_stored
 from app.db.tables import ContactRow, ReportMailRow
 from app.db.types import record_of
 from app.errors import Invalid
-from app.forms.monitor import no_contact
+from app.forms.alert_lists import no_contact
 from app.i18n import N_, _
 from app.records import Channel, PageQuery, ReportMail
 from app.stores.base import Fields

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from app.forms.monitor import days_label
+from app.forms.monitor_choices import days_label
 from app.i18n import N_, _, _n
 from app.records import AUTO, Monitor, words_of
 from app.rules.time import alert_days, days_left, expiry

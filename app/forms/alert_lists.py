@@ -1,0 +1,116 @@
+"""Alerts of a monitor and of a contact: pairs of a channel, or of a contact, and a value; and quiet
+hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wtforms.fields.core import Field
+
+from app.forms.fields import ClockTime, RecordId, Zone, form_of
+from app.forms.lists import PairList
+from app.forms.schema import SchemaForm
+from app.i18n import N_, _
+from app.records import (
+    CONTACT,
+    DEFAULT_QUIET_ZONE,
+    MAX_ALERT_VALUE,
+    MAX_ALERTS,
+    MAX_CONTACT_NAME,
+    OWN_CHANNELS,
+    Pair,
+    masked_alert,
+)
+from app.rules import text
+from app.rules.channel_values import CHANNELS, check_value
+
+
+def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    return _check_channel(field, pair, list(CHANNELS))
+
+
+def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    """A channel, or a contact."""
+    if pair.key == CONTACT:
+        return None, text.fault_of(lambda: _check_contact(field, pair.value))
+    return _check_channel(field, pair, [*CHANNELS, CONTACT])
+
+
+def _check_contact(field: Field, value: str) -> None:
+    text.characters(text.length(value, MAX_CONTACT_NAME))
+    exists = form_of(field).context.contact_exists
+    if exists is not None and not exists(value):
+        raise ValueError(no_contact(value))
+
+
+def no_contact(value: str) -> str:
+    return _('There is no contact "%(value)s".', value=value[:MAX_CONTACT_NAME])
+
+
+def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
+    if form_of(field).context.bare:
+        return _check_foreign(field, pair)
+    if pair.key not in CHANNELS:
+        return text.one_of(keys), None
+    fault = text.fault_of(lambda: text.characters(pair.value))
+    return None, fault or check_value(
+        str(pair.key),
+        str(pair.value),
+        telegram_token_set=form_of(field).context.telegram_token_set,
+    )
+
+
+def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    """A channel of a server that speaks the base API alone, which does not say what the values
+    are.
+    """
+    stored = [other.key for other in field.object_data]
+    keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
+    fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
+    return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
+
+
+BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
+CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
+
+
+def alert_list(*, contacts: bool = True) -> PairList:
+    return PairList(
+        N_("Alerts"),
+        most=MAX_ALERTS,
+        check=check_alert if contacts else check_channel,
+        key_label=N_("Channel"),
+        value_label=N_("Value"),
+        key_choices=[*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])],
+        description=N_(
+            "Who is alerted when it fails and recovers. Stored values are shown masked."
+        ),
+        hide=masked_alert,
+    )
+
+
+def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
+    """The fields of quiet hours, in the order of the form."""
+    start = ClockTime(
+        N_("Quiet from"),
+        description=N_("During quiet hours, alerts are held and sent as one summary at the end."),
+    )
+    end = ClockTime(N_("Quiet until"))
+    zone = Zone(
+        N_("Time zone of quiet hours"),
+        default=DEFAULT_QUIET_ZONE,
+        description=N_("Example: Europe/Berlin"),
+    )
+    return start, end, zone
+
+
+class AlertTestForm(SchemaForm):
+    """Channels for a test message, stored or not; with their monitor, if there is one."""
+
+    alerts = alert_list(contacts=False)
+    monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))
+
+    def check_cross_field(self) -> None:
+        if self.flawless(self.alerts) and not self.alerts.data:
+            self.alerts.add_fault(_("Send at least one alert to test."))
