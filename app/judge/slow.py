@@ -35,7 +35,7 @@ from typing import NamedTuple
 from app.i18n import N_, _
 from app.judge.verdict import SAME_SLOT, Check, Step, Vote, decide
 from app.records import GOOD_VERDICTS, PHASES, Verdict
-from app.rules.figures import milliseconds
+from app.rules.figures import in_one_unit
 from app.rules.time import from_ms, to_ms
 
 MIN_CHECKS = 3  # whose median counts
@@ -242,17 +242,18 @@ class Usual(NamedTuple):
 def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
     """Why these checks are slow: the phase that grew, and by how much."""
     total = round(median(check.response_time or 0 for check in checks))
-    times = {"now": milliseconds(total), "limit": milliseconds(limit)}
+    whole, highest = in_one_unit(total, limit)
     if usual is None or usual.response_time is None:
-        return _(_NEW, **times)
+        return _(_NEW, now=whole, limit=highest)
     name, now, before = _grown(checks, total, usual)
     if now - before < MIN_GROWTH * total:
-        return _(_NOT_GROWN, **times)
-    when = _(_IN_WEEK if usual.in_week else _EARLIER, time=milliseconds(before))
-    sentence = _(name, now=milliseconds(now), before=when)
+        return _(_NOT_GROWN, now=whole, limit=highest)
+    whole, highest, part, earlier = in_one_unit(total, limit, now, before)
+    when = _(_IN_WEEK if usual.in_week else _EARLIER, time=earlier)
+    sentence = _(name, now=part, before=when)
     if now == total:
         return sentence
-    return f"{sentence} " + _(_TOTAL, total=milliseconds(total), limit=milliseconds(limit))
+    return f"{sentence} " + _(_TOTAL, total=whole, limit=highest)
 
 
 def _grown(checks: Sequence[Check], total: int, usual: Usual) -> tuple[str, int, int]:

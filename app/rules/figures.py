@@ -62,15 +62,24 @@ def span(seconds: float) -> str:
     return " ".join(parts)
 
 
-def milliseconds(ms: float, *, exact: bool = False) -> str:
+EXACT_BELOW = 10_000  # ms
+
+
+def milliseconds(ms: float, *, largest: float = 0, exact: bool = False) -> str:
     """A duration: ``240 ms``, ``1.5 s`` (``exact``: ``1,512 ms``), ``12 min 5 s``. Jobs may run for
-    hours.
+    hours. ``largest``: of those that stand beside it in a sentence, a table or a chart, so that all
+    have one unit.
     """
     if ms > MINUTE * 1000:
         return span(ms / 1000)
-    if exact or ms < 1000:
+    if max(ms, largest) < (EXACT_BELOW if exact else 1000):
         return f"{ms:,.0f} ms"
     return f"{ms / 1000:.3g} s"
+
+
+def in_one_unit(*times: float) -> list[str]:
+    """The durations (ms) of a sentence."""
+    return [milliseconds(ms, largest=max(times)) for ms in times]
 
 
 MONTHS = (

@@ -6,7 +6,7 @@ another kind of check, an older version or another server may not have written i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -14,7 +14,7 @@ from typing import Any
 
 from app.i18n import N_, _, _n
 from app.records import Change, ChangeKind
-from app.rules.figures import milliseconds, span
+from app.rules.figures import in_one_unit, span
 from app.rules.text import shortened
 
 Check = Mapping[str, Any]
@@ -35,6 +35,14 @@ BODY_TIMES, BODY_BYTES = 2, 512
 LONGEST = 120
 LAST_GOOD = N_("the last good check")
 MAX_CHANGES = 10
+
+
+def phase_words(names: Collection[str]) -> dict[str, str]:
+    """What people call these phases of one check."""
+    words = {name: _(PHASES[name]) for name in names}
+    if "ttfb" in words and "connect" not in words:  # a ping, or a name server
+        words["ttfb"] = _("answer")
+    return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +209,13 @@ def _slower(pair: _Pair) -> Iterator[Change]:
         return
     was, spent = _timings(usual), _timings(pair.failing)
     phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
-    took = milliseconds(now)
+    earlier, took, part = in_one_unit(before, now, spent[phase] if phase else 0)
+    whole = took
     if phase:
         took = _(
             "%(time)s, %(part)s of it %(phase)s",
-            time=took,
-            part=milliseconds(spent[phase]),
+            time=whole,
+            part=part,
             phase=_(PHASES[phase]),
         )
     sentence = (
@@ -214,8 +223,9 @@ def _slower(pair: _Pair) -> Iterator[Change]:
         if usual is pair.usual
         else N_("%(took)s; before: %(before)s")
     )
-    text = _(sentence, took=took, before=milliseconds(before))
-    yield Change(ChangeKind.SPEED, text, before=milliseconds(before), now=milliseconds(now))
+    yield Change(
+        ChangeKind.SPEED, _(sentence, took=took, before=earlier), before=earlier, now=whole
+    )
 
 
 _RULES: Sequence[Callable[[_Pair], Iterator[Change]]] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.rules.figures import milliseconds, percent
+from app.rules.figures import in_one_unit, milliseconds, percent
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -36,7 +36,8 @@ def test_a_percentage_has_the_decimals_of_its_time(value, seconds, expected) -> 
         (0, "0 ms", "0 ms"),
         (999, "999 ms", "999 ms"),
         (1_512, "1.51 s", "1,512 ms"),
-        (60_000, "60 s", "60,000 ms"),
+        (9_999, "10 s", "9,999 ms"),
+        (60_000, "60 s", "60 s"),
         (1_200_000, "20 min", "20 min"),
         (7_325_000, "2 h 2 min", "2 h 2 min"),
         (2**31, "24 d 20 h", "24 d 20 h"),
@@ -44,3 +45,9 @@ def test_a_percentage_has_the_decimals_of_its_time(value, seconds, expected) -> 
 )
 def test_a_duration_is_written_in_its_unit(ms, short, exact) -> None:
     assert (milliseconds(ms), milliseconds(ms, exact=True)) == (short, exact)
+
+
+def test_durations_of_one_sentence_have_one_unit() -> None:
+    assert in_one_unit(240, 999) == ["240 ms", "999 ms"]
+    assert in_one_unit(0, 240, 2_930) == ["0 s", "0.24 s", "2.93 s"]
+    assert milliseconds(240, largest=12_345, exact=True) == "0.24 s"

@@ -76,7 +76,7 @@ def test_equal_values_are_not_reported_as_changes():
         ),
         (
             {"response_time": None, "timings": {"dns": 10, "connect": 20, "ttfb": 29_970}},
-            "30 s, 30 s of it first byte; usually 380 ms",
+            "30 s, 30 s of it first byte; usually 0.38 s",
         ),
     ],
 )

@@ -1,6 +1,5 @@
 """Charts: nothing is drawn without a measurement, and nothing outside of the frame."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -78,10 +77,28 @@ def test_nothing_is_drawn_outside_of_the_frame(times: list[int | None], stacked:
 
 
 @pytest.mark.parametrize(
-    ("highest", "top"), [(0, 10), (10, 10), (11, 20), (101, 200), (201, 500), (60_000, 100_000)]
+    ("highest", "largest", "labels"),
+    [
+        (0, 0, "0 ms, 1 ms"),
+        (7, 7, "0 ms, 2 ms, 4 ms, 6 ms, 8 ms"),
+        (201, 201, "0 ms, 50 ms, 100 ms, 150 ms, 200 ms, 250 ms"),
+        (260, 260, "0 ms, 100 ms, 200 ms, 300 ms"),
+        (5_100, 5_100, "0 ms, 1,500 ms, 3,000 ms, 4,500 ms, 6,000 ms"),
+        (201, 30_000, "0 s, 0.05 s, 0.1 s, 0.15 s, 0.2 s, 0.25 s"),
+        (61_000, 61_000, "0 s, 15 s, 30 s, 45 s, 60 s, 75 s"),
+        (299_000, 299_000, "0 min, 1 min, 2 min, 3 min, 4 min, 5 min"),
+        (39_600_000, 39_600_000, "0 h, 3 h, 6 h, 9 h, 12 h"),
+    ],
 )
-def test_an_axis_ends_at_a_round_figure(highest: int, top: int) -> None:
-    assert charts.nice_top(highest) == top
+def test_an_axis_has_round_steps_in_one_unit(highest: int, largest: int, labels: str) -> None:
+    assert ", ".join(text for _, text in charts.axis_lines(highest, largest)) == labels
+
+
+@given(st.integers(3, 10**9))
+def test_what_is_highest_fills_three_quarters_of_the_chart(highest: int) -> None:
+    values = [ms for ms, _ in charts.axis_lines(highest, highest)]
+    assert 0.74 * values[-1] < highest <= values[-1]
+    assert 2 <= len(values) <= 6
 
 
 def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
@@ -158,7 +175,7 @@ def test_several_places_are_a_line_each_in_place_of_their_average() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow_after", "drawn"), [(None, None), (150, True), (500, True), (5000, False)]
+    ("slow_after", "drawn"), [(None, None), (150, True), (350, True), (500, False)]
 )
 def test_the_slow_threshold_is_a_line_unless_it_would_flatten_the_chart(slow_after, drawn) -> None:
     chart = charts.response_chart(answer(100, 120), hour, slow_after=slow_after)
@@ -180,19 +197,53 @@ def test_the_last_label_of_the_axis_ends_with_the_chart() -> None:
 
 
 def test_each_moment_has_a_sentence() -> None:
-    buckets = [
-        bucket(0, 100, checks=4, down=0, unknown=0),
-        bucket(1, 100, checks=1, down=0, unknown=0),
-        bucket(2, None, checks=4, down=3600, unknown=0),
-        bucket(3, None, checks=2, down=0, unknown=1800),
-        bucket(4, None, checks=0, down=0, unknown=0),
-        bucket(5, 90, checks=4, down=0, unknown=0) | {"maintenance": 600},
+    figures = answer(100, 100, None, None, None, 90)
+    more = [
+        {"checks": 4, "down": 0, "unknown": 0},
+        {"checks": 1, "down": 0, "unknown": 0},
+        {"checks": 4, "down": 3600, "unknown": 0},
+        {"checks": 2, "down": 0, "unknown": 1800},
+        {"checks": 0, "down": 0, "unknown": 0},
+        {"checks": 4, "down": 0, "unknown": 0, "maintenance": 600},
     ]
-    assert json.loads(axis.readings(buckets, hour)) == [
-        "00:00: 100 ms, p95 200 ms",
-        "01:00: 100 ms",
+    for bucket, fields in zip(figures["buckets"], more, strict=True):
+        bucket |= fields
+    before = answer(200, None, None, None, None, None) | {"bucket_seconds": 3600}
+    before["buckets"][0]["checks"] = 1
+    earlier = charts.earlier_series("The day before", before, timedelta(), 3600)
+    chart = charts.response_chart(figures, hour, earlier=earlier)
+    words = {"dns": "DNS lookup", "ttfb": "answer"}
+    sentences = axis.readings(figures["buckets"], hour, chart, words, earlier)
+    assert sentences == [
+        "00:00: 100 ms, p95 200 ms, DNS lookup 20 ms, answer 20 ms, The day before: 200 ms",
+        "01:00: 100 ms, DNS lookup 20 ms, answer 20 ms",
         "02:00: down 1 h",
         "03:00: unknown 30 min, no response time",
         "04:00: no check",
-        "05:00: 90 ms, p95 180 ms, maintenance 10 min",
+        "05:00: 90 ms, p95 180 ms, maintenance 10 min, DNS lookup 18 ms, answer 18 ms",
     ]
+    titles = charts.titles(sentences)
+    assert titles.count("<title>") == 6
+    assert "04:00: no check" in titles
+
+
+def test_an_earlier_time_lies_where_it_would_be_now() -> None:
+    """Its buckets may be narrower or wider than the chart's, and it may be higher."""
+    now = answer(100, 100, 100, 100)
+    for seconds, times, expected in (
+        (3600, (400, 200, None, 300), [400, 200, None, 300]),
+        (1800, (100, 300, 200, None, None, None, 50, 50), [200, 200, None, 50]),
+        (7200, (400, 200), [400, 400, 200, 200]),
+    ):
+        before = answer(*times) | {"bucket_seconds": seconds}
+        for place, entry in enumerate(before["buckets"]):
+            start = START - timedelta(days=7) + timedelta(seconds=place * seconds)
+            entry |= {"checks": 1, "start": start.isoformat()}
+        series = charts.earlier_series("Last week", before, timedelta(days=7), 3600)
+        at = [series.at(START + timedelta(hours=place)) for place in range(4)]
+        assert at == expected, seconds
+        chart = charts.response_chart(now, hour, earlier=series)
+        assert chart.earlier == "Last week"
+        drawn = [name for name, _ in chart.lines if name == "earlier"]
+        assert len(drawn) + len(chart.dots) == 1 + (None in expected)
+        assert f"Last week: {max(filter(None, times))} ms on average" in chart.label

@@ -1,9 +1,13 @@
 """Markers on the dashboard: added, listed, deleted, and shown on charts and incidents."""
 
+import itertools
 from datetime import timedelta
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.records import MarkerQuery
-from app.web.shown.markers import marker_lines
+from app.web.shown.markers import Lettering, marker_lines
 from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
 
@@ -51,8 +55,9 @@ def test_a_viewer_reads_markers_and_adds_none(app, viewer):
 
 
 def test_charts_show_the_markers_that_concern_their_monitor(app, viewer):
-    shop = make_monitor(app, name="Shop", tags="\nshop\n")
-    mail = make_monitor(app, name="Mail", tags="\nmail\n")
+    old = {"created_at": now() - timedelta(days=9)}
+    shop = make_monitor(app, name="Shop", tags="\nshop\n", **old)
+    mail = make_monitor(app, name="Mail", tags="\nmail\n", **old)
     add(app, "shop v2.1", tags=("shop",), time=now() - timedelta(hours=3))
     add(app, "Firewall", time=now() - timedelta(hours=4))
     add(app, "long ago", time=now() - timedelta(days=3))
@@ -80,9 +85,25 @@ def test_an_incident_says_what_was_deployed_before_it(app, viewer):
     assert "shop v2.0" not in text, "an hour before is no likely cause"
 
 
-def test_names_are_shown_while_they_fit():
-    few = marker_lines([(10, "a" * 40, "t"), (90, "b", "t")], 100)
-    assert [(line.row, line.left) for line in few] == [(0, False), (1, True)]
-    assert len(few[0].name) == 24
-    many = marker_lines([(place, "x", "t") for place in range(5)], 100)
-    assert {line.row for line in many} == {None}
+@given(st.lists(st.tuples(st.floats(70, 894), st.text("ab", min_size=1, max_size=30)), max_size=9))
+def test_no_name_covers_another_or_is_crossed_by_a_line(drawn):
+    lines = marker_lines([(x, name, "t") for x, name in sorted(drawn)], 900, Lettering(8, 14))
+    named = [line for line in lines if line.y is not None]
+    if drawn:
+        assert named, "the first has a name"
+    for line, other in itertools.permutations(named, 2):
+        begin, end = other.reach
+        assert 0 <= begin < end <= 900
+        if line.y == other.y:
+            assert line.reach[1] <= begin or end <= line.reach[0]
+        if line.y <= other.y:  # its line goes down beside or through the other's row
+            assert not begin < line.x < end
+
+
+def test_names_of_markers_far_apart_stand_in_one_row():
+    lines = marker_lines([(100, "a" * 40, "t"), (500, "b", "t"), (890, "c", "t")], 900,
+                         Lettering(8, 14))  # fmt: skip
+    assert [(line.row, line.y, line.left) for line in lines] == [
+        (0, -14, False), (0, -14, False), (0, -14, True),
+    ]  # fmt: skip
+    assert len(lines[0].name) == 24

@@ -47,7 +47,7 @@ from app.records import (
     Verdict,
     is_heartbeat,
 )
-from app.rules.figures import milliseconds
+from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
 MAX_MS = 2**31 - 1  # that the column of response times holds
@@ -116,7 +116,8 @@ class _Watched:
         limit = self.monitor.slow_after
         if limit is None or took <= limit:
             return None
-        return _(_SLOW_RUN, time=milliseconds(took), limit=milliseconds(limit))
+        time, highest = in_one_unit(took, limit)
+        return _(_SLOW_RUN, time=time, limit=highest)
 
     def store(self, session: AnySession) -> None:
         """Write the state, and wake who watches deadlines if one comes sooner than before."""

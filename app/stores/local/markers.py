@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from app.db import DbSession, db
-from app.db.tables import MarkerRow, MonitorRow
+from app.db import DbSession, rollups
+from app.db.tables import MarkerRow
 from app.db.tags import concerns, tags_of, tags_text
 from app.db.types import record_of
 from app.records import Marker, MarkerQuery, Page
@@ -17,10 +17,6 @@ from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
 from app.stores.local.part import LocalCollection
 from app.stores.local.search import PageStatements, fits, page_statements
-
-_MONITOR = MonitorRow.__table__.c
-_TAGS = select(_MONITOR.tags).where(_MONITOR.id == bindparam("id"))
-
 
 _ORDER = MarkerRow.time.desc(), MarkerRow.id.desc()
 _TIME = MarkerRow.time.type
@@ -47,10 +43,10 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
         """``from_`` and ``to`` are included."""
         tags = None
         if query.monitor_id is not None:
-            id = query.monitor_id if fits(query.monitor_id) else -1
-            tags = db.session.execute(_TAGS, {"id": id}).scalar()
-            if tags is None:
+            monitor = rollups.monitor_of(query.monitor_id) if fits(query.monitor_id) else None
+            if monitor is None:
                 return Page([], query.page, query.per_page, 0)
+            tags = monitor.tags
         asked = {"first": query.from_, "last": query.to}
         times = {name: time for name, time in asked.items() if time is not None}
         statements = _statements(tags, frozenset(times), query.page, query.per_page)

@@ -4,13 +4,11 @@ of its moments, for the line that a pointer or the keyboard reads. Pure.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from app.i18n import _
-from app.rules.figures import milliseconds
 from app.web.shown import charts, monitor_rows
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -69,13 +67,24 @@ def _months(begin: datetime, end: datetime) -> Iterator[datetime]:
             yield MONDAY.replace(month // 12, month % 12 + 1, 1)
 
 
-def readings(buckets: Sequence[charts.Bucket], format_moment: Callable[[datetime], str]) -> str:
-    """A sentence for each bucket, as JSON for the page's script."""
-    sentences = [
-        f"{format_moment(datetime.fromisoformat(bucket['start']))}: {', '.join(_facts(bucket))}"
-        for bucket in buckets
-    ]
-    return json.dumps(sentences, ensure_ascii=False, separators=(",", ":"))
+def readings(
+    buckets: Sequence[charts.Bucket],
+    format_moment: Callable[[datetime], str],
+    chart: charts.Chart,
+    phases: Mapping[str, str],
+    earlier: charts.EarlierSeries | None = None,
+) -> list[str]:
+    """A sentence for each bucket of ``chart``. ``phases``: the words of those that are measured."""
+    sentences, text = [], charts.writer(chart.largest)
+    for bucket in buckets:
+        start, spent = datetime.fromisoformat(bucket["start"]), bucket["timings"]
+        facts = [*_facts(bucket, text)]
+        if bucket["response_time"] is not None:
+            facts += [f"{word} {text(spent[name] or 0)}" for name, word in phases.items()]
+        if earlier and (ms := earlier.at(start)) is not None:
+            facts.append(f"{earlier.title}: {text(ms)}")
+        sentences.append(f"{format_moment(start)}: {', '.join(facts)}")
+    return sentences
 
 
 def form_of(seconds: int, length: timedelta) -> str:
@@ -85,11 +94,11 @@ def form_of(seconds: int, length: timedelta) -> str:
     return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"
 
 
-def _facts(bucket: charts.Bucket) -> Iterator[str]:
+def _facts(bucket: charts.Bucket, text: Callable[[int], str]) -> Iterator[str]:
     if bucket["response_time"] is not None:
-        yield milliseconds(bucket["response_time"])
+        yield text(bucket["response_time"])
         if bucket["p95"] is not None and bucket["checks"] != 1:
-            yield f"p95 {milliseconds(bucket['p95'])}"
+            yield f"p95 {text(bucket['p95'])}"
     for state in ("down", "maintenance", "unknown"):
         if bucket[state]:
             yield monitor_rows.lasted(state, bucket[state])

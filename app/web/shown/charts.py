@@ -5,10 +5,10 @@ Positions are in the units of the SVG's view box, so that a chart scales with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -16,14 +16,15 @@ from markupsafe import Markup, escape
 
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
-from app.rules.figures import milliseconds
+from app.rules.figures import EXACT_BELOW, milliseconds
 from app.stats.series import day_state
-from app.web.shown.markers import MarkerLine, marker_lines
+from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines
 
 WIDTH, HEIGHT = 900, 230
-LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
+LEFT, RIGHT, TOP, BOTTOM = 70, 6, 10, 26
 # More titles would make the page heavy, and too narrow to point at.
-TITLES_AT_MAX = 96
+TITLES_AT_MAX = 48
+LETTERING = Lettering(8.5, 14)
 
 Bucket = Mapping[str, Any]
 FormatMoment = Callable[[datetime], str]
@@ -69,21 +70,23 @@ class Band:
 class Chart:
     """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class,
     ``dots`` are measurements without a neighbour, which no line could show, each with its class.
-    ``places``: class and title of each line of a place.
+    ``places``: class and title of each line of a place. ``earlier``: the title of the line of an
+    earlier time. ``largest``: of all its times in ms, which decides on their unit.
     """
 
     label: str
+    largest: float
     areas: Sequence[tuple[str, str]]
     lines: Sequence[tuple[str, str]]
     maintenance: Sequence[Band]
     incidents: Sequence[Band]
-    titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
     dots: Sequence[tuple[str, float, float]] = ()
     places: Sequence[tuple[str, str]] = ()
     slow: Threshold | None = None
     markers: Sequence[MarkerLine] = ()
+    earlier: str | None = None
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -94,6 +97,10 @@ class Chart:
     @property
     def empty(self) -> bool:
         return not self.lines and not self.areas and not self.dots
+
+    @property
+    def above(self) -> int:
+        return height_above(self.markers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,52 @@ class PlaceSeries:
     style: str
     times: Sequence[int | None]
     bridged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSeries:
+    """The response times of an earlier time, as they lie in the chart: ``times`` of each ``width``
+    from ``start`` on; ``unbroken``: the indexes at which no check was due. ``response_time``: all
+    together, as an answer of ``statistics`` has them.
+    """
+
+    title: str
+    start: datetime
+    width: timedelta
+    times: Sequence[int | None]
+    unbroken: Collection[int]
+    response_time: Mapping[str, int | None]
+
+    def at(self, moment: datetime) -> int | None:
+        index = (moment - self.start) // self.width
+        return self.times[index] if 0 <= index < len(self.times) else None
+
+
+def earlier_series(
+    title: str, statistics: Mapping[str, Any], shift: timedelta, seconds: int
+) -> EarlierSeries:
+    """``statistics``: the answer of the earlier time. ``shift``: how much later the chart is.
+    ``seconds``: the width of its buckets; narrower ones are summed up to it.
+    """
+    own, buckets = statistics["bucket_seconds"], statistics["buckets"]
+    step = max(1, seconds // own)
+    groups = [buckets[index : index + step] for index in range(0, len(buckets), step)]
+    return EarlierSeries(
+        title=title,
+        start=_moment(buckets[0]["start"]) + shift,
+        width=timedelta(seconds=step * own),
+        times=[_mean(group) for group in groups],
+        unbroken={index for index, group in enumerate(groups) if all(map(_between_checks, group))},
+        response_time=statistics["response_time"],
+    )
+
+
+def _mean(buckets: Sequence[Bucket]) -> int | None:
+    """The response time of several buckets, by their checks."""
+    measured = [bucket for bucket in buckets if bucket["response_time"] is not None]
+    checks = sum(bucket["checks"] for bucket in measured)
+    total = sum(bucket["checks"] * bucket["response_time"] for bucket in measured)
+    return round(total / checks) if checks else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +186,11 @@ def response_chart(
     incidents: Iterable[DrawnIncident] = (),
     markers: Iterable[tuple[datetime, str]] = (),
     places: Sequence[PlaceSeries] = (),
+    earlier: EarlierSeries | None = None,
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
-    ``format_moment``: of a bucket. ``marks``: labels of the time axis. ``stacked`` shows the phases
+    ``format_moment``: of a marker. ``marks``: labels of the time axis. ``stacked`` shows the phases
     on top of each other instead of average and 95th percentile. ``slow_after``: the
     threshold in ms, if there is one. ``markers``: moment and name of each, oldest first.
     ``places``: a line for each, instead of the average of all, which nobody measured; the phases
@@ -146,10 +200,13 @@ def response_chart(
     highest = max(
         *(_highest(bucket, stacked) for bucket in buckets),
         *(ms or 0 for place in places for ms in place.times),
+        *(ms or 0 for ms in (earlier.times if earlier else ())),
         0,
         0,
     )
-    scale = Scale(len(buckets), nice_top(_with_threshold(highest, slow_after)))
+    largest = max(highest, statistics["response_time"]["max"] or 0, slow_after or 0)
+    lines_of_axis = axis_lines(_with_threshold(highest, slow_after), largest)
+    scale = Scale(len(buckets), lines_of_axis[-1][0])
     areas: list[tuple[str, str]] = []
     runs: list[tuple[str, list[Point]]] = []
     if stacked:
@@ -162,42 +219,66 @@ def response_chart(
     lines = [(name, path(run)) for name, run in runs if len(run) > 1]
     if not stacked:
         lines += [("p95", path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
+    if earlier:
+        before = _earlier_runs(earlier, buckets, scale)
+        runs = [*runs, *(("earlier", run) for run in before)]
+        lines = [*(("earlier", path(run)) for run in before if len(run) > 1), *lines]
+    no_times = _("No response times in this range.")
+    sentences = [
+        _summary(_("Response time"), statistics["response_time"], largest) or no_times,
+        *(_place_sentence(place, largest) for place in places),
+    ]
+    if earlier:
+        none = _("%(title)s: no response times.", title=earlier.title)
+        sentences.append(_summary(earlier.title, earlier.response_time, largest) or none)
     return Chart(
-        label=" ".join([summary(statistics), *filter(None, map(_place_sentence, places))]),
+        label=" ".join(filter(None, sentences)),
+        largest=largest,
         areas=areas,
         lines=lines,
         maintenance=_maintenance(buckets, scale),
         incidents=_bands(buckets, scale, incidents),
-        titles=_titles(buckets, scale, format_moment),
         x_ticks=[_x_tick(_x_of(buckets, scale, at), text) for at, text in marks],
-        y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
+        y_ticks=[Tick(scale.y(ms), text) for ms, text in lines_of_axis],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
         places=() if stacked else [(place.style, place.title) for place in places],
-        slow=_threshold(scale, slow_after),
+        slow=_threshold(scale, slow_after, largest),
         markers=marker_lines(
             [
                 (_x_of(buckets, scale, at), name, f"{format_moment(at)}: {name}")
                 for at, name in markers
             ],
-            WIDTH - RIGHT,
+            WIDTH,
+            LETTERING,
         ),
+        earlier=earlier.title if earlier else None,
     )
 
 
-def summary(statistics: Mapping[str, Any]) -> str:
-    """The chart in words, for people who cannot see it."""
-    figures = statistics["response_time"]
+def _summary(title: str, figures: Mapping[str, Any], largest: float) -> str:
+    """Response times in words, for people who cannot see the chart. ``largest``: see ``Chart``."""
     if figures["avg"] is None:
-        return _("No response times in this range.")
+        return ""
     return _(
-        "Response time: %(average)s on average, p95 %(p95)s, %(most)s at most.",
-        average=milliseconds(figures["avg"]),
-        p95=milliseconds(figures["p95"]),
-        most=milliseconds(figures["max"]),
+        "%(title)s: %(average)s on average, p95 %(p95)s, %(most)s at most.",
+        title=title,
+        average=ms_text(figures["avg"], largest),
+        p95=ms_text(figures["p95"], largest),
+        most=ms_text(figures["max"], largest),
     )
 
 
-def _place_sentence(place: PlaceSeries) -> str:
+def ms_text(ms: float, largest: float) -> str:
+    """A time in the unit of the chart, whose largest this is."""
+    return milliseconds(ms, largest=largest, exact=True)
+
+
+def writer(largest: float) -> Callable[[int], str]:
+    """What writes whole times as ``ms_text`` does: a chart has hundreds, and most are ms."""
+    return "{:,} ms".format if largest < EXACT_BELOW else partial(ms_text, largest=largest)
+
+
+def _place_sentence(place: PlaceSeries, largest: float) -> str:
     """What the chart shows of one of several places, in words."""
     measured = [ms for ms in place.times if ms is not None]
     if not measured:
@@ -205,19 +286,44 @@ def _place_sentence(place: PlaceSeries) -> str:
     return _(
         "%(place)s: %(least)s to %(most)s.",
         place=place.title,
-        least=milliseconds(min(measured)),
-        most=milliseconds(max(measured)),
+        least=ms_text(min(measured), largest),
+        most=ms_text(max(measured), largest),
     )
 
 
-def nice_top(highest: float) -> int:
-    """The upper end of an axis: 1, 2 or 5 times a power of ten, not below ``highest``."""
-    power = 10
-    while True:
-        for step in (1, 2, 5):
-            if highest <= step * power:
-                return step * power
-        power *= 10
+# The distance of two lines of the axis, times a power of ten; and how many of them there are: of
+# those that end equally high, the first.
+STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
+STEP_COUNTS = (4, 5, 3, 2, 1)
+SECOND_MS, MINUTE_MS, HOUR_MS = 1000, 60_000, 3_600_000
+
+
+def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
+    """The lines of an axis in ms, with their labels: from 0 to the lowest round end that is not
+    below ``highest``. ``largest``: of all times of the chart.
+    """
+    size, unit = _unit(highest, largest)
+    round_in = size if size > SECOND_MS else 1  # what is a round number of ms, is one of seconds
+    units = max(1, highest / round_in)
+    power = 10 ** (len(str(int(units))) - 1)
+    steps = [
+        (step * part * round_in, count)
+        for part in (power / 10, power)
+        for step in STEPS
+        for count in STEP_COUNTS
+        if step * part * round_in % 1 == 0 and step * part * count >= units
+    ]
+    step, count = min(steps, key=lambda choice: choice[0] * choice[1])
+    values = (round(step * number) for number in range(count + 1))
+    return [(value, f"{value / size:,g} {unit}") for value in values]
+
+
+def _unit(highest: float, largest: float) -> tuple[int, str]:
+    """The size of the axis's unit in ms, and its name."""
+    for size, name in ((HOUR_MS, "h"), (MINUTE_MS, "min")):
+        if highest >= 3 * size:  # below, its steps would be parts of it
+            return size, name
+    return (SECOND_MS, "s") if largest >= EXACT_BELOW else (1, "ms")
 
 
 # Bars -----------------------------------------------------------------------------------------
@@ -333,16 +439,21 @@ def _steps_of(points: Sequence[Point]) -> Markup:
     return Markup('<path d="M{} {}l{}"/>').format(x, y, " ".join(moves))
 
 
-def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:
-    """State and figures of each day, oldest first."""
-    return [(day_state(bucket), bucket) for bucket in buckets]
+def day_links(cells: Iterable[tuple[str, str, str]]) -> Markup:
+    """A bar of days, each a link: (state, title, URL) of each."""
+    drawn = "".join(
+        f'<li><a class="cell-{state}" href="{url}" title="{(text := escape(title))}" tabindex="-1">'
+        f'<span class="visually-hidden">{text}</span></a></li>\n'
+        for state, title, url in cells
+    )
+    return Markup(f'<ol class="days">\n{drawn}</ol>')  # noqa: S704 - titles are escaped, URLs ours
 
 
 # The parts of a chart -------------------------------------------------------------------------
 
 
 # How much higher than the measurements a threshold may lie: above that, it would flatten them.
-THRESHOLD_WITHIN = 3
+THRESHOLD_WITHIN = 1.5
 TEXT_HALF = 24  # half the width of a label of the time axis, rounded up
 
 
@@ -351,11 +462,11 @@ def _with_threshold(highest: float, slow_after: int | None) -> float:
     return max(highest, slow_after) if is_near and slow_after else highest
 
 
-def _threshold(scale: Scale, slow_after: int | None) -> Threshold | None:
+def _threshold(scale: Scale, slow_after: int | None, largest: float) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, _("Slow after %(time)s", time=milliseconds(slow_after)))
+    return Threshold(y, _("Slow after %(time)s", time=ms_text(slow_after, largest)))
 
 
 def _x_tick(at: float, text: str) -> Tick:
@@ -474,30 +585,37 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
     return bands
 
 
-def _titles(buckets: Sequence[Bucket], scale: Scale, format_moment: FormatMoment) -> list[Band]:
-    step = -(-len(buckets) // TITLES_AT_MAX) or 1
-    return [
-        Band(
-            scale.x(index),
-            round(scale.x(index + step) - scale.x(index), 1),
-            f"{format_moment(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
-            f" p95 {milliseconds(bucket['p95'])}",
+def titles(readings: Sequence[str]) -> Markup:
+    """What each part of a chart says where no script reads it: invisible bars with a title.
+    ``readings``: of each bucket.
+    """
+    scale = Scale(len(readings), 1)
+    step = -(-len(readings) // TITLES_AT_MAX) or 1
+    width, height = round(scale.x(step) - scale.x(0), 1), HEIGHT - TOP - BOTTOM
+    return Markup(  # noqa: S704 - readings are escaped
+        "".join(
+            f'<path class="hit" d="M{scale.x(index)} {TOP}h{width}v{height}h-{width}z"><title>'
+            f"{escape(readings[index])}</title></path>"
+            for index in range(0, len(readings), step)
         )
-        for index, bucket in list(enumerate(buckets))[::step]
-        if bucket["response_time"] is not None and bucket["p95"] is not None
-    ]
+    )
+
+
+def _earlier_runs(
+    earlier: EarlierSeries, buckets: Sequence[Bucket], scale: Scale
+) -> list[list[Point]]:
+    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    points: list[Point | None] = []
+    for index, ms in enumerate(earlier.times):
+        at = earlier.start + (index + 0.5) * earlier.width
+        if first <= at <= last and index not in earlier.unbroken:
+            points.append(None if ms is None else (_x_of(buckets, scale, at), scale.y(ms)))
+    return _unbroken(points)
 
 
 def _x_of(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
     return scale.x(len(buckets) * ((moment - first) / (last - first)))
-
-
-def _steps(top_ms: int) -> Iterator[int]:
-    """The lines of the axis: at quarters, or at fifths if quarters are not round."""
-    parts = 4 if str(top_ms)[0] in "24" else 5
-    for part in range(parts + 1):
-        yield round(top_ms * part / parts)
 
 
 def _moment(text: str) -> datetime:

@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 from app.errors import NotFound
 from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
-from app.rules.figures import milliseconds
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import axis, charts, places, times
-from app.web.shown.markers import MarkerLine, marker_lines
+from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines
 
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 70, 8, 12, 30
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 92, 8, 12, 30
+LETTERING = Lettering(13, 22)  # in the size that it has on phones
 PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 
@@ -57,6 +57,10 @@ class HourChart:
     top: int = TOP
     bottom: int = HEIGHT - BOTTOM
 
+    @property
+    def above(self) -> int:
+        return height_above(self.markers)
+
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
     """The time of the chart: half an hour on each side of the start, or the last hour if that half
@@ -89,7 +93,9 @@ def draw(
     markers: Sequence[Marker] = (),
 ) -> HourChart:
     """``results``: between ``begin`` and ``end``, oldest first."""
-    scale = _Scale(begin, charts.nice_top(max(_response_times(results), default=0)))
+    largest = max(_response_times(results), default=0)
+    y_lines = charts.axis_lines(largest, largest)
+    scale = _Scale(begin, y_lines[-1][0])
     good = [result for result in results if result.is_good and result.response_time is not None]
     failed = [result for result in results if result.verdict is Verdict.DOWN]
     unknown = [result for result in results if result.verdict is Verdict.UNKNOWN]
@@ -97,13 +103,13 @@ def draw(
     if len(styles) == 1:
         styles = dict.fromkeys(styles, "average")
     several = len(styles) > 1
-    titles = _Titles(several)
-    label = _label(results, good, failed, len(unknown), begin, end)
+    titles = _Titles(several, largest)
+    label = _label(results, good, failed, len(unknown), begin, end, largest)
     first = max(begin, incident.started_at)
     last = min(end, incident.ended_at or end)
     left = scale.x(first)
     return HourChart(
-        label=" ".join([label, *map(_place_sentence, _by_place(results))]) if several else label,
+        label=" ".join([label, *_place_sentences(results, largest)]) if several else label,
         lines=[
             (styles[place], charts.path(run))
             for place, run in _runs(results, scale)
@@ -119,16 +125,15 @@ def draw(
         x_ticks=[
             charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
         ],
-        y_ticks=[
-            charts.Tick(scale.y(ms), milliseconds(ms)) for ms in (0, scale.top_ms / 2, scale.top_ms)
-        ],
+        y_ticks=[charts.Tick(scale.y(ms), text) for ms, text in y_lines],
         markers=marker_lines(
             [
                 (scale.x(marker.time), marker.name, f"{times.clock(marker.time)}: {marker.name}")
                 for marker in markers
                 if begin <= marker.time <= end
             ],
-            WIDTH - RIGHT,
+            WIDTH,
+            LETTERING,
         ),
         places=[(style, places.title(name)) for name, style in styles.items()] if several else (),
     )
@@ -158,23 +163,21 @@ def _response_times(results: Iterable[Result]) -> Iterator[int]:
     )
 
 
-def _by_place(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]]]:
-    """The title of each place, and its results."""
+def _place_sentences(results: Sequence[Result], largest: float) -> Iterator[str]:
+    """What the chart shows of each of several places, in words."""
     for name in places.styles(result.location for result in results):
-        yield places.title(name), [result for result in results if result.location == name]
-
-
-def _place_sentence(place: tuple[str, Sequence[Result]]) -> str:
-    """What the chart shows of one of several places, in words."""
-    title, results = place
-    failed = sum(result.verdict is Verdict.DOWN for result in results)
-    figures = _(
-        "%(place)s: %(count)s, %(failed)s failed", place=title, count=len(results), failed=failed
-    )
-    if measured := list(_response_times(results)):
-        average = milliseconds(sum(measured) / len(measured))
-        return _("%(figures)s, %(average)s on average.", figures=figures, average=average)
-    return f"{figures}."
+        own = [result for result in results if result.location == name]
+        failed = sum(result.verdict is Verdict.DOWN for result in own)
+        figures = _(
+            "%(place)s: %(count)s, %(failed)s failed",
+            place=places.title(name),
+            count=len(own),
+            failed=failed,
+        )
+        if measured := list(_response_times(own)):
+            average = charts.ms_text(sum(measured) / len(measured), largest)
+            figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
+        yield f"{figures}."
 
 
 def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[charts.Point]]]:
@@ -201,12 +204,13 @@ class _Titles:
     """The titles of dots; each names its place if there are several."""
 
     several: bool
+    largest: float
 
     def title(self, result: Result) -> str:
         clock = times.clock(result.checked_at)
         start = f"{clock}, {places.title(result.location)}" if self.several else clock
         if result.is_good:
-            return f"{start}: {milliseconds(result.response_time or 0)}"
+            return f"{start}: {charts.ms_text(result.response_time or 0, self.largest)}"
         return f"{start}: {result.cause or result.verdict}"
 
 
@@ -217,6 +221,7 @@ def _label(
     unknown: int,
     begin: datetime,
     end: datetime,
+    largest: float,
 ) -> str:
     measured = list(_response_times(good))
     figures = {
@@ -229,7 +234,7 @@ def _label(
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=milliseconds(sum(measured) / len(measured)),
+            average=charts.ms_text(sum(measured) / len(measured), largest),
             **figures,
         )
     else:

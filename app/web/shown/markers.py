@@ -1,14 +1,19 @@
-"""The markers that charts and incidents show, if the store has any; each as a line on a chart."""
+"""The markers that charts and incidents show, if the store has any: as lines on a chart, and what
+has been slower or faster since.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from app.i18n import N_, _
 from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
-from app.rules.figures import about
+from app.rules.figures import about, in_one_unit, span
 from app.rules.text import shortened
+from app.stats import change
+from app.stats.change import Bucket, ResponseChange
 from app.stores import current_store
 from app.web.frame import servers
 
@@ -42,32 +47,131 @@ def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
     ]
 
 
-MAX_NAMED = 4
+# Lines on a chart -----------------------------------------------------------------------------
+
 NAME_LENGTH = 24
-LEFT_FROM = 0.7  # of the width: names further right would stick out
+ROWS = 3  # of names, above the chart
+GAP = 5  # between a line and its name
+
+
+@dataclass(frozen=True, slots=True)
+class Lettering:
+    """The names of a chart's markers: the width of a letter at most, and the height of a row."""
+
+    letter: float
+    row: int
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerLine:
-    """``row``: in which of the rows at the top its name stands, so that neighbours do not cover
-    each other; None where there are too many names. ``left``: the name stands left of the line.
+    """``row``: of its name above the chart, 0 the highest; None where it would cover another name.
+    ``left``: the name stands left of the line. ``reach``: from where to where the name and its line
+    are. ``y``: where the line begins, so that it crosses no name in a row above; None: with the
+    chart.
     """
 
     x: float
     name: str
     title: str
-    row: int | None
-    left: bool
+    row: int | None = None
+    left: bool = False
+    reach: tuple[float, float] = (0, 0)
+    y: int | None = None
 
 
-def marker_lines(markers: Sequence[tuple[float, str, str]], right: float) -> list[MarkerLine]:
+def marker_lines(
+    markers: Sequence[tuple[float, str, str]], right: float, lettering: Lettering
+) -> list[MarkerLine]:
     """``markers``: position, name and title of each, in order. ``right``: the end of the chart."""
-    named = len(markers) <= MAX_NAMED
+    lines: list[MarkerLine] = []
+    for x, name, title in markers:
+        short = shortened(name, NAME_LENGTH)
+        width = GAP + lettering.letter * len(short)
+        places = (
+            MarkerLine(x, short, title, row, left, (x - width, x) if left else (x, x + width))
+            for row in range(ROWS)
+            for left in (False, True)
+        )
+        free = (
+            line
+            for line in places
+            if line.reach[0] >= 0
+            and line.reach[1] <= right
+            and not any(_collide(line, other) for other in lines)
+        )
+        lines.append(next(free, MarkerLine(x, short, title)))
+    rows = 1 + max((line.row for line in lines if line.row is not None), default=-1)
     return [
-        MarkerLine(x, _short(name), title, row if named else None, x > LEFT_FROM * right)
-        for row, (x, name, title) in enumerate(markers)
+        line if line.row is None else replace(line, y=lettering.row * (line.row - rows))
+        for line in lines
     ]
 
 
-def _short(name: str) -> str:
-    return shortened(name, NAME_LENGTH)
+def _collide(line: MarkerLine, other: MarkerLine) -> bool:
+    """Whether two names, or the line of one and the name of the other, cover each other."""
+    if line.row is None or other.row is None:
+        return False
+    if line.row == other.row:
+        return line.reach[0] - GAP < other.reach[1] and other.reach[0] - GAP < line.reach[1]
+    upper, lower = (line, other) if line.row < other.row else (other, line)
+    return lower.reach[0] - GAP < upper.x < lower.reach[1] + GAP
+
+
+def height_above(lines: Sequence[MarkerLine]) -> int:
+    """How far the names reach above a chart."""
+    return -min((line.y for line in lines if line.y is not None), default=0)
+
+
+# Before and after -----------------------------------------------------------------------------
+
+MAX_LISTED_NAME = 60
+SLOWER = N_("%(percent)s%% slower since %(names)s")
+FASTER = N_("%(percent)s%% faster since %(names)s")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSince:
+    """``38% slower since Release 2.1: first byte``, and the figures that it is made of."""
+
+    text: str
+    figures: str
+
+
+def changes_since(
+    markers: Sequence[Marker], buckets: Sequence[Bucket], phases: Mapping[str, str]
+) -> list[ChangeSince]:
+    """What has changed since the markers of a chart, which are in order; the newest first.
+    ``phases``: their words.
+    """
+    if not markers:
+        return []
+    changes = [*change.changes(buckets, [marker.time for marker in markers])]
+    return [
+        _since([markers[index].name or "" for index in indexes], changed, phases)
+        for indexes, changed in changes[: -MARKERS_NAMED - 1 : -1]
+    ]
+
+
+def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, str]) -> ChangeSince:
+    text = _(
+        SLOWER if changed.percent > 0 else FASTER,
+        percent=f"{abs(changed.percent):,}",
+        names=_some(names),
+    )
+    if changed.phase is not None and changed.phase in phases:
+        text = f"{text}: {phases[changed.phase]}"
+    before, after = in_one_unit(changed.before, changed.after)
+    figures = _(
+        "Median %(after)s, %(before)s in the %(length)s before.",
+        after=after,
+        before=before,
+        length=span(changed.length.total_seconds()),
+    )
+    return ChangeSince(text, figures)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = len(names) - MARKERS_NAMED
+    listed = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MARKERS_NAMED])
+    return _("%(names)s and %(count)s more", names=listed, count=more) if more > 0 else listed

@@ -5,15 +5,20 @@ Parts that the store does not offer are left out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from flask import request, url_for
+from markupsafe import Markup
 
+from app.checks.kinds import kind_of
 from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import (
+    PHASES,
     CertificateChain,
     Incident,
     IncidentQuery,
@@ -30,14 +35,19 @@ from app.records import (
 )
 from app.rules.figures import DAY
 from app.rules.text import one_of
+from app.rules.what_changed import phase_words
 from app.stats import RANGES
+from app.stats.series import day_state
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import axis, charts, looks, markers, monitor_rows, times, zoom
 from app.web.shown import places as seen_from
 
 HOUR = 3600
-DEFAULT_RANGE = "24h"
+# A new monitor's few checks would be a dot at the end of a day.
+DEFAULT_RANGE, RANGE_WHILE_NEW, NEW = "24h", "3h", timedelta(hours=6)
+COMPARED = {"before": N_("The period before"), "week": N_("The same day last week")}
+WEEK = timedelta(days=7)
 BAR_DAYS = 90
 CHECKS_SHOWN = 10
 INCIDENTS_SHOWN = 10
@@ -62,10 +72,10 @@ DAY_WORDS = {
 
 def context_of(monitor: Monitor) -> dict[str, Any]:
     """The variables of the monitor's page. The address has ``range``, or ``from`` and ``to``, and
-    ``phases``. Raises Invalid.
+    ``phases`` and ``compare``. Raises Invalid.
     """
     zoomed = zoom.requested()
-    chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
+    chosen = None if zoomed else request.args.get("range") or _default_range(monitor)
     if chosen and chosen not in RANGES:
         raise Invalid({"range": [one_of(RANGES)]})
     store = current_store()
@@ -86,7 +96,6 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
         "range": chosen,
         "ranges": list(RANGES),
         "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
-        "stacked": _stacked(),
         "zoom": zoomed,
         "zoom_form": zoom.form() if not servers.is_bare() else None,
         "statistics": None,
@@ -112,6 +121,14 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
         "days": _days(monitor.id, days),
         "days_in_words": monitor_rows.in_words(days, _("The last %(days)s days", days=BAR_DAYS)),
     }
+
+
+def _default_range(monitor: Monitor) -> str:
+    """The range of a page that asks for none: 3 hours while the monitor is younger than 6 and has
+    several checks in them, else 24.
+    """
+    is_new = monitor.created_at is not None and times.now() - monitor.created_at < NEW
+    return RANGE_WHILE_NEW if is_new and monitor.true_interval <= HOUR else DEFAULT_RANGE
 
 
 def _stacked() -> bool:
@@ -161,6 +178,9 @@ def draw(
         # A bucket of a day is one of UTC.
         return (moment if seconds >= DAY else times.local(moment, zone)).strftime(form)
 
+    deployed = markers.between(monitor.id, first, last)
+    phases = _phases(monitor, buckets)
+    earlier = _earlier(monitor.id, first, last, seconds)
     chart = charts.response_chart(
         statistics,
         format_moment,
@@ -168,16 +188,55 @@ def draw(
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, zone),
         incidents=real,
-        markers=_markers(monitor.id, buckets),
-        places=_lines(monitor, first, len(buckets), seconds),
+        markers=[(marker.time, marker.name or "") for marker in deployed],
+        places=() if _stacked() else _lines(monitor, first, len(buckets), seconds),
+        earlier=earlier,
     )
+    readings = axis.readings(buckets, format_moment, chart, phases, earlier)
+    compared = {name: _(word) for name, word in COMPARED.items()}
+    if last - first >= WEEK:  # then it is the period before, or part of it
+        del compared["week"]
     return {
         "chart": chart,
-        "readings": axis.readings(buckets, format_moment),
+        "readings": json.dumps(readings, ensure_ascii=False, separators=(",", ":")),
+        "titles": charts.titles(readings),
         "start": buckets[0]["start"],
         "seconds": seconds,
         "page": _larger(monitor.id),
+        "phases": phases,
+        "stacked": _stacked(),
+        "compared": compared,
+        "changes": markers.changes_since(deployed, buckets, phases),
     }
+
+
+def _phases(monitor: Monitor, buckets: Sequence[charts.Bucket]) -> dict[str, str]:
+    """The words of the phases that the monitor's kind measures, without those that were never
+    there: TLS of a site without it.
+    """
+    kind = kind_of(monitor.url)
+    words = phase_words(kind.phases if kind else PHASES)
+    return {
+        name: word
+        for name, word in words.items()
+        if any(bucket["timings"][name] for bucket in buckets)
+    }
+
+
+def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.EarlierSeries | None:
+    """The time that the address compares the chart's with. Raises Invalid."""
+    chosen = request.args.get("compare")
+    if not chosen:
+        return None
+    if chosen not in COMPARED:
+        raise Invalid({"compare": [one_of(COMPARED)]})
+    start = first - (last - first)
+    if chosen == "week":
+        # By the clock: it may have changed. Buckets of a day are of UTC.
+        zone = UTC if seconds >= DAY else times.zone()
+        start = (first.astimezone(zone) - WEEK).astimezone(UTC)
+    earlier = current_store().results.statistics_between(id, start, start + (last - first))
+    return charts.earlier_series(_(COMPARED[chosen]), earlier, first - start, seconds)
 
 
 def _drawn(incident: Incident) -> Iterator[charts.DrawnIncident]:
@@ -210,17 +269,9 @@ def _lines(
 
 def _larger(id: int) -> str:
     """Where a part of the chart is shown larger."""
+    compare = request.args.get("compare") or None
     phases = 1 if _stacked() else None
-    return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases)
-
-
-def _markers(monitor_id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[datetime, str]]:
-    if not buckets:
-        return []
-    first, last = (
-        datetime.fromisoformat(buckets[n][end]) for n, end in ((0, "start"), (-1, "end"))
-    )
-    return [(marker.time, marker.name) for marker in markers.between(monitor_id, first, last)]
+    return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases, compare=compare)
 
 
 def _results(monitor_id: int) -> Page[Result] | None:
@@ -237,19 +288,24 @@ def _pings(monitor: Monitor) -> Page[Ping] | None:
     return current_store().heartbeats.list(PingQuery(monitor.id, per_page=CHECKS_SHOWN))
 
 
-def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
-    """State, title and URL of each day (UTC), oldest first."""
-    cells = []
+def _days(id: int, buckets: Sequence[charts.Bucket]) -> Markup:
+    """The bar of days (UTC), oldest first."""
     words = {state: _(word) for state, word in DAY_WORDS.items()}
     # Built once: 90 of them took as long as the figures.
     address = url_for("checks.day", id=id, day=ANY_DAY)
-    for state, bucket in charts.day_cells(buckets):
-        start = datetime.fromisoformat(bucket["start"])
-        facts = [f"{times.plain_day(start)}: {words[state]}"]
+    cells = []
+    for bucket in buckets:
+        state, day = day_state(bucket), bucket["start"][: len(ANY_DAY)]
+        facts = [words[state]]
         if bucket["uptime"] is not None:
             facts.append(_("uptime %(percent)s", percent=looks.percent(bucket["uptime"], DAY)))
         if bucket["down"]:
             facts.append(monitor_rows.lasted("down", bucket["down"]))
-        link = address.replace(ANY_DAY, f"{start:%Y-%m-%d}")
-        cells.append((state, ", ".join(facts), link))
-    return cells
+        title = f"{_day(day)}: {', '.join(facts)}"
+        cells.append((state, title, address.replace(ANY_DAY, day)))
+    return charts.day_links(cells)
+
+
+@lru_cache(maxsize=512)  # of all monitors the same
+def _day(text: str) -> str:
+    return times.plain_day(datetime.fromisoformat(text))

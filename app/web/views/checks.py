@@ -136,5 +136,6 @@ def day(id: int, day: str) -> str:
         changes=changes,
         figures=figures.get(id),
         page=results,
+        here=links.here,
         link=lambda number: links.here(page=number, _anchor="checks"),
     )

@@ -1,0 +1,114 @@
+"""Whether response times changed at a moment, such as a deploy: the same span before it and after
+it. Pure.
+
+docs/slow.md has the rule for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from math import ceil, copysign, floor
+from statistics import median, quantiles
+from typing import Any, NamedTuple
+
+from app.records import PHASES
+
+Bucket = Mapping[str, Any]
+
+# On each side of the moment. Fewer say more of chance than of a deploy.
+MIN_BUCKETS, MIN_CHECKS = 4, 12
+# Less is not worth a sentence: times are whole milliseconds, and a target nearby takes three.
+MIN_PERCENT, MIN_MS = 10, 5
+
+
+class ResponseChange(NamedTuple):
+    """Medians in ms, before and after. ``percent`` is above 0 where it is slower. ``phase``: the
+    one that changed most; None where none is measured. ``length``: of each side.
+    """
+
+    before: int
+    after: int
+    percent: int
+    phase: str | None
+    length: timedelta
+
+
+def changes(
+    buckets: Sequence[Bucket], moments: Sequence[datetime]
+) -> Iterator[tuple[Sequence[int], ResponseChange]]:
+    """The changes at ``moments``, which are in order and within the buckets: the indexes of moments
+    that have too few buckets between them to tell them apart, and the change there.
+
+    A side ends at the next moment, since something else may have changed there. A bucket with a
+    moment in it is on neither side.
+    """
+    start = datetime.fromisoformat(buckets[0]["start"])
+    width = datetime.fromisoformat(buckets[0]["end"]) - start
+    offsets = [(moment - start) / width for moment in moments]
+    groups: list[list[int]] = []
+    for index, offset in enumerate(offsets):
+        if groups and floor(offset) - ceil(offsets[groups[-1][-1]]) < MIN_BUCKETS:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    begins = [0, *(ceil(offsets[group[-1]]) for group in groups)]
+    ends = [*(floor(offsets[group[0]]) for group in groups), len(buckets)]
+    sides = [_trimmed(buckets[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    for group, (before, after) in zip(groups, pairwise(sides), strict=True):
+        count = min(len(before), len(after))
+        earlier, later = _measured(before[len(before) - count :]), _measured(after[:count])
+        if _is_enough(earlier) and _is_enough(later):
+            change = _change(earlier, later, count * width)
+            if change is not None:
+                yield group, change
+
+
+def _trimmed(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
+    """Without the buckets before the first measurement, and after the last."""
+    measured = [index for index, bucket in enumerate(buckets) if _has_time(bucket)]
+    return buckets[measured[0] : measured[-1] + 1] if measured else ()
+
+
+def _measured(buckets: Sequence[Bucket]) -> list[Bucket]:
+    return [bucket for bucket in buckets if _has_time(bucket)]
+
+
+def _has_time(bucket: Bucket) -> bool:
+    return bucket["response_time"] is not None
+
+
+def _is_enough(side: Sequence[Bucket]) -> bool:
+    checks = sum(bucket["checks"] for bucket in side)
+    return len(side) >= MIN_BUCKETS and checks >= MIN_CHECKS
+
+
+def _change(
+    earlier: Sequence[Bucket], later: Sequence[Bucket], length: timedelta
+) -> ResponseChange | None:
+    """The change between two sides; None if it is no larger than the differences within them."""
+    times = [[bucket["response_time"] for bucket in side] for side in (earlier, later)]
+    before, after = map(median, times)
+    grown = after - before
+    if not before or abs(grown) < max(MIN_MS, before * MIN_PERCENT / 100) or _overlap(*times):
+        return None
+    by_phase = {
+        name: copysign(1, grown) * (_middle(later, name) - _middle(earlier, name))
+        for name in PHASES
+    }
+    phase = max(PHASES, key=by_phase.__getitem__)
+    percent = round(100 * grown / before)
+    named = phase if by_phase[phase] > 0 else None
+    return ResponseChange(round(before), round(after), percent, named, length)
+
+
+def _overlap(times: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether the middle halves of both overlap."""
+    low, _, high = quantiles(times, n=4, method="inclusive")
+    other_low, _, other_high = quantiles(others, n=4, method="inclusive")
+    return low <= other_high and other_low <= high
+
+
+def _middle(side: Sequence[Bucket], phase: str) -> float:
+    return float(median(bucket["timings"][phase] or 0 for bucket in side))
