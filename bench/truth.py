@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,8 +33,18 @@ from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.heartbeats import STORIES
 from tests.lab.lab import Lab
-from tests.lab.runner import Checker, InProcess, Judgement, OverHttp, Score, run_row, running
-from tests.lab.table import ROWS, Row
+from tests.lab.runner import (
+    Checker,
+    InProcess,
+    Judgement,
+    OverHttp,
+    Score,
+    faulty,
+    run_row,
+    running,
+    without_network,
+)
+from tests.lab.table import FAULTS, NETWORK_DOWN, ROWS, Row
 
 MONITORS, CHECKS_EACH = 1_000, 1_000
 INTERVAL = timedelta(seconds=60)
@@ -60,6 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 good &= run_table(rows, lab, checker, f"run {number} of {options.runs}")
         finally:
             checker.close()
+        for title, rows, ours in (
+            ("own network down", NETWORK_DOWN, without_network(lab, Path(folder) / "ours")),
+            ("fault of ours", FAULTS, faulty(lab)),
+        ):
+            with closing(ours):
+                good &= run_table(rows, lab, ours, title)
         good &= run_heartbeats()
         if not options.words:
             good &= run_real(lab, options.real)

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import wait
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from app.net import icmp
+from app.records import Cause
+from tests.lab.heartbeats import STORIES
 from tests.lab.lab import Lab
-from tests.lab.runner import Checker, OverHttp, Running, peak_memory_of, run_row, running
-from tests.lab.table import ROWS, Row
+from tests.lab.runner import (
+    Checker,
+    OverHttp,
+    Running,
+    faulty,
+    peak_memory_of,
+    run_row,
+    running,
+    without_network,
+)
+from tests.lab.table import CAUSES, FAULTS, NETWORK_DOWN, ROWS, Row, caused
 
 AHEAD = 32  # rows that run while the first of them is looked at
 MEMORY_MB = 10  # what a check may take at most (issue 3)
@@ -56,6 +69,26 @@ def test_what_happened_is_named_rightly(row: Row, lab: Lab, run: Running) -> Non
         pytest.skip("this machine does not let us ping")
     faults = run[row.name].result(timeout=60).faults()
     assert not faults, f"{row.name}, {row.at.kind} {row.at.args}: {'; '.join(faults)}"
+
+
+def test_what_is_our_own_failure_is_unknown(
+    lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for rows, checker in ((NETWORK_DOWN, without_network(lab, tmp_path)), (FAULTS, faulty(lab))):
+        with closing(checker):
+            faults = [fault for row in rows for fault in run_row(row, lab, checker).faults()]
+        assert not faults
+    assert "ZeroDivisionError" in caplog.text, "a fault of ours is logged"
+
+
+def test_each_cause_of_each_kind_has_a_row() -> None:
+    assert {kind: CAUSES[kind] - causes for kind, causes in caused().items()} == {
+        kind: set() for kind in CAUSES
+    }
+    of_heartbeats = {story.code for story in STORIES if story.code}
+    # A heartbeat is slow by its runs; unreachable is a state, and no result has it.
+    elsewhere = {Cause.SLOW_RESPONSE, Cause.UNREACHABLE}
+    assert frozenset[str]().union(*CAUSES.values(), of_heartbeats, elsewhere) == set(Cause)
 
 
 @pytest.mark.parametrize("row", HEAVY)

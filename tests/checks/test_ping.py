@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import json
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,55 +18,10 @@ from app.net import icmp
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
 from tests.checks.servers import NameServer, host
+from tests.lab.ping import ROUTER, PlayedSocket, Script, answer, silence
 from tests.support.loopback import IPV6
 
 LOOPBACK = Policy.parse("loopback")
-ROUTER = "192.0.2.1"
-# What comes back for an echo: bytes, the number of an error that a router reports, or nothing.
-Script = Callable[[bytes], bytes | int | None]
-
-
-class PlayedSocket:
-    """A socket for ICMP whose other side follows a script."""
-
-    def __init__(self, script: Script) -> None:
-        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._ours.setblocking(False)
-        self._script = script
-        self._errors: list[int] = []
-
-    def fileno(self) -> int:
-        return self._ours.fileno()
-
-    def send(self, packet: bytes) -> None:
-        reply = self._script(packet)
-        if isinstance(reply, int):
-            self._errors.append(reply)
-        if reply is not None:
-            self._theirs.send(b"" if isinstance(reply, int) else reply)
-
-    def recvmsg(self, size: int, notes: int, flags: int = 0) -> object:
-        if not flags:
-            return self._ours.recvmsg(size, notes)
-        if not self._errors:
-            raise BlockingIOError
-        offender = struct.pack("=HH", socket.AF_INET, 0) + socket.inet_aton(ROUTER) + bytes(8)
-        # 2: the error came by ICMP; type 3, code 1: no route to the host
-        error = struct.pack("=IBBBBII", self._errors.pop(0), 2, 3, 1, 0, 0, 0) + offender
-        return b"", [(socket.IPPROTO_IP, 11, error)], 0, None
-
-    def close(self) -> None:
-        self._ours.close()
-        self._theirs.close()
-
-
-def answer(packet: bytes) -> bytes:
-    kind = {8: 0, 128: 129}[packet[0]]
-    return bytes([kind]) + packet[1:]
-
-
-def silence(_packet: bytes) -> None:
-    return None
 
 
 def unreachable(_packet: bytes) -> int:

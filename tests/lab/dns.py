@@ -23,6 +23,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
+from tests.lab import ping
 from tests.lab.net import Connection, Listener
 
 
@@ -197,6 +198,9 @@ ZONE: dict[str, Answer] = {
     "one-dead-backend": addresses("127.0.0.77", "127.0.0.1"),
     "many": addresses(*[f"127.0.0.{i}" for i in range(60, 67)], "127.0.0.1"),
     "unreachable": addresses("127.255.255.255"),
+    "no-echo": addresses(ping.SILENT),
+    "slow-echo": addresses(ping.SLOW),
+    "not-allowed": addresses(ping.NOT_ALLOWED),
     "closed-address": addresses("10.11.12.13"),
     "metadata": addresses("169.254.169.254"),
     "mapped": addresses("::ffff:10.11.12.13"),
@@ -218,10 +222,17 @@ class DnsServers:
         self.addresses = [("127.0.0.1", tcp.port) for tcp, _ in self._servers]
         self.settings = ",".join(f"{host}:{port}" for host, port in self.addresses)
 
-    def _start(self, index: int) -> tuple[Listener, socket.socket]:
-        tcp = Listener(lambda connection: self._serve_tcp(connection, index))
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.bind(("127.0.0.1", tcp.port))
+    def port_on_ipv6(self) -> int:
+        """The port of one more, which is on ::1."""
+        with self._lock:
+            if len(self._servers) == 2:
+                self._servers.append(self._start(0, "::1"))
+            return self._servers[2][0].port
+
+    def _start(self, index: int, address: str = "127.0.0.1") -> tuple[Listener, socket.socket]:
+        tcp = Listener(lambda connection: self._serve_tcp(connection, index), address)
+        udp = socket.socket(tcp.sock.family, socket.SOCK_DGRAM)
+        udp.bind((address, tcp.port))
         thread = threading.Thread(target=self._serve_udp, args=(udp, index), daemon=True)
         thread.start()
         self._threads.append(thread)
@@ -287,7 +298,7 @@ class DnsServers:
         self._stopping.set()
         for tcp, udp in self._servers:
             tcp.close()
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waker:
+            with socket.socket(udp.family, socket.SOCK_DGRAM) as waker:
                 waker.sendto(b"", udp.getsockname())
         for thread in self._threads:
             thread.join(5)

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from tests.lab import content, dns, h2, http, old_tls, starttls, tcp, tls
+from tests.lab import content, dns, h2, http, old_tls, ping, starttls, tcp, tls
 from tests.lab.ca import Certificates
 from tests.lab.net import BlackHole, ClosedPort, Handler, Listener, has_ipv6
 
@@ -56,6 +56,8 @@ class Lab:
         self._lock = threading.RLock()
         self._numbers = itertools.count()
         self.has_ipv6 = has_ipv6()
+        self._played = ping.played()
+        self._played.__enter__()
 
     def __enter__(self) -> Lab:
         return self
@@ -69,6 +71,7 @@ class Lab:
         self.close()
 
     def close(self) -> None:
+        self._played.__exit__(None, None, None)
         for parts in self._parts.values():
             for part in parts:
                 part.close()

@@ -188,10 +188,10 @@ def running(
 class InProcess:
     """The prober, without a server around it."""
 
-    def __init__(self, lab: Lab) -> None:
-        policy = Policy.parse("loopback")
+    def __init__(self, lab: Lab, policy: Callable[[], Policy] | None = None) -> None:
+        loopback = Policy.parse("loopback")
         self.prober = Prober(
-            policy=lambda: policy,
+            policy=policy or (lambda: loopback),
             dns_servers=parse_servers(lab.dns.settings),
             ca_bundle=lab.ca_bundle,
         )
@@ -244,7 +244,7 @@ class _Quiet(WSGIRequestHandler):
 class OverHttp:
     """A real server on loopback, and a client with a key for it."""
 
-    def __init__(self, lab: Lab, folder: Path) -> None:
+    def __init__(self, lab: Lab, folder: Path, canaries: str = "") -> None:
         from app import create_app, create_core
         from app.config import Settings
         from app.db import db, schema
@@ -256,7 +256,7 @@ class OverHttp:
             allow_networks="loopback",
             dns_servers=lab.dns.settings,
             ca_bundle=lab.ca_bundle,
-            canaries="",
+            canaries=canaries,
             rate_limit=0,
         )
         core = create_core(settings)
@@ -297,6 +297,24 @@ class OverHttp:
         now.close(self.app)
         with self.app.app_context():
             db.engine.dispose()
+
+
+# --- Failures of ours ---------------------------------------------------------------------------
+
+
+def faulty(lab: Lab) -> InProcess:
+    """A prober whose every check meets a fault in our code."""
+
+    def fault() -> Policy:
+        raise ZeroDivisionError
+
+    return InProcess(lab, fault)
+
+
+def without_network(lab: Lab, folder: Path) -> OverHttp:
+    """A server none of whose canaries answers."""
+    folder.mkdir(exist_ok=True)
+    return OverHttp(lab, folder, canaries="nxdomain.lab.test:80")
 
 
 # --- Figures ------------------------------------------------------------------------------------

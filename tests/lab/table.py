@@ -6,7 +6,7 @@ The expectations are those of decision 10, and decision 3 for what a good answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
@@ -32,7 +32,7 @@ class At:
 
     def url(self, lab: Lab) -> str:
         words = {name: _url(value, lab) for name, value in self.words.items()}
-        path = str(getattr(lab, self.kind)(*self.args, **words))
+        path = str(getattr(lab, self.kind)(*(_url(arg, lab) for arg in self.args), **words))
         return path
 
 
@@ -186,6 +186,18 @@ def _status(code: int, **fields: Any) -> Row:
 
 def _up(name: str, at: At, *warnings: Warn, **fields: Any) -> Row:
     return Row(name, at, warnings=warnings, fields=fields)
+
+
+def _looked_up(kind: str, at: Callable[[Any], At]) -> Iterator[Row]:
+    """What a kind says of names that cannot be looked up."""
+    for label, code in (
+        ("nxdomain", Cause.DNS_NXDOMAIN),
+        ("servfail", Cause.DNS_SERVFAIL),
+        ("refused", Cause.DNS_REFUSED),
+        ("no-address", Cause.DNS_NO_ADDRESS),
+    ):
+        yield _down(f"{kind} {code}", at(f"{label}.lab.test"), code)
+    yield _timeout(f"{kind} dns_timeout", at(lambda lab: lab.fresh("silent")), Cause.DNS_TIMEOUT)
 
 
 CUT = (Warn.BODY_CUT_AT_CAP,)
@@ -686,6 +698,8 @@ PORTS = [
     _up("port open under a final dot and capitals", port("http", host="GOOD.lab.test.")),
     _up("port open at an address", port("http", host="127.0.0.1")),
     Row("port open at an IPv6 address", port("http", host="[::1]"), v6=True),
+    Row("port AAAA alone", port_of("v6-only"), v6=True),
+    _up("port of an international name", port_of("bücher")),
     _up("port silent", port("tcp", "silent")),
     _down("port closed", port("closed"), Cause.CONNECTION_REFUSED, "127.0.0.1 port"),
     _timeout("port that never answers", port("black_hole"), Cause.TIMEOUT_CONNECT),
@@ -765,7 +779,11 @@ HANDSHAKES = [
     _timeout("handshake where no SYN is answered", secure("black_hole"), Cause.TIMEOUT_CONNECT),
     _down("handshake unreachable", secure("closed", host="unreachable.lab.test"),
           Cause.HOST_UNREACHABLE),
-    _down("handshake dns_nxdomain", secure("http", host="nxdomain.lab.test"), Cause.DNS_NXDOMAIN),
+    *_looked_up("handshake", lambda host: secure("http", host=host)),
+    _up("handshake with an international name", secure("https", host="bücher.lab.test")),
+    Row("handshake at an IPv6 address", secure("https", host="[::1]"),
+        fields={"verify_tls": "false"}, v6=True),
+    Row("handshake AAAA alone", secure("https", host="v6-only.lab.test"), v6=True),
     *[starttls(f"starttls {name}", name) for name in STARTTLS],
     *[starttls(f"starttls {name} refused", name, code=Cause.STARTTLS_REFUSED, refuses=True)
       for name in STARTTLS],
@@ -801,10 +819,19 @@ PINGS = [
         **_asserts("response_time", ">", "60000"),
     ),
     Row("ping answered over IPv6", At("ping", ("[::1]",)), v6=True),
-    _down("ping dns_nxdomain", ping("nxdomain"), Cause.DNS_NXDOMAIN),
-    _down("ping dns_servfail", ping("servfail"), Cause.DNS_SERVFAIL),
-    _down("ping dns_no_address", ping("no-address"), Cause.DNS_NO_ADDRESS),
+    *_looked_up("ping", lambda host: At("ping", (host,))),
     _down("ping no route", ping("unreachable"), Cause.HOST_UNREACHABLE),
+    _timeout("ping that nobody answers", ping("no-echo"), Cause.PING_TIMEOUT),
+    Row("ping slow", ping("slow-echo"), DEGRADED, Cause.SLOW_RESPONSE, fields={"slow_after": 10}),
+    Row(
+        "ping from a machine that may not",
+        ping("not-allowed"),
+        UNKNOWN,
+        Cause.CHECK_ERROR,
+        says=("net.ipv4.ping_group_range", "CAP_NET_RAW"),
+    ),
+    _up("ping international name", ping("bücher")),
+    Row("ping AAAA alone", ping("v6-only"), v6=True),
     _blocked("policy ping", ping("closed-address"), "10.11.12.13"),
 ]
 
@@ -817,9 +844,15 @@ def _first_server(lab: Lab) -> str:
     return f"//127.0.0.1:{lab.dns.addresses[0][1]}"
 
 
+def _server_on_ipv6(lab: Lab) -> str:
+    return f"//[::1]:{lab.dns.port_on_ipv6()}"
+
+
 RECORDS = [
     _up("record of the installation's servers", record("good")),
     _up("record of a named server", record("good", _first_server)),
+    _up("record of an international name", record("bücher")),
+    Row("record of a server at an IPv6 address", record("good", _server_on_ipv6), v6=True),
     _up("record too long for UDP", record("truncated")),
     _up("record behind a CNAME", record("alias")),
     _up("record of the second server", record("first-servfail")),
@@ -870,6 +903,74 @@ POLICY = [
     _up("policy port of open and closed addresses", port_of("open-and-closed")),
     _blocked("policy handshake", secure("http", host="closed-address.lab.test"), "10.11.12.13"),
 ]  # fmt: skip
+
+# Failures that are Wakeful's own. Of each kind, one while no canary answers...
+NETWORK_DOWN = [
+    Row(f"own network is down, {name}", at, UNKNOWN, Cause.NETWORK_DOWN, says=("own network",))
+    for name, at in (
+        ("http", At("closed")),
+        ("tcp", port("closed")),
+        ("tls", secure("closed")),
+        ("ping", ping("unreachable")),
+        ("dns", record("servfail")),
+    )
+] + [  # what the target itself has answered is no fault of our network
+    _status(503),
+    _down("record servfail of a named server", record("servfail", _first_server),
+          Cause.DNS_SERVFAIL),
+]  # fmt: skip
+# ... and one that meets a fault in the code.
+FAULTS = [
+    Row(f"fault of ours, {name}", at, UNKNOWN, Cause.CHECK_ERROR)
+    for name, at in (
+        ("http", http()),
+        ("tcp", port("http")),
+        ("tls", secure("https", "valid")),
+        ("ping", ping()),
+        ("dns", record("good", _first_server)),
+    )
+]
+
+_LOOKUP = {
+    Cause.DNS_NXDOMAIN, Cause.DNS_SERVFAIL, Cause.DNS_REFUSED, Cause.DNS_TIMEOUT,
+    Cause.DNS_NO_ADDRESS,
+}  # fmt: skip
+_CONNECT = {Cause.CONNECTION_REFUSED, Cause.HOST_UNREACHABLE, Cause.TIMEOUT_CONNECT}
+_HANDSHAKE = {
+    Cause.TLS_EXPIRED, Cause.TLS_NOT_YET_VALID, Cause.TLS_SELF_SIGNED, Cause.TLS_UNTRUSTED,
+    Cause.TLS_INCOMPLETE_CHAIN, Cause.TLS_HOSTNAME, Cause.TLS_PROTOCOL, Cause.TLS_HANDSHAKE,
+    Cause.TIMEOUT_TLS,
+}  # fmt: skip
+_TEXT = {Cause.TEXT_MISSING, Cause.TEXT_FOUND}
+_ANY = {
+    Cause.ASSERTION_FAILED, Cause.SLOW_RESPONSE, Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN,
+    Cause.CHECK_ERROR,
+}  # fmt: skip
+# The causes that a check of each kind can have.
+CAUSES = {
+    "http": _LOOKUP | _CONNECT | _HANDSHAKE | _TEXT | _ANY | {
+        Cause.CONNECTION_RESET, Cause.HTTP_STATUS, Cause.EMPTY_RESPONSE, Cause.INVALID_HTTP,
+        Cause.HEADERS_TOO_LARGE, Cause.BODY_TRUNCATED, Cause.REDIRECT_LOOP,
+        Cause.TOO_MANY_REDIRECTS, Cause.REDIRECT_BLOCKED, Cause.TIMEOUT_TTFB, Cause.TIMEOUT_BODY,
+    },
+    "tcp": _LOOKUP | _CONNECT | _TEXT | _ANY | {Cause.CONNECTION_RESET},
+    "tls": _LOOKUP | _CONNECT | _HANDSHAKE | _ANY | {Cause.STARTTLS_REFUSED},
+    "ping": _LOOKUP | _ANY | {Cause.HOST_UNREACHABLE, Cause.PING_TIMEOUT},
+    "dns": _LOOKUP - {Cause.DNS_NO_ADDRESS} | _TEXT | _ANY | {Cause.DNS_NO_ANSWER},
+}  # fmt: skip
+_KINDS = {"port": "tcp", "secure": "tls", "starttls": "tls", "ping": "ping", "record": "dns"}
+
+
+def caused() -> Mapping[str, set[str]]:
+    """The causes of each kind that some row has."""
+    causes: dict[str, set[str]] = {kind: set() for kind in CAUSES}
+    for row in (*ROWS, *NETWORK_DOWN, *FAULTS):
+        if row.code is not None:
+            code = str(row.code)
+            is_status = code.startswith(f"{Cause.HTTP_STATUS}:")
+            causes[_KINDS.get(row.at.kind, "http")].add("http_status" if is_status else code)
+    return causes
+
 
 ROWS = [
     *DNS,

@@ -114,7 +114,10 @@ def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
                 **_message(trace),
             }
         ),
-        answered=trace.message is not None,
+        # An error of the installation's own servers may be one of our network: they pass on what
+        # they could not ask.
+        answered=trace.message is not None
+        and (trace.target.server is not None or bool(trace.of_type)),
         matched=excerpt(trace.text, lookup, Redactor(spec)) if lookup else None,
     )
 
