@@ -123,7 +123,7 @@ def healthy_traces(lab: Lab) -> list[Trace]:
 
     def keep(trace: Trace) -> Outcome:
         outcome = make(trace)
-        size = sum(len(hop.seen.body) for hop in trace.hops if hop.seen)
+        size = sum(len(hop.exchange.body) for hop in trace.hops if hop.exchange)
         if outcome.result.verdict is Verdict.UP and size < LARGE:
             traces.append(trace)
         return outcome
