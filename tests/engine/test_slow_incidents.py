@@ -1,18 +1,26 @@
 """An incident of severity degraded: it opens when a monitor is slow for minutes (decision 19)."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
 
-from app.db import db, writing
+from app.db import db, packed, writing
 from app.db.rollups.rows import columns_of
-from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, RollupRow
+from app.db.tables import (
+    ContactRow,
+    DeliveryRow,
+    MonitorContactRow,
+    MonitorStateRow,
+    RollupRow,
+)
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import Timings
 from app.stats.tally import HOUR_MS, Sums
 from app.stores.local import LocalStore
+from tests.factories import make_outcome
 from tests.support.recorders import HOUR, NAMES, WHOLE, Engine, Places, at, change
 
 MINUTE = 60
@@ -161,6 +169,45 @@ def test_a_long_interval_takes_the_time_of_three_checks(engine):
         assert engine.incidents(id) == []
         engine.check(id, "degraded", number * 1800, response_time=3000)
     assert len(engine.incidents(id)) == 1
+
+
+def test_results_that_are_packed_are_among_the_minutes(engine):
+    twelve_hours = 12 * HOUR
+    id = engine.watch(interval=twelve_hours, created_at=at(-twelve_hours))
+    for number in range(2):
+        engine.check(id, "degraded", number * twelve_hours, response_time=3000)
+    with writing():
+        db.session.get(MonitorStateRow, id).rolled_until = at(100 * HOUR).replace(minute=0)
+    assert packed.pack_old(at(100 * HOUR), 60) == 2
+    engine.check(id, "degraded", 2 * twelve_hours, response_time=3000)
+    (incident,) = engine.incidents(id)
+    assert incident.started_at == WHOLE
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("late", "live", "incidents"),
+    [
+        ("ssss", "s", [("degraded", 0, None)]),
+        ("ssss", "f", []),  # none opens by them alone
+        ("fffff", "sss", []),
+        ("fffff", "sssss s", [("degraded", 5, None)]),
+    ],
+)
+def test_late_results_are_among_the_minutes_of_those_that_follow(engine, late, live, incidents):
+    id = engine.watch(slow_alert_after=10)
+    results = [
+        make_outcome(
+            "up" if letter == "f" else "degraded",
+            at(minute * MINUTE),
+            response_time=200 if letter == "f" else 3000,
+        ).result
+        for minute, letter in enumerate(late)
+    ]
+    results = [replace(result, monitor_id=id) for result in results]
+    recorder.record_late(results, at(len(late) * MINUTE), location="default")
+    assert engine.incidents(id) == []
+    assert engine.minutes(id, live, first=len(late)) == incidents
 
 
 def test_the_cause_names_the_phase_that_grew_since_the_week_before(engine):
