@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -13,6 +14,7 @@ from sqlalchemy.orm import aliased
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
 from app.alerts.outbox import lane
+from app.alerts.recipients import OPEN_EVENTS
 from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
@@ -20,6 +22,7 @@ from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
 
 LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
+FIRST_ATTEMPT_WITHIN = timedelta(seconds=30)  # unless no worker runs, or its channel fails
 MAX_LOST = 50
 
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
@@ -139,6 +142,58 @@ def _replaced(row: Any) -> ColumnElement[bool]:
         later.event == row.event,
         later.id > row.id,
     )
+
+
+_STEPS = (
+    DeliveryRow.id, DeliveryRow.incident_id, DeliveryRow.covered_by, DeliveryRow.status,
+    DeliveryRow.reason, DeliveryRow.attempts, DeliveryRow.created_at,
+)  # fmt: skip
+# Built once, like ``_newest_failed``.
+_WRITTEN = (
+    select(*_STEPS)
+    .where(
+        DeliveryRow.incident_id.in_(bindparam("ids", expanding=True)),
+        DeliveryRow.event.in_(OPEN_EVENTS),
+    )
+    .order_by(DeliveryRow.id)
+)
+_GROUPS = select(*_STEPS).where(DeliveryRow.id.in_(bindparam("ids", expanding=True)))
+
+
+def unreached(
+    session: AnySession, incident_ids: Sequence[int], now: datetime
+) -> dict[int, list[Delivery]]:
+    """For those of these open incidents of which no message has arrived although some were due: the
+    messages that have not arrived.
+    """
+    written = session.execute(_WRITTEN, {"ids": list(incident_ids)}).all()
+    groups = {row.covered_by for row in written if row.covered_by is not None}
+    sent = session.execute(_GROUPS, {"ids": list(groups)}) if groups else ()
+    by_id: dict[int | None, Any] = {row.id: row for row in sent}
+    overdue: dict[int, list[int]] = defaultdict(list)
+    for row in written:
+        message = by_id.get(row.covered_by, row)
+        if _is_overdue(message, now):
+            overdue[row.incident_id or 0].append(message.id)
+    for row in written:
+        if by_id.get(row.covered_by, row).status == DeliveryStatus.DELIVERED:
+            overdue.pop(row.incident_id or 0, None)
+    ids = {id for messages in overdue.values() for id in messages}
+    rows = session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(ids))) if ids else ()
+    records = {row.id: to_record(row) for row in rows}
+    return {
+        incident_id: [records[id] for id in dict.fromkeys(messages) if id in records]
+        for incident_id, messages in overdue.items()
+    }
+
+
+def _is_overdue(message: Any, now: datetime) -> bool:
+    """Whether this message was tried in vain, or waits for longer than it should."""
+    if message.status == DeliveryStatus.FAILED:
+        return bool(message.attempts) and message.reason != Reason.GIVEN_UP
+    if message.status != DeliveryStatus.PENDING or message.reason == Reason.FLAPPING:
+        return False
+    return bool(message.attempts) or message.created_at < now - FIRST_ATTEMPT_WITHIN
 
 
 def _works_again(session: AnySession, failed: DeliveryRow) -> bool:

@@ -380,6 +380,12 @@ class Channels(ABC):
         """
 
     @abstractmethod
+    def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
+        """Those of these open incidents that nobody has been notified of although messages were
+        due, each with the messages that have not arrived; empty if the store cannot read them.
+        """
+
+    @abstractmethod
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         """Monitors of which nobody would be notified, because their stored alerts cannot be read;
         empty if the store cannot find them.

@@ -3,6 +3,8 @@
 import re
 from datetime import timedelta
 
+import pytest
+
 from app.records import IncidentQuery, Pair
 from tests.factories import make_delivery, make_incident, make_monitor, now
 from tests.support.queries import queries
@@ -93,6 +95,44 @@ def test_a_broken_channel_is_named_with_its_contact_and_its_monitor(app, viewer)
     make_delivery(app, monitor_id=monitor.id, status="failed", reason="410 Gone",
                   value=channel.value, sources=f",{contact.id},")  # fmt: skip
     viewer.open("/").shows("of the contact Shop team , last tried for Shop")
+
+
+NAME = "The name hooks.example does not exist in DNS: NXDOMAIN."
+TRIED = [{"at": "2026-11-21T08:00:00Z", "ok": False, "answer": NAME}] * 6
+SAYS = f"Nobody has been reached yet about Auth: Slack: {NAME} 6 tries."
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{"status": "pending", "attempts": TRIED}], SAYS),
+        ([{"status": "failed", "attempts": TRIED, "reason": NAME}], SAYS),
+        ([{"status": "pending", "attempts": TRIED}, {}], ""),
+        ([{"status": "pending"}], ""),
+        ([{"status": "pending", "at": now() - HOUR}], "Auth: Slack has not been tried yet."),
+        ([{"status": "pending", "at": now() - HOUR, "reason": "flapping"}], ""),
+        ([{"status": "held", "at": now() - HOUR, "reason": "quiet hours"}], ""),
+        ([{"status": "held", "reason": "burst", "covered_by": 2}, {"incident_id": None}], ""),
+        (
+            [
+                {"status": "held", "reason": "burst", "covered_by": 2},
+                {"incident_id": None, "status": "pending", "attempts": TRIED},
+            ],
+            SAYS,
+        ),
+    ],
+)
+def test_an_alert_that_has_reached_nobody_is_named_before_it_is_given_up(app, viewer, rows, says):
+    auth = make_monitor(app, name="Auth", state={"verdict": "down"})
+    incident = make_incident(app, auth)
+    for number, row in enumerate(rows):
+        fields = {"monitor_id": auth.id, "incident_id": incident.id, "channel": "slack"}
+        make_delivery(app, **fields | {"lane": f"lane {number}"} | row)
+    text = viewer.open("/").text
+    assert says in text
+    assert ("Nobody has been reached" in text) == bool(says)
+    store_of(app).incidents.update(incident.id, {"acknowledged_at": now()}, by="Ada")
+    viewer.open("/").hides("Nobody has been reached")
 
 
 def test_home_asks_the_same_few_questions_of_few_and_of_many(app, viewer):

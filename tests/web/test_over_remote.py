@@ -183,6 +183,16 @@ def test_what_pages_show_is_the_remote_servers(app, remote):
     assert remote.open(f"/reports/csv?month={month:%Y-%m}").page.text.count("Blog") == 1
 
 
+def test_home_says_of_the_remote_servers_incidents_that_nobody_was_reached(app, remote):
+    auth = make_monitor(app, name="Auth", state={"verdict": "down"})
+    fields = {"monitor_id": auth.id, "incident_id": make_incident(app, auth).id}
+    tried = [{"at": iso(now()), "ok": False, "answer": "HTTP 503"}]
+    make_delivery(app, status="pending", attempts=tried, **fields)
+    remote.open("/").shows("Nobody has been reached yet about Auth: Webhook: HTTP 503. 1 try.")
+    make_delivery(app, **fields)
+    remote.open("/").hides("Nobody has been reached")
+
+
 def test_home_names_the_remote_servers_monitors_that_would_alert_nobody(app, remote):
     shop = make_monitor(app, name="Shop", alerts=[["email", "ops@example.test"]])
     corrupt(app, MonitorRow.alerts, shop.id)
@@ -230,7 +240,7 @@ def test_markers_are_the_remote_servers(app, remote):
     time = incident.started_at - timedelta(minutes=5)
     markers.create({"name": "shop v2.0", "time": time})
     assert "shop v2.1" in remote.open("/monitors/1").page.text
-    assert "Deployed 5 minutes before: shop v2.0" in remote.open("/incidents/1").text
+    remote.open("/incidents/1").shows("shop v2.0 deployed at", ", 5 minutes earlier")
     remote.open("/markers/1/delete").press("Delete this marker")
     assert [marker.name for marker in markers.list(MarkerQuery()).items] == ["shop v2.0"]
 

@@ -13,7 +13,14 @@ from sqlalchemy import Select, select
 from app.access import audit
 from app.alerts import by_hand
 from app.alerts.channels import not_set_up
-from app.alerts.log import IS_ALERT, covered_ids, failed_channels, lost_messages, to_record
+from app.alerts.log import (
+    IS_ALERT,
+    covered_ids,
+    failed_channels,
+    lost_messages,
+    to_record,
+    unreached,
+)
 from app.alerts.targets import contact_names, unreadable_alerts
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
@@ -97,6 +104,9 @@ class LocalChannels(LocalPart, base.Channels):
 
     def lost(self) -> Sequence[Delivery]:
         return lost_messages(db.session, self.now())
+
+    def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
+        return unreached(db.session, incident_ids, self.now())
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         return unreadable_alerts(db.session)

@@ -36,6 +36,7 @@ class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries)
 
 ASKED_AGAIN_SECONDS = 60.0
 RECENT = timedelta(hours=24)
+MAX_INCIDENTS = 3  # whose messages are asked for
 
 
 class RemoteChannels(RemotePart, base.Channels):
@@ -82,6 +83,20 @@ class RemoteChannels(RemotePart, base.Channels):
             for delivery in _newest(self.store.deliveries, status, since)
             if delivery.is_lost
         ]
+
+    def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
+        if self.me.extent == Extent.BARE:
+            return {}
+        by_incident = {
+            id: self.store.deliveries.list(DeliveryQuery(incident_id=id, per_page=50)).items
+            for id in incident_ids[:MAX_INCIDENTS]
+        }
+        return {
+            id: failing
+            for id, deliveries in by_incident.items()
+            if (failing := [delivery for delivery in deliveries if _has_failed(delivery)])
+            and not any(map(_may_have_arrived, deliveries))
+        }
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         if self.me.extent < Extent.WHOLE:
@@ -139,6 +154,16 @@ def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) ->
         and delivery.delivered_at > failed_at
         for delivery in deliveries.list(query).items
     )
+
+
+def _has_failed(delivery: Delivery) -> bool:
+    unsent = (DeliveryStatus.PENDING, DeliveryStatus.FAILED)
+    return delivery.status in unsent and bool(delivery.attempts)
+
+
+def _may_have_arrived(delivery: Delivery) -> bool:
+    """Of one that is part of a grouped message, this record does not say what became of that."""
+    return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.HELD)
 
 
 def _lane(delivery: Delivery) -> object:

@@ -15,12 +15,14 @@ from werkzeug.wrappers import Response
 from app.errors import WakefulError
 from app.forms import binding
 from app.forms.queries import DeliveryQueryForm
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.records import (
     NOT_SENT,
     Channel,
     Delivery,
     DeliveryStatus,
+    Incident,
+    IncidentStatus,
     MonitorRef,
 )
 from app.rules.channel_values import CHANNELS
@@ -143,6 +145,46 @@ def lost_messages() -> LostMessages:
         return LostMessages(lost, names_of(lost))
     except WakefulError:
         return LostMessages()
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachedIncident:
+    """An open incident that nobody has been notified of, and why in sentences."""
+
+    incident: Incident
+    reasons: Sequence[str]
+
+
+def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
+    """Of these incidents, those that nobody has been notified of; empty where the store does not
+    say.
+    """
+    waiting = [incident for incident in open_now if incident.status == IncidentStatus.UNRESOLVED]
+    try:
+        ids = [incident.id for incident in waiting]
+        by_incident = current_store().channels.unreached(ids) if ids else {}
+    except WakefulError:
+        return ()
+    return [
+        UnreachedIncident(incident, list(map(_why_not, by_incident[incident.id])))
+        for incident in waiting
+        if by_incident.get(incident.id)
+    ]
+
+
+def _why_not(delivery: Delivery) -> str:
+    """``Slack: hooks.example.com refused the connection. 6 tries.``"""
+    channel, tries = channel_label(delivery.channel), len(delivery.attempts)
+    if not tries:
+        return _("%(channel)s has not been tried yet.", channel=channel)
+    answer = (delivery.attempts[-1].get("answer") or _("It failed")).rstrip(".")
+    return _n(
+        "%(channel)s: %(answer)s. %(num)s try.",
+        "%(channel)s: %(answer)s. %(num)s tries.",
+        tries,
+        channel=channel,
+        answer=answer,
+    )
 
 
 def monitors_without_alerts() -> Sequence[MonitorRef]:

@@ -29,6 +29,7 @@ from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, monitor_rows, planned
+from app.web.views import deliveries
 
 blueprint = guarded("home", __name__)
 
@@ -130,6 +131,7 @@ def _answer() -> dict[str, Any]:
         "open_slow": len(slow),
         "counters": counters,
         "doubtful": _doubtful(counters or {}),
+        "unreached": deliveries.unreached(open_now),
         **_unless_stuck(sentence(counters, total, len(slow))),
     }
 
