@@ -21,8 +21,8 @@ _SALT = "wakeful acknowledge v1"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """The content of a link. ``via`` says who received it, such as "the email to ops@example.com";
-    it is not a secret.
+    """The content of a link. ``via`` says where it was, such as "a link in the email to
+    ops@example.com"; it is not a secret.
     """
 
     incident_id: int

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from app.alerts.words import clock_time
 from app.db import AnySession
 from app.db.dependencies import AffectedMonitor
 from app.db.tables import DeliveryRow, IncidentRow, MarkerRow, MonitorRow
@@ -95,9 +96,11 @@ def behind_it(
 
 def _suspects(deployed: Sequence[MarkerRow], tags: str, incident: IncidentRow) -> dict[str, Any]:
     evidence = readable(incident.evidence)
+    good = compared_with(evidence)
     return {
         "changes": [asdict(change) for change in changes_of(evidence)],
-        "compared_with": compared_with(evidence),
+        "compared_with": good.words(clock_time) if good else None,
+        "compared_with_last": good is None or good.is_last,
         "seen_from": who_saw(evidence),
         "deployed": [
             {"name": marker.name, "link": marker.link, "time": iso(marker.time)}

@@ -523,12 +523,10 @@ class Jobs:
 
 
 def _reader(claim: ClaimedDelivery) -> str:
-    """The name of the person or channel that gets the acknowledge link, without secrets. An
-    acknowledgement by that link is shown under this name.
-    """
+    """Where the acknowledge link is, without secrets: an acknowledgement by it says so."""
     if claim.channel == Channel.EMAIL:
-        return _("email to %(address)s", address=claim.value)
-    return _("%(channel)s message", channel=_(CHANNELS[Channel(claim.channel)].label))
+        return _("a link in the email to %(address)s", address=claim.value)
+    return _("a link in %(channel)s", channel=_(CHANNELS[Channel(claim.channel)].label))
 
 
 def _others_down(session: AnySession) -> dict[int, str]:

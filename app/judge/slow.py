@@ -224,9 +224,8 @@ _PARTS = {
 _ANSWER = N_("The answer takes %(now)s, %(before)s.")
 _RUN = N_("A run takes %(now)s, %(before)s.")
 _TOTAL = N_("%(total)s in all; above %(limit)s is slow.")
-_NOT_GROWN = N_("The answer takes %(now)s, as it did before; above %(limit)s is slow.")
-_NEW = N_("The answer takes %(now)s; above %(limit)s is slow.")
-_IN_WEEK, _EARLIER = N_("%(time)s in the week before"), N_("%(time)s before")
+_ALONE = N_("The answer takes %(now)s; above %(limit)s is slow.")
+_IN_WEEK, _EARLIER = N_("up from %(time)s in the week before"), N_("up from %(time)s")
 
 
 class Usual(NamedTuple):
@@ -244,10 +243,11 @@ def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
     total = round(median(check.response_time or 0 for check in checks))
     whole, highest = in_one_unit(total, limit)
     if usual is None or usual.response_time is None:
-        return _(_NEW, now=whole, limit=highest)
+        return _(_ALONE, now=whole, limit=highest)
     name, now, before = _grown(checks, total, usual)
     if now - before < MIN_GROWTH * total:
-        return _(_NOT_GROWN, now=whole, limit=highest)
+        # Not "as before": failures may have hidden that it was fast.
+        return _(_ALONE, now=whole, limit=highest)
     whole, highest, part, earlier = in_one_unit(total, limit, now, before)
     when = _(_IN_WEEK if usual.in_week else _EARLIER, time=earlier)
     sentence = _(name, now=part, before=when)

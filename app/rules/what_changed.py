@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from app.i18n import N_, _, _n
-from app.records import Change, ChangeKind
+from app.records import Change, ChangeKind, Verdict
 from app.rules.figures import in_one_unit, span
 from app.rules.text import shortened
 
@@ -33,7 +33,6 @@ MANY_ADDRESSES = 5  # a name with as many changes its addresses all the time
 SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
 BODY_TIMES, BODY_BYTES = 2, 512
 LONGEST = 120
-LAST_GOOD = N_("the last good check")
 MAX_CHANGES = 10
 
 
@@ -71,21 +70,45 @@ def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
     return tuple(changes[:MAX_CHANGES])
 
 
-def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
-    """Which good check the evidence has: the last one, or how old it is. Evidence of good checks is
-    kept every ten minutes, and when an answer changes.
+@dataclass(frozen=True, slots=True)
+class GoodCheck:
+    """The check that a failure is compared with. ``is_last``: of the good ones before it.
+    ``is_slow``: it was above the limit itself.
+    """
+
+    at: datetime | None
+    seconds_earlier: float | None
+    is_last: bool
+    is_slow: bool
+
+    def words(self, clock: Callable[[datetime], str]) -> str:
+        """``good check at 15:13:01, 1 min 56 s earlier``. ``clock`` writes its time."""
+        if self.at is None or self.seconds_earlier is None:
+            return _("good check before it")
+        sentence = (
+            N_("slow check at %(time)s, %(length)s earlier")
+            if self.is_slow
+            else N_("last good check at %(time)s, %(length)s earlier")
+            if self.is_last
+            else N_("good check at %(time)s, %(length)s earlier")
+        )
+        return _(sentence, time=clock(self.at), length=span(self.seconds_earlier))
+
+
+def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
+    """Which good check the evidence has. That of good checks is kept every ten minutes, and when an
+    answer changes.
     """
     pair = _pair(evidence)
     if pair is None:
         return None
-    good, failed = _moment(pair.good), _moment(pair.failing)
-    if good is None or failed is None:
-        return _("a good check before it")
-    before = span((failed - good).total_seconds())
-    last = _moment(pair.usual)
-    if last is not None and last <= good:
-        return _("the last good check, %(length)s before", length=before)
-    return _("a good check %(length)s before", length=before)
+    good, failed, last = _moment(pair.good), _moment(pair.failing), _moment(pair.usual)
+    return GoodCheck(
+        good,
+        None if good is None or failed is None else (failed - good).total_seconds(),
+        good is not None and last is not None and last <= good,
+        pair.good.get("verdict") == Verdict.DEGRADED,
+    )
 
 
 def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
@@ -124,7 +147,7 @@ def _certificate(pair: _Pair) -> Iterator[Change]:
     ends, failed, good = _time(now.get("not_after")), _moment(pair.failing), _moment(pair.good)
     if ends and failed and good and good < ends <= failed:
         text = _(
-            "The certificate expired %(length)s before",
+            "The certificate expired %(length)s earlier",
             length=span((failed - ends).total_seconds()),
         )
         yield Change(ChangeKind.CERTIFICATE, text, now=_issued(now))
@@ -221,7 +244,7 @@ def _slower(pair: _Pair) -> Iterator[Change]:
     sentence = (
         N_("%(took)s; usually %(before)s")
         if usual is pair.usual
-        else N_("%(took)s; before: %(before)s")
+        else N_("%(took)s, up from %(before)s")
     )
     yield Change(
         ChangeKind.SPEED, _(sentence, took=took, before=earlier), before=earlier, now=whole

@@ -381,7 +381,7 @@ class Channels(ABC):
 
     @abstractmethod
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
-        """Those of these open incidents that nobody has been notified of although messages were
+        """The open incidents, of these, that nobody has been notified of although messages were
         due, each with the messages that have not arrived; empty if the store cannot read them.
         """
 

@@ -171,7 +171,7 @@ def check_ntfy(request: Request) -> None:
     assert (sent["topic"], sent["priority"], sent["tags"]) == ("my_topic", 4, ["red_circle"])
     assert sent["title"].startswith("Down: Shop")
     assert sent["click"] == "http://wakeful.test/incidents/1"
-    assert [action["label"] for action in sent["actions"]] == ["Incident", "Acknowledge"]
+    assert [action["label"] for action in sent["actions"]] == ["Acknowledge", "Incident"]
     assert all({"action", "label", "url"} == set(action) for action in sent["actions"])
     assert len(sent["message"].encode()) <= 4096
     assert sent["message"].startswith("The server answered 503.")
@@ -221,7 +221,7 @@ def check_pagerduty(request: Request) -> None:
     assert (event["source"], event["severity"]) == ("http://127.0.0.1:9/", "critical")
     assert event["timestamp"] == "2026-11-21T08:00:00Z"
     assert event["custom_details"]["Down since"] == "2026-11-21 08:00 UTC"
-    assert [link["text"] for link in sent["links"]] == ["Incident", "Acknowledge"]
+    assert [link["text"] for link in sent["links"]] == ["Acknowledge", "Incident"]
     assert sent["client_url"] == "http://wakeful.test/incidents/1"
 
 

@@ -221,7 +221,8 @@ def test_the_cause_names_the_phase_that_grew_since_the_week_before(engine):
     engine.minutes(id, "sss")
     (incident,) = engine.incidents(id)
     assert incident.cause == (
-        "The first byte takes 2.93 s, 0.26 s in the week before. 3 s in all; above 1 s is slow."
+        "The first byte takes 2.93 s, up from 0.26 s in the week before. 3 s in all; above 1 s is"
+        " slow."
     )
 
 

@@ -62,10 +62,18 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
         ):
             assert words in text
     assert "Failed 3 times in 24 s" in text
-    assert (
-        "What changed Compared with the last good check, 1 min before. Status 503, was 200" in text
-    )
-    assert "The last good check, 1 min before" in text
+    earlier = "good check at 21 Nov 2026 07:59:00, 1 min earlier"
+    assert f"What changed Compared with the last {earlier}. Status 503, was 200" in text
+    assert f"Last {earlier}" in text
+
+
+def test_a_slow_check_is_not_called_good_beside_a_slow_incident(app, viewer):
+    failing, good = (scene.EVIDENCE[name] for name in ("failing", "last_good"))
+    evidence = {"failing": failing, "last_good": good | {"verdict": "degraded"}}
+    make_incident(app, make_monitor(app), severity="degraded", evidence=evidence)
+    text = viewer.open("/incidents/1").text
+    assert "Slow check at" in text
+    assert "ood check" not in text
 
 
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):
@@ -120,14 +128,15 @@ def test_the_list_filters_by_status_search_and_monitor(app, editor):
 def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, stranger, editor):
     incident = make_incident(app, make_monitor(app, name="Shop"))
     with app.app_context():
-        token = make_token(incident.id, "the email to ops@example.com")
+        token = make_token(incident.id, "a link in the email to ops@example.com")
     for method in ("HEAD", "OPTIONS"):  # as mail scanners and previews ask
         stranger.client.open(f"/acknowledge/{token}", method=method)
     assert stranger.client.post(f"/acknowledge/{token}").status_code in (400, 422), "not by itself"
     stranger.open(f"/acknowledge/{token}")
     assert row(app).acknowledged_at is None, "opening the link alone must change nothing"
-    stranger.press("Acknowledge").shows("by the email to ops@example.com")
-    assert row(app).acknowledged_by == "the email to ops@example.com"
+    via = "Somebody, from a link in the email to ops@example.com"
+    stranger.press("Acknowledge").shows(f"Acknowledged by {via}, just now")
+    assert row(app).acknowledged_by == via
     assert not stranger.forms, "there is nothing left to press"
     assert stranger.open(f"/acknowledge/{token}x").status == 404
     other = make_incident(app, make_monitor(app))
@@ -143,15 +152,15 @@ def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app,
     first = make_incident(app, make_monitor(app))
     second = make_incident(app, make_monitor(app))
     with app.app_context():
-        tokens = [make_token(incident.id, "Slack message") for incident in (first, second)]
+        tokens = [make_token(incident.id, "a link in Slack") for incident in (first, second)]
     stranger.open(f"/acknowledge/{tokens[0]}").press("Acknowledge", name="x" * 81)
     assert stranger.status == 422
     assert row(app).acknowledged_at is None
-    stranger.press("Acknowledge", name="Ada").shows("by Ada, from Slack")
-    assert row(app).acknowledged_by == "Ada, from Slack"
+    stranger.press("Acknowledge", name="Ada").shows("by Ada, from a link in Slack")
+    assert row(app).acknowledged_by == "Ada, from a link in Slack"
     stranger.open(f"/acknowledge/{tokens[1]}")
     assert dict(stranger.form_with("Acknowledge")[0].values)["name"] == "Ada"
-    stranger.press("Acknowledge", name="").shows("by Slack message")
+    stranger.press("Acknowledge", name="").shows("by Somebody, from a link in Slack")
 
 
 def test_remarks_survive_what_people_write():

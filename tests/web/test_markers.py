@@ -79,7 +79,8 @@ def test_an_incident_says_what_was_deployed_before_it(app, viewer):
     ):
         add(app, name, tags=tags, time=started + timedelta(minutes=minutes))
     text = viewer.open("/incidents/1").text
-    assert "Deployed 3 minutes before: shop v2.1" in text
+    assert "shop v2.1 deployed at" in text
+    assert ", 3 minutes earlier" in text
     assert "Deployed: shop v2.2" in text, "what was deployed meanwhile is in its story"
     assert "mail v3" not in text
     assert "shop v2.0" not in text, "an hour before is no likely cause"

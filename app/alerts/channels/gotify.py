@@ -29,7 +29,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def payload(message: Message) -> dict[str, Any]:
-    click = {"click": {"url": message.links[0].url}} if message.links else {}
+    click = {"click": {"url": message.page}} if message.page else {}
     return {
         "title": f"{SIGNS[message.tone]} {message.title}",
         "message": "\n".join(message.lines()),

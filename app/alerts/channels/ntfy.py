@@ -47,7 +47,7 @@ def payload(message: Message, topic: str) -> dict[str, Any]:
         "message": text.fitted(MAX_MESSAGE, size=lambda part: len(part.encode())),
         "tags": [TAGS[message.tone]],
         "priority": HIGH if message.tone is Tone.BAD else NORMAL,
-        "click": message.links[0].url if message.links else "",
+        "click": message.page,
         "actions": [
             {"action": "view", "label": link.label, "url": link.url}
             for link in message.links[:MAX_ACTIONS]

@@ -37,7 +37,7 @@ def payload(message: Message) -> dict[str, Any]:
     monitor = message.data.get("monitor") or {}
     return {
         "client": "Wakeful",
-        "client_url": message.links[0].url if message.links else "",
+        "client_url": message.page,
         "links": [{"href": link.url, "text": link.label} for link in message.links],
         "payload": {
             "summary": shorten(f"{message.title}. {message.summary}", MAX_SUMMARY),

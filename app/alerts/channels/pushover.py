@@ -6,6 +6,7 @@ https://pushover.net/api
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
@@ -33,7 +34,8 @@ def judge(response: Response) -> Acceptance | None:
 
 
 def payload(message: Message) -> dict[str, Any]:
-    link = next((link for link in message.links if len(link.url) <= MAX_URL), None)
+    by_use = sorted(message.links, key=attrgetter("acts"))
+    link = next((link for link in by_use if len(link.url) <= MAX_URL), None)
     others = tuple(other for other in message.links if other is not link)
     body = {
         "title": shorten(f"{SIGNS[message.tone]} {message.title}", MAX_TITLE),

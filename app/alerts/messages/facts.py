@@ -143,12 +143,15 @@ def sentence_of_gaps(facts: Facts) -> str:
 
 
 def incident_links(facts: Facts, context: MessageContext) -> tuple[MessageLink, ...]:
-    """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
+    """The incident's page and before it, while nobody has acknowledged it, the acknowledge page: it
+    is what a phone at night is taken up for.
+    """
     incident = facts["incident"]
-    links = [MessageLink(_("Incident"), context.incident_url(incident["id"]))]
-    if _is_unresolved(incident):
-        links.append(MessageLink(_("Acknowledge"), context.acknowledge_url(incident["id"])))
-    return tuple(links)
+    page = MessageLink(_("Incident"), context.incident_url(incident["id"]))
+    if not _is_unresolved(incident):
+        return (page,)
+    url = context.acknowledge_url(incident["id"])
+    return MessageLink(_("Acknowledge"), url, acts=True), page
 
 
 def incident_data(facts: Facts, context: MessageContext) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from app.i18n import N_, _, _n
 from app.records import Ending
 from app.rules.figures import about
 from app.rules.linked import parts
-from app.rules.what_changed import LAST_GOOD
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent
 
 OTHERS_NAMED = 5
@@ -222,17 +221,19 @@ def _since(incident: Facts) -> Iterator[Detail]:
 def _deployed(entry: Facts, incident: Facts) -> str:
     before = started_at(incident) - datetime.fromisoformat(entry["time"])
     name = words.shorten(entry["name"], words.MAX_NAME_SHOWN)
-    return _("%(name)s, %(length)s before", name=name, length=about(before.total_seconds()))
+    time = words.clock_time(datetime.fromisoformat(entry["time"]))
+    length = about(before.total_seconds())
+    return _("%(name)s at %(time)s, %(length)s earlier", name=name, time=time, length=length)
 
 
 def _changes(incident: Facts) -> Iterator[Detail]:
-    """What is different from the last good check, in few words; of another one, how old it is."""
-    changes, good = incident.get("changes"), incident.get("compared_with") or LAST_GOOD
+    """What is different from the last good check, in few words; of another one, when it was."""
+    changes, good = incident.get("changes"), incident.get("compared_with")
     if not changes:
         return
     text = "; ".join(words.shorten(change["text"], 120) for change in changes[:CHANGES_NAMED])
-    if not good.startswith(LAST_GOOD):
-        text = _("%(changes)s (since %(check)s)", changes=text, check=good)
+    if good and not incident.get("compared_with_last"):
+        text = _("%(changes)s (since the %(check)s)", changes=text, check=good)
     yield _("What changed"), text
 
 

@@ -34,8 +34,11 @@ FOOTER = N_("You get this message because a monitor alerts this address.")
 
 @dataclass(frozen=True, slots=True)
 class MessageLink:
+    """``acts``: it does something, rather than show something."""
+
     label: str
     url: str
+    acts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,11 @@ class Message:
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
     footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def page(self) -> str:
+        """Where a tap on a notification leads; empty for nowhere."""
+        return next((link.url for link in self.links if not link.acts), "")
 
     @property
     def text(self) -> str:

@@ -162,7 +162,7 @@ def _has_failed(delivery: Delivery) -> bool:
 
 
 def _may_have_arrived(delivery: Delivery) -> bool:
-    """Of one that is part of a grouped message, this record does not say what became of that."""
+    """Whether it arrived, or is part of a grouped message, of which this record does not tell."""
     return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.HELD)
 
 

@@ -23,7 +23,7 @@ _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 NOT_HEARD = N_("No results from where it was seen")
 
 # What the page shows of a check besides its evidence.
-RESULT_FIELDS = "cause", "checked_at", "location", "response_time"
+RESULT_FIELDS = "cause", "checked_at", "location", "response_time", "verdict"
 SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.

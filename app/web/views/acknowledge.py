@@ -77,11 +77,13 @@ def _is_waiting(incident: Incident) -> bool:
 
 
 def _who(link: Acknowledgement, name: str | None) -> str:
-    """The name that others read: the one that was given, else the person's, else the message."""
+    """The name that others read: the one that was given, else the person's, else where the link
+    was.
+    """
     if name and name.strip():
-        return _("%(name)s, from %(service)s", name=name.strip(), service=_service(link))
+        return _("%(name)s, from %(link)s", name=name.strip(), link=_without_address(link.via))
     label: str | None = current_user.person.label if current_user.is_authenticated else None
-    return label or link.via
+    return label or _("Somebody, from %(link)s", link=link.via)
 
 
 def _actor(by: str) -> Actor:
@@ -91,9 +93,9 @@ def _actor(by: str) -> Actor:
     return actors.by_link(by, request.remote_addr)
 
 
-def _service(link: Acknowledgement) -> str:
-    """Where the link was: not the address, which only its owner may know."""
-    return "email" if link.via.startswith("email ") else link.via.removesuffix(" message")
+def _without_address(via: str) -> str:
+    """Where a link was: not the address, which only its owner may know."""
+    return _("a link in an email") if "@" in via else via
 
 
 def _cookie() -> str:

@@ -156,9 +156,7 @@ class UnreachedIncident:
 
 
 def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
-    """Of these incidents, those that nobody has been notified of; empty where the store does not
-    say.
-    """
+    """The open incidents that nobody has been notified of; empty where the store does not say."""
     waiting = [incident for incident in open_now if incident.status == IncidentStatus.UNRESOLVED]
     try:
         ids = [incident.id for incident in waiting]

@@ -99,7 +99,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
     form.unknown = why_unclear(incident, "comment")
     end = incident.ended_at or times.now()
     deploys = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
-    places = places_of(incident.evidence)
+    places, good = places_of(incident.evidence), compared_with(incident.evidence)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
@@ -109,7 +109,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         with_all_fields=timeline.with_all_fields,
-        compared_with=compared_with(incident.evidence),
+        compared_with=good.words(times.clock) if good else None,
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=places,
         notes=current_store().monitors.notes(incident.monitor_id),
