@@ -77,8 +77,13 @@ class MonitorFilterForm(ListForm):
     search_by = WordChoice(
         "Search in",
         words=MonitorSearchBy,
-        labels={MonitorSearchBy.NAME: "Name", MonitorSearchBy.URL: "URL"}.__getitem__,
+        labels={
+            MonitorSearchBy.NAME: "Name",
+            MonitorSearchBy.URL: "URL",
+            MonitorSearchBy.ANY: "Name, URL and tags",
+        }.__getitem__,
         default=MonitorSearchBy.NAME,
+        description="`any` (extension) finds each word in the name, the URL or a tag.",
     )
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
     contact_id = RecordId(

@@ -66,6 +66,7 @@ class StartTls(StrEnum):
 class MonitorSearchBy(StrEnum):
     NAME = "name"
     URL = "url"
+    ANY = "any"  # an addition of ours: each word of it in the name, the URL or a tag
 
 
 class MonitorSortBy(StrEnum):

@@ -80,7 +80,7 @@ class Extent(IntEnum):
 
 
 # Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decision 8).
-API_LEVEL = 1
+API_LEVEL = 2
 
 
 # --- What resources have in common ----------------------------------------------------------------
@@ -187,6 +187,12 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """The tags of monitors that contain ``search``, ignoring case, sorted. A remote store finds
         only the tag ``search`` itself.
         """
+
+    def tag_counts(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
+        """How many monitors have each tag, of those that ``query`` finds, whatever its ``tag``.
+        Empty if the store does not count them, as the API does not.
+        """
+        return {}
 
     @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:

@@ -4,11 +4,11 @@
 const EVERY = 1_000 * (document.body.dataset.every ?? 10);
 const parts = [...document.querySelectorAll("[data-live]")];
 // After a form with errors, location.href is the form's address, not the page's.
-const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
+let address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
 // Attributes that the person changes (folding, ticking, choosing): a refresh does not remove them.
 const KEPT = ["open", "checked", "selected", "aria-busy", "tabindex"];
 let etag = null;
-let waiting = false;
+let waiting = null; // for the answer to a request, which this stops
 let over = false; // the session has ended: every further request would be answered with the login page
 
 function sync(old, fresh) {
@@ -145,19 +145,23 @@ function tellLoggedOut() {
 }
 
 async function refresh() {
-  if (waiting || over || document.hidden || !navigator.onLine) return;
-  waiting = true;
+  if (!waiting && !over && !document.hidden && navigator.onLine) await ask();
+}
+
+async function ask() {
+  const asked = address;
+  waiting = new AbortController();
   try {
     const headers = { "X-Fragment": "live" };
     if (etag) headers["If-None-Match"] = etag;
-    const answer = await fetch(address, { headers, redirect: "manual", cache: "no-store" });
+    const answer = await fetch(asked, { headers, redirect: "manual", cache: "no-store", signal: waiting.signal });
     if (answer.type === "opaqueredirect") {
       over = true;
       tellLoggedOut();
     } else if (answer.status === 200) {
-      etag = answer.headers.get("ETag");
       const fresh = document.createElement("template");
       fresh.innerHTML = await answer.text();
+      etag = answer.headers.get("ETag");
       for (const part of parts) {
         const own = part.dataset.live && fresh.content.querySelector(`[data-live="${part.dataset.live}"]`);
         if (own || !part.dataset.live) take(part, own || fresh.content);
@@ -169,10 +173,23 @@ async function refresh() {
     for (const part of parts) part.toggleAttribute("data-stale", answer.status >= 400);
   } catch {
     // The server does not answer: keep what is shown and mark it as old.
-    for (const part of parts) part.setAttribute("data-stale", "");
+    if (asked === address) for (const part of parts) part.setAttribute("data-stale", "");
   } finally {
-    waiting = false;
+    waiting = null;
+    if (asked !== address && !over) ask();
   }
+}
+
+// A filter applies while somebody types: the parts show what it finds, and the address says it.
+function filter(form) {
+  const wanted = new URL(form.action);
+  wanted.search = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  if (wanted.href === address) return;
+  address = wanted.href;
+  etag = null;
+  history.replaceState(history.state, "", address);
+  if (waiting) waiting.abort();
+  else ask();
 }
 
 if (parts.length) {
@@ -185,6 +202,18 @@ if (parts.length) {
   }, 2_000);
   document.addEventListener("visibilitychange", refresh);
   document.addEventListener("wakeful:refresh", refresh);
+  let typing;
+  for (const form of document.querySelectorAll("form[data-filter]")) {
+    form.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(filter, 200, form);
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      clearTimeout(typing);
+      filter(form);
+    });
+  }
 }
 
 // Update "3 minutes ago" while the page is open.

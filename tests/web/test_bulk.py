@@ -127,30 +127,30 @@ def go_on(visitor: Visitor) -> list[str]:
 
 def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)  # one in each step
-    for number in range(12):
+    for number in range(26):
         make_monitor(app, name=f"Shop {number}")
     make_monitor(app, name="Shop full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
     make_monitor(app, name="Blog")
     for action, fields, sentence in (
-        ("interval", {"interval": "600"}, "13 monitors changed."),
-        ("tag", {"tag": "new"}, "12 monitors tagged."),
+        ("interval", {"interval": "600"}, "27 monitors changed."),
+        ("tag", {"tag": "new"}, "26 monitors tagged."),
     ):
         editor.open("/monitors?search=shop").press(
             "Apply", action=action, everything=True, **fields
         )
         texts = go_on(editor)
-        assert len(texts) == 12
-        assert "3 of 13 done." in texts[2]
+        assert len(texts) == 26
+        assert "3 of 27 done." in texts[2]
         assert sentence in editor.text
         assert editor.page.request.url.endswith("/monitors?search=shop")
-    assert [row.interval for row in rows(app)] == [600] * 13 + [60]
-    assert [row.tags for row in rows(app)].count("\nnew\n") == 12
-    assert "All 13 that match" in editor.text
-    editor.press("Apply", action="delete", everything=True).shows("Delete 13 monitors?")
-    assert len(rows(app)) == 14
-    editor.press("Delete all 13")
+    assert [row.interval for row in rows(app)] == [600] * 27 + [60]
+    assert [row.tags for row in rows(app)].count("\nnew\n") == 26
+    assert "All 27 that match" in editor.text
+    editor.press("Apply", action="delete", everything=True).shows("Delete 27 monitors?")
+    assert len(rows(app)) == 28
+    editor.press("Delete all 27")
     go_on(editor)
-    assert "13 monitors deleted." in editor.text
+    assert "27 monitors deleted." in editor.text
     assert [row.name for row in rows(app)] == ["Blog"]
 
 

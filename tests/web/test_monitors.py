@@ -1,5 +1,6 @@
 """Monitors in a browser that runs no script."""
 
+import re
 from datetime import timedelta
 
 from app.db import db, journal, writing
@@ -165,7 +166,7 @@ def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
     editor.open("/monitors?sort_by=name&sort=asc")
     names = ["Brand new", "Checkout API", "Login", "Old blog", "Printer", "Warehouse"]
     editor.shows_in_order(*names)
-    editor.press("Show", search="LOG").shows("Login", "Old blog").hides("Printer")
+    editor.press("Search", search="LOG").shows("Login", "Old blog").hides("Printer")
     assert "search=LOG" in editor.page.request.url
     assert "sort_by=name" in editor.page.request.url
     editor.open("/monitors?state=unknown").shows("Printer").hides("Login")
@@ -321,3 +322,53 @@ def test_the_form_says_how_often_it_would_have_alerted_because_it_is_slow(app, e
     editor.press("How often in the last 30 days?").shows("this would have alerted 1 time, on")
     editor.press("How often in the last 30 days?", slow_after="5000")
     assert "this would not have alerted." in editor.text
+
+
+def test_one_search_finds_each_word_in_name_url_or_tag(app, editor):
+    make_monitor(app, name="Shop service 1", url="https://a.example/", tags="\nprod\n")
+    make_monitor(app, name="Shop service 2", url="https://b.example/one", tags="\nPROD\neu\n")
+    make_monitor(app, name="Blog", url="https://shop.example/1")
+    for search, names in {
+        "shop 1": ["Shop service 1", "Blog"],
+        "SHOP prod": ["Shop service 1", "Shop service 2"],
+        "eu": ["Shop service 2"],
+        "b.example one": ["Shop service 2"],
+        "%": [],
+        "shop &search_by=name": ["Shop service 1", "Shop service 2"],
+    }.items():
+        page = editor.open(f"/monitors?search={search}").page.text
+        rows = re.findall('class="name"[^>]*>([^<]*)<', page)
+        assert sorted(rows) == sorted(names), search
+
+
+def test_chips_count_the_tags_of_what_the_other_filters_find(app, editor):
+    first = make_monitor(app, tags="\nprod\nshop\n", state={"verdict": "down"})
+    make_monitor(app, tags="\nprod\n", state={"verdict": "up"})
+
+    def chips(address):
+        page = editor.open(address).page.text
+        pairs = re.findall(r'chip"[^>]*><span[^>]*>(\w+)</span> <span[^>]*>(\d+)', page)
+        return [f"{tag} {count}" for tag, count in pairs]
+
+    assert chips("/monitors") == ["prod 2", "shop 1"]
+    assert chips("/monitors?state=up") == ["prod 1"]
+    assert chips("/monitors?tag=shop&state=up") == ["shop 0", "prod 1"]
+    editor.open(f"/monitors/{first.id}/edit").press("Save", tags="prod, new")
+    assert chips("/monitors") == ["prod 2", "new 1"]
+
+
+def test_rows_and_order_are_remembered_and_a_link_wins(app, editor):
+    for number in range(27):
+        make_monitor(app, name=f"Shop {number:02}", state={"verdict": "up"})
+
+    def shown(address="/monitors"):
+        names = re.findall(r'class="name"[^>]*>Shop (\d+)<', editor.open(address).page.text)
+        return len(names), names[0]
+
+    assert shown() == (25, "00")
+    assert shown("/monitors?sort_by=name&sort=desc") == (25, "26")
+    assert shown("/monitors?per_page=50") == (27, "26")
+    assert shown("/monitors?per_page=10&sort_by=name&sort=asc") == (10, "00")
+    assert shown("/monitors?search=shop") == (10, "00")
+    editor.client.set_cookie("wakeful_monitors", "per_page=7&sort_by=nothing")
+    assert shown() == (25, "00")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
@@ -10,13 +11,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Select, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, case, func, select
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
-from app.db import DbSession, assignments, db, dependencies, latest, rollups, writing
+from app.db import DbSession, assignments, changes, db, dependencies, latest, rollups, writing
 from app.db.cached import Cached, reading, stored
 from app.db.tables import (
     AssignmentRow,
@@ -72,7 +73,14 @@ from app.stores.local.rows import (
     monitor_columns,
     monitor_record,
 )
-from app.stores.local.search import PageStatements, contains, fits, ordered, page_statements
+from app.stores.local.search import (
+    PageStatements,
+    contains,
+    fits,
+    has_words,
+    ordered,
+    page_statements,
+)
 from app.stores.local.windows import active_windows
 from app.stores.mail import base_here
 
@@ -114,6 +122,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         # headers and alerts, are cached in clear with them: this process caches them anyway
         # (``_Cipher`` in app/db/types.py).
         self._configured: Cached[Monitor] = Cached(MAX_KEPT)
+        self._tag_counts: tuple[int, Mapping[str, int]] | None = None
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
@@ -167,7 +176,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             statement = statement.where(MonitorRow.id.in_([id for id in ids if fits(id)]))
         if search:
             columns = (MonitorRow.name_folded, MonitorRow.url_folded)
-            statement = statement.where(or_(*(contains(column, search) for column in columns)))
+            statement = statement.where(has_words(search, *columns))
         order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NATURAL])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
@@ -202,6 +211,16 @@ class LocalMonitors(LocalPart, base.Monitors):
         kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
         return sorted(tags, key=natural_key)[:limit]
+
+    def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
+        matching = _matching(replace(query, tag=None))
+        if query.state or matching.whereclause is not None:
+            return _tag_counts(matching, query, self.now())
+        # All monitors: counted again once one has changed.
+        version = changes.newest_of(db.session)
+        if self._tag_counts is None or self._tag_counts[0] != version:
+            self._tag_counts = version, _tag_counts(matching, query, self.now())
+        return self._tag_counts[1]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         with writing() as session:
@@ -472,9 +491,7 @@ def _filtered(
 ) -> Select[Any]:
     statement = select(MonitorRow.id)
     if search:
-        by_url = search_by == MonitorSearchBy.URL
-        column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
-        statement = statement.where(contains(column, search))
+        statement = statement.where(_search_condition(search, search_by))
     if status_page_id is not None:
         if not fits(status_page_id):
             return statement.where(MonitorRow.id < 0)
@@ -499,6 +516,28 @@ def _filtered(
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement
+
+
+def _tag_counts(matching: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
+    if query.state:
+        during = states.during(tuple(active_windows(now)))
+        matching = during.in_states(matching, query.states, is_few=False)
+    statement = matching.with_only_columns(
+        MonitorRow.tags, func.count(), maintain_column_froms=True
+    ).where(MonitorRow.tags != "")
+    counts: Counter[str] = Counter()
+    for text, count in db.session.execute(statement.group_by(MonitorRow.tags), {"now": now}):
+        counts.update(dict.fromkeys(tags_of(text), count))
+    return counts
+
+
+def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
+    if search_by == MonitorSearchBy.ANY:
+        return has_words(
+            search, MonitorRow.name_folded, MonitorRow.url_folded, func.lower(MonitorRow.tags)
+        )
+    by_url = search_by == MonitorSearchBy.URL
+    return contains(MonitorRow.url_folded if by_url else MonitorRow.name_folded, search)
 
 
 def _order(query: MonitorQuery) -> list[Any]:

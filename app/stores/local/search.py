@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func
+from sqlalchemy import ColumnElement, Select, and_, func, or_, true
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db import db
@@ -27,6 +27,12 @@ def contains(column: Order, text: str) -> ColumnElement[bool]:
     ordinary.
     """
     return column.contains(text.casefold(), autoescape=True)
+
+
+def has_words(search: str, *columns: Order) -> ColumnElement[bool]:
+    """Whether each word of ``search`` is in one of these folded columns."""
+    words = search.split()
+    return and_(true(), *(or_(*(contains(column, word) for column in columns)) for word in words))
 
 
 def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:

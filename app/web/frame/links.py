@@ -60,6 +60,10 @@ def page_link(number: int) -> str:
     return here(page=None if number == 1 else number)
 
 
+def rows_link(number: int) -> str:
+    return here(per_page=number)
+
+
 class Ordered(Protocol):
     """A query of a list that can be sorted."""
 
@@ -75,10 +79,12 @@ def order(
 ) -> Callable[[str], tuple[str | None, str | None]]:
     """For the head of a column: this page's URL in its order, and the present direction as
     ``aria-sort`` says it, if it is in this order. Another click turns it round. ``first``: the
-    direction that each column begins with.
+    direction that each column begins with; others have no order.
     """
 
     def link(column: str) -> tuple[str | None, str | None]:
+        if column not in first:
+            return None, None
         if query.sort_by != column:
             return here(sort_by=column, sort=first[column]), None
         descends = query.sort == Sort.DESC

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from app.forms.monitor_choices import days_label
 from app.i18n import N_, _, _n
 from app.records import AUTO, Monitor, words_of
+from app.rules.figures import percent
 from app.rules.time import alert_days, days_left, expiry
 from app.web.shown import charts, times
 
@@ -24,6 +25,7 @@ LASTED = {
     "unknown": N_("unknown %(span)s"),
 }
 _SECONDS = itemgetter(*LASTED)
+LISTED = "30d"  # the range whose uptime a list shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,19 @@ class MonitorListRow:
     host: str
     strip: Markup | str
     spark: Markup
-    warnings: list[str]
+    warnings: tuple[str, ...]
+
+    @property
+    def uptime(self) -> str:
+        monitor = self.monitor
+        return percent(monitor.uptime.get(LISTED), times.watched(monitor.created_at, LISTED))
+
+    @property
+    def since(self) -> str | None:
+        """Since when the uptime is, of a monitor that is younger."""
+        monitor = self.monitor
+        unknown = monitor.uptime.get(LISTED) is None
+        return None if unknown else times.since(monitor.created_at, LISTED)
 
 
 def rows_of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
@@ -50,7 +64,7 @@ def _row(monitor: Monitor, lately: str) -> MonitorListRow:
         host=host(monitor.url),
         strip=charts.strip(charts.cells(hours), in_words(hours, lately)) if hours else "",
         spark=charts.sparkline(tuple([hour["response_time"] for hour in hours])),
-        warnings=warnings(monitor),
+        warnings=tuple(warnings(monitor)),
     )
 
 

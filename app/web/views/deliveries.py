@@ -13,7 +13,6 @@ from flask import flash, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import WakefulError
-from app.forms import binding
 from app.forms.queries import DeliveryQueryForm
 from app.i18n import N_, _, _n
 from app.records import (
@@ -28,7 +27,7 @@ from app.records import (
 from app.rules.channel_values import CHANNELS
 from app.rules.unreadable import ENTER_ALERTS_AGAIN
 from app.stores import current_store
-from app.web.frame import fragments, links, servers, session
+from app.web.frame import fragments, links, remembered, servers, session
 from app.web.frame.session import guarded
 from app.web.shown import times
 
@@ -59,9 +58,9 @@ CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead her
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    query = binding.list_query(DeliveryQueryForm, links.pairs())
+    query = remembered.list_query(DeliveryQueryForm, links.pairs(), "deliveries")
     page = current_store().deliveries.list(query)
-    return fragments.page(
+    answer = fragments.page(
         "deliveries/index.html",
         "deliveries/_list.html",
         page=page,
@@ -72,8 +71,10 @@ def index() -> Response:
         channel_choices=[("", _("All channels")), *((key, channel_label(key)) for key in Channel)],
         here=links.here,
         link=links.page_link,
+        rows_link=links.rows_link,
         **_template_times(),
     )
+    return remembered.remember(answer, "deliveries")
 
 
 @blueprint.get("/<int:id>")

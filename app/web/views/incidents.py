@@ -35,7 +35,7 @@ from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
-from app.web.frame import choices, fragments, links, servers
+from app.web.frame import choices, fragments, links, remembered, servers
 from app.web.frame.editing import Editing, is_kept, show_failure
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
@@ -76,9 +76,10 @@ class CommentForm(BrowserForm):
 
 @blueprint.get("")
 def index() -> Response:
-    query = replace(binding.list_query(IncidentQueryForm, links.pairs()), brief=True)
+    query = remembered.list_query(IncidentQueryForm, links.pairs(), "incidents")
+    query = replace(query, brief=True)
     page = current_store().incidents.list(query)
-    return fragments.page(
+    answer = fragments.page(
         "incidents/index.html",
         "incidents/_list.html",
         page=page,
@@ -86,8 +87,10 @@ def index() -> Response:
         statuses=list(IncidentStatus),
         here=links.here,
         link=links.page_link,
+        rows_link=links.rows_link,
         order=links.order(query, dict.fromkeys(IncidentSortBy, Sort.DESC)),
     )
+    return remembered.remember(answer, "incidents")
 
 
 @blueprint.get("/<int:id>")

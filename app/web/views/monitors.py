@@ -35,13 +35,14 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
+    MonitorSearchBy,
     MonitorSortBy,
     Outcome,
     Sort,
     is_heartbeat,
 )
 from app.stores import Extent, current_store, same_url
-from app.web.frame import choices, fragments, links, servers
+from app.web.frame import choices, fragments, links, remembered, servers
 from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
@@ -80,13 +81,13 @@ CHECKED_ELSEWHERE = N_(
     "listed, and changes nothing else."
 )
 DELETED_WITH_ALL = N_("%(name)s deleted, with its incidents and results.")
-LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
     MonitorSortBy.STATE: Sort.DESC,
     MonitorSortBy.NAME: Sort.ASC,
     MonitorSortBy.RESPONSE_TIME: Sort.DESC,
 }
+FIRST_ON_BARE = {MonitorSortBy.NAME: Sort.ASC}
 # Values that a new form starts with; the other fields are empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
@@ -103,24 +104,40 @@ STARTS_WITH = {
 def index() -> Response:
     store, query = current_store(), list_query()
     counters = None if servers.is_bare() else store.monitors.overview(query)
-    shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=counters, brief=True)
+    shown = replace(query, uptime=(monitor_rows.LISTED,), hours=True, counts=counters, brief=True)
     if query.sort_by == MonitorSortBy.NAME:
         shown = replace(shown, sort_by=MonitorSortBy.NATURAL)
     page = store.monitors.list(shown)
     typed = {} if fragments.asked() else session.pop(REFUSED_BULK, None) or {}
-    return fragments.page(
+    answer = fragments.page(
         "monitors/index.html",
         "monitors/_parts.html",
         page=page,
         rows=monitor_rows.rows_of(page.items),
         query=query,
         counters=counters,
-        order=None if servers.is_bare() else links.order(query, FIRST_DIRECTION),
+        chips=chips(query),
+        order=links.order(query, FIRST_ON_BARE if servers.is_bare() else FIRST_DIRECTION),
         here=links.here,
         link=links.page_link,
+        rows_link=links.rows_link,
         faults=typed.pop("faults", ()),
         bulk=bulk_form(formdata=None, data=typed),
     )
+    return remembered.remember(answer, _list_name())
+
+
+def chips(query: MonitorQuery) -> Sequence[tuple[str, int]]:
+    """The tags of the monitors that the other filters find, each with its number, the most first,
+    behind the chosen one.
+    """
+    if servers.is_bare():
+        return ()
+    counts = dict(current_store().monitors.tag_counts(query))
+    if query.tag:
+        counts.setdefault(query.tag, 0)
+    most_first = sorted(counts.items(), key=lambda chip: (-chip[1], chip[0].casefold()))
+    return sorted(most_first, key=lambda chip: chip[0] != query.tag)
 
 
 def bulk_form(**kwargs: Any) -> BulkForm:
@@ -141,16 +158,21 @@ def bulk_form(**kwargs: Any) -> BulkForm:
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
-    """The list's parameters from the address, or from ``args``: the worst first, unless they say
-    otherwise. Raises Invalid for one that is misspelt.
+    """The list's parameters from the address, or from ``args``: the worst first, unless they or
+    what was chosen before say otherwise. Raises Invalid for one that is misspelt.
     """
     without = OWN_FILTERS if servers.is_bare() else ()
     pairs = links.pairs(*without, args=args)
-    query: MonitorQuery = replace(binding.list_query(MonitorQueryForm, pairs), exact=True)
-    by_itself = not any(name == "sort_by" and value for name, value in pairs)
-    if by_itself and not servers.is_bare():
-        return replace(query, sort_by=MonitorSortBy.STATE)
-    return query
+    defaults = {"search_by": str(MonitorSearchBy.ANY)}
+    if not servers.is_bare():
+        defaults["sort_by"] = str(MonitorSortBy.STATE)
+    query: MonitorQuery = remembered.list_query(MonitorQueryForm, pairs, _list_name(), **defaults)
+    return replace(query, exact=True)
+
+
+def _list_name() -> str:
+    """A bare server has fewer orders, so what is chosen there is another choice."""
+    return "bare_monitors" if servers.is_bare() else "monitors"
 
 
 @blueprint.get("/<int:id>")
