@@ -40,8 +40,10 @@ def renew(app: Flask) -> None:
     app.extensions["wakeful.settings"] = settings
     if app.blueprints:  # a checker has neither stores nor pages
         from app import pages
+        from app.api import reference
 
         _add_stores(app, settings)
+        app.extensions["wakeful.reference"] = reference
         pages.init_app(app)
         _add_layers(app, settings)
 

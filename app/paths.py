@@ -1,7 +1,8 @@
 """Where the files that are not code lie, in a checkout and in an installed wheel.
 
-The checkout keeps `templates/` and `static/` at its top. In site-packages those names would belong
-to nobody, so the wheel carries them inside the package, with an underscore (see pyproject.toml).
+The checkout keeps `templates/`, `static/` and `docs/` at its top. In site-packages those names
+would belong to nobody, so the wheel carries them inside the package, with an underscore (see
+pyproject.toml).
 """
 
 import os
@@ -23,5 +24,6 @@ def new_private_file(path: Path) -> BinaryIO:
 
 TEMPLATES = _carried_or_beside("templates")
 STATIC = _carried_or_beside("static")
+DOCS = _carried_or_beside("docs")
 MIGRATIONS = _PACKAGE / "db" / "migrations"
 TRANSLATIONS = _PACKAGE / "translations"

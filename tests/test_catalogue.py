@@ -28,6 +28,7 @@ NOT_FOR_PEOPLE = {
     "app/api/health.py": "help texts of metrics",
     "app/api/openapi.py": "the API's document, in English",
     "app/api/operations.py": "the API's document, in English",
+    "app/api/reference.py": "the API's document, in English",
     "app/api/schemas.py": "the API's document, in English",
     "app/api/pings.py": "answers to programs, in the words of the services that they were made for",
     "app/commands/resting.py": "the log of the supervisor, which loads no translations",

@@ -74,7 +74,13 @@ def installed(wheel, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("here", "there"), [("app", "app"), ("templates", "app/_templates"), ("static", "app/_static")]
+    ("here", "there"),
+    [
+        ("app", "app"),
+        ("templates", "app/_templates"),
+        ("static", "app/_static"),
+        ("docs", "app/_docs"),
+    ],
 )
 def test_the_wheel_carries_every_file(wheel, here, there):
     listed = succeed("git", "-C", ROOT, "ls-files", "-z", "--", here)

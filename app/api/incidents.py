@@ -29,6 +29,7 @@ register(
     form=IncidentUpdateForm,
     update=True,
     refusals=(409,),
+    since=0,
 )
 def update(call: Call) -> Response:
     """Changes what is sent. An empty `ended_at` opens the incident again: 409 if its monitor has

@@ -37,7 +37,8 @@ class Operation:
     ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
     read for reading and write for writing. ``refusals``: statuses that other operations do not
     answer. ``several``: the answer has one for each of several records. ``rows``: so it is, and the
-    body is a list of this name, of records that ``form`` reads.
+    body is a list of this name, of records that ``form`` reads. ``since``: the level of the API that
+    has it; 0 for the base API.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Operation:
     refusals: tuple[int, ...] = ()
     several: bool = False
     rows: str = ""
+    since: int = 1
 
     @property
     def most_bytes(self) -> int:
@@ -121,6 +123,7 @@ def operation(
 
 Records = base.Collection[Any, Any]
 # How the OpenAPI document names operations where it differs: generated clients have these names.
+_BASE = {ObjectKind.MONITOR, ObjectKind.INCIDENT}  # the base API has these
 _OPERATION_IDS = {"list": "list_", "create": "store"}
 
 
@@ -206,6 +209,7 @@ def register(
             name=f"{resource.name}_{_OPERATION_IDS.get(verb, verb)}",
             description=description,
             refusals=handlers.refusals.get(verb, ()),
+            since=0 if resource.kind in _BASE else 1,
             **more,
         )(getattr(handlers, verb))
 

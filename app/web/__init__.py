@@ -23,6 +23,7 @@ from app.rules import assertions
 from app.rules.channel_values import CHANNELS
 from app.rules.linked import linked
 from app.stores import Extent, current_store
+from app.version import __version__
 from app.web.frame import (
     allowing,
     assets,
@@ -37,7 +38,7 @@ from app.web.frame import (
     servers,
     session,
 )
-from app.web.shown import charts, looks, places, times
+from app.web.shown import charts, looks, manuals, places, times
 from app.web.views import blueprints
 
 
@@ -85,6 +86,7 @@ def init_app(app: Flask) -> None:
         why_no_ping=str if settings.store == "remote" else icmp.why_not,
         tell_places_apart=places.tell_apart,
         RETENTION_DAYS=settings.retention_days,
+        version=__version__,
     )
     app.jinja_env.filters.update(
         ago=times.ago,
@@ -124,6 +126,7 @@ def _shared() -> dict[str, Any]:
     return {
         "user": user,
         "theme": user.person.theme if user else "auto",
+        "manual_of_page": user and manuals.of_page(request.endpoint, request.blueprint),
         "bare_store": extent == Extent.BARE,
         "whole_store": extent == Extent.WHOLE,
         "servers": servers.names() if user else (),

@@ -57,6 +57,7 @@ KEYS_OF = {
     KeysOf.REVOKE: N_("Revoke them: programs that use them get an error"),
     KeysOf.MINE: N_("Hand them over to me: they go on working"),
 }
+PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
 PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
 NOT_THE_SAME = N_("The two passwords are not the same.")
 
@@ -233,6 +234,28 @@ class KeyForm(KeyEditForm):
     )
 
 
+def _from_slash(path: str) -> None:
+    if not path.startswith("/"):
+        raise ValueError(_("Begin with a slash."))
+
+
+class TryForm(BrowserForm):
+    """A request to the API. The key has "secret" in its name: no error page shows or carries it."""
+
+    api_target = Text(
+        N_("Path, with its parameters"),
+        required=True,
+        most=2000,
+        rule=_from_slash,
+        description=N_("Behind /api/v1, such as /monitors?per_page=25. Put your ids in."),
+        render_kw=PLAIN,
+    )
+    api_body = Text(N_("Body, in JSON"), lines=True, most=1_000_000, render_kw={"rows": 8, **PLAIN})
+    api_secret = Password(
+        N_("API key"), required=True, most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"}
+    )
+
+
 class WallLinkForm(BrowserForm):
     name = Text(
         N_("Name"),
@@ -295,7 +318,6 @@ TLS_LABELS = {
 SMTP_PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
 LOGIN_CHANGED = N_("Enter the password again: the host or the user name has changed.")
 NO_USER = N_("A password needs a user name.")
-_PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
 
 
 class MailServerForm(BrowserForm):
@@ -305,13 +327,13 @@ class MailServerForm(BrowserForm):
         most=MAX_NAME,
         rule=smtp.check_host,
         description=N_("Example: mail.example.com"),
-        render_kw=_PLAIN,
+        render_kw=PLAIN,
     )
     tls = WordChoice(
         N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED
     )
     port = Number(N_("Port"), low=1, high=65535)
-    user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=_PLAIN)
+    user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=PLAIN)
     password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(
         N_("Sender"),
@@ -319,7 +341,7 @@ class MailServerForm(BrowserForm):
         most=MAX_NAME,
         rule=smtp.check_sender,
         description=N_("Example: Wakeful <alerts@example.com>"),
-        render_kw=_PLAIN,
+        render_kw=PLAIN,
     )
 
     stored: Server | None = None

@@ -37,7 +37,8 @@ def test_nothing_else_of_wakeful_is_there(app: Flask, client: FlaskClient):
     key = {"Authorization": f"Bearer {make_key(app)}"}
 
     for path in (
-        "/login", "/monitors", "/api/v1/monitors", "/api/v1/openapi.json", "/healthz", "/readyz",
+        "/login", "/monitors", "/docs", "/docs/api",
+        "/api/v1/monitors", "/api/v1/openapi.json", "/healthz", "/readyz",
         "/metrics", "/status", "/status/example", "/status/other", "/static/css/base.css",
         "/static/../wsgi.py", "/bootstrap/static/css/bootstrap.min.css",
     ):  # fmt: skip

@@ -246,7 +246,7 @@ LIVING = {
         /status-pages/templates/new /reports /keys /keys/{prefix} /audit /people /people/new
         /people/invite /people/2 /people/2/delete /profile /profile/sessions
         /profile/two-factor/app /settings /settings/webhook-secret/change /settings/backup
-        /settings/email
+        /settings/email /docs/heartbeats /docs/api/posts_update
     """),
     **plain("""
         /screen/{screen} /login/forgotten /new-password/{recovery} /invitation/{invitation} /login
@@ -273,7 +273,8 @@ LIVING = {
         /status-pages/1/subscribers/clear /status-pages/1/posts/new?incident_id=1
         /status-pages/1/posts/2/delete /status-pages/templates/1/delete /reports?month={month}
         /keys/{prefix}/revoke /keys/{prefix}/adopt /profile/two-factor /people/{secured}
-        /people/{secured}/second-factor/reset
+        /people/{secured}/second-factor/reset /docs /docs/search?q=api+key /docs/api
+        /docs/api-manual /docs/api/monitors_store
     """, like=True),
     **plain("""
         / /jump?q=shop /settings/locations /monitors /monitors/3 /incidents/1 /markers /contacts
@@ -316,6 +317,7 @@ LIVING = {
     "person-link": Sight("/people/2", then=press("Create a link"), like=True),
     "ask-password": Sight("/people/invite", LATE, then=ask_password),
     "codes-made": Sight("/profile/two-factor/codes", SECURED, then=renew_codes),
+    "api-tried": Sight("/docs/api/me_show", then=press("Send GET", api_secret="wk_nobody")),
     "second-step": Sight("/login", "", then=type_password),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, like=True),
     "invitation-faults": Sight("/invitation/{invitation}", "",

@@ -152,6 +152,7 @@ SILENT_ROUTES = {
     "monitors.test_alert": SENDS,
     "monitors.new_ping_url": PING_URL,
     "page_editor.preview": BUILT,
+    "docs.operation": "it sends a request to the API; the line is that of its key",
     "remote.choose": LOOKS,
     "account.forgotten": "who asks for a link gets it by mail; test_recovery.py",
     "sessions.forget": "this browser is asked for the second factor again",

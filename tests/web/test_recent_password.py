@@ -346,6 +346,7 @@ UNASKED = {
         "it takes access away, and may be urgent",
     ),
     "auth.logout": "it takes access away",
+    "docs.operation": "it does what the key may that is typed there",
     "mail_settings.test": "it changes nothing",
     "profile.show": "name, time zone and colours",
     "profile.theme": "colours",

@@ -44,7 +44,8 @@ MAY_OPEN = {
     """,
     VIEWER: """
         checks.day checks.index checks.open_day contacts.index contacts.named contacts.show
-        deliveries.index deliveries.show home.show incidents.index incidents.show jump.show
+        deliveries.index deliveries.show docs.api docs.index docs.operation docs.picture docs.search
+        docs.show home.show incidents.index incidents.show jump.show
         locations.index markers.index monitors.index monitors.show posts.show
         monitors.ping monitors.pings
         profile.show remote.lacking reports.download reports.show sessions.index
@@ -73,7 +74,8 @@ MAY_SEND = {
         auth.setup second.code second.passkey second.passkey_request second.recovery
     """,
     VIEWER: """
-        profile.password profile.show profile.theme remote.choose sessions.end sessions.end_others
+        docs.operation profile.password profile.show profile.theme remote.choose sessions.end
+        sessions.end_others
         sessions.forget two_factor.app two_factor.codes two_factor.new_passkey
         two_factor.passkey_options two_factor.remove_app two_factor.remove_passkey
     """,

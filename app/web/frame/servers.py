@@ -33,7 +33,9 @@ PATH = "/on/"
 _UNCHANGED = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
-ANYWHERE = frozenset({"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen"})
+ANYWHERE = frozenset(
+    {"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen", "docs"}
+)
 
 
 def servers(app: Flask | None = None) -> Any | None:

@@ -228,6 +228,8 @@ PAGES = (
     JumpPage(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
     JumpPage(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
     JumpPage(N_("Post templates"), "post_templates.index", needs=WHOLE),
+    JumpPage(N_("Help"), "docs.index", also=N_("manuals documentation docs guide how")),
+    JumpPage(N_("API reference"), "docs.api", also=N_("rest http curl python openapi json try")),
     JumpPage(N_("Profile"), "profile.show", VIEWER,
              N_("time zone colours dark light theme password name account language")),
     JumpPage(N_("Second factor"), "two_factor.show", VIEWER,

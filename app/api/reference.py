@@ -1,0 +1,313 @@
+"""What the dashboard's page about the API shows of each operation, from the table of operations
+and the document, and how it tries one.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Flask, request
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Response
+
+from app.access import actors
+from app.api import schemas
+from app.api.call import JSON
+from app.api.openapi import STATUS_TEXTS, TAGS, document
+from app.api.operations import PATHS, PREFIX, Operation, Path
+from app.codec.schema import Schema
+from app.records import Scope
+
+# What examples send in fields of these names: each is valid, also together with the others.
+EXAMPLES: Mapping[str, Any] = {
+    "name": "Shop",
+    "url": "https://shop.example",
+    "interval": 60,
+    "comment": "The disk was full.",
+    "title": "Slow answers",
+    "state": "investigating",
+    "body": "We are looking into it.",
+    "label": "Oslo",
+    "contact": "Shop",
+    "channels": [{"key": "email", "value": "ops@example.com"}],
+    "alerts": [{"key": "email", "value": "ops@example.com"}],
+    "monitor_id": 1,
+    "incident_id": 1,
+    "started_at": "2026-11-21T08:00:00Z",
+    "start_at": "2027-01-10T22:00:00Z",
+    "end_at": "2027-01-10T23:00:00Z",
+    "from": "2026-11-01T00:00:00Z",
+    "to": "2026-12-01T00:00:00Z",
+    "slow_after": 800,
+    "slow_alert_after": 10,
+    "mark": "email:9f86d081884c7d65",
+}
+# What the examples of these operations send besides, or in place of that.
+EXAMPLES_OF: Mapping[str, Mapping[str, Any]] = {
+    "deliveries_test": {"alerts": EXAMPLES["alerts"]},
+    "locations_store": {"name": "oslo"},
+    "locations_update": {"label": "Oslo"},
+    "posts_add_update": {"state": "monitoring"},
+    "contacts_delete": {},
+}
+MAX_SHOWN = 20_000  # characters of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceField:
+    """``values``: type and limits in words."""
+
+    name: str
+    values: str
+    required: bool
+    default: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One operation. ``methods``: all that do the same."""
+
+    name: str
+    methods: Sequence[str]
+    path: str
+    summary: str
+    description: str
+    tag: str
+    since: int
+    scope: str
+    parameters: Sequence[ReferenceField]
+    body: Sequence[ReferenceField]
+    answer: str
+    answer_fields: Sequence[ReferenceField]
+    statuses: Sequence[tuple[int, str]]
+    target: str
+    example: Mapping[str, Any] | None
+
+    @property
+    def method(self) -> str:
+        return self.methods[-1]
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    def curl(self, root: str) -> str:
+        """The command that sends the example; the shell has the key in ``KEY``."""
+        lines = ['curl -H "Authorization: Bearer $KEY"']
+        if self.method != "GET":
+            lines[0] = lines[0].replace("curl", f"curl -X {self.method}", 1)
+        lines.append(shlex.quote(f"{root}{PREFIX}{self.target}"))
+        if self.example is not None:
+            lines += [f'-H "Content-Type: {JSON}"', f"-d {shlex.quote(json.dumps(self.example))}"]
+        return " \\\n    ".join(lines)
+
+    def python(self, root: str) -> str:
+        """The same as a program, with requests."""
+        lines = [
+            "import os",
+            "",
+            "import requests",
+            "",
+            f"answer = requests.{self.method.lower()}(",
+            f'    "{root}{PREFIX}{self.target}",',
+            """    headers={"Authorization": f"Bearer {os.environ['KEY']}"},""",
+        ]
+        if self.example is not None:
+            body = json.dumps(
+                self.example, indent=4
+            )  # without true, false and null it is Python too
+            lines.append(f"    json={body},".replace("\n", "\n    "))
+        return "\n".join([*lines, "    timeout=60,", ")", "print(answer.status_code, answer.text)"])
+
+
+@dataclass(frozen=True, slots=True)
+class TriedAnswer:
+    status: int
+    reason: str
+    headers: Sequence[tuple[str, str]]
+    text: str
+    cut: bool
+
+
+def groups() -> Mapping[str, tuple[str, list[Reference]]]:
+    """All operations by the first part of their paths, with what they have in common."""
+    by_tag: dict[str, tuple[str, list[Reference]]] = {}
+    for reference in references().values():
+        by_tag.setdefault(reference.tag, (TAGS[reference.tag], []))[1].append(reference)
+    return by_tag
+
+
+@cache
+def references() -> Mapping[str, Reference]:
+    """By the name of the operation, in the order of the table."""
+    described = {}
+    for path in PATHS.values():
+        methods: dict[str, list[str]] = {}
+        for method, operation in path.operations.items():
+            methods.setdefault(operation.name, []).append(method)
+        for same in methods.values():
+            operation = path.operations[same[-1]]
+            described[operation.name] = _described(path, same, operation)
+    return described
+
+
+def _described(path: Path, methods: Sequence[str], operation: Operation) -> Reference:
+    written = document()["paths"][path.template][methods[-1].lower()]
+    sent = written.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
+    body = _fields(sent) if sent else []
+    parameters = _fields(_as_object(schemas.parameters(operation.query)))
+    reads = methods[-1] == "GET"
+    return Reference(
+        name=operation.name,
+        methods=methods,
+        path=path.template,
+        summary=operation.summary,
+        description=operation.description,
+        tag=path.template.split("/")[1],
+        since=operation.since,
+        scope="" if path.public else operation.scope or (Scope.READ if reads else Scope.WRITE),
+        parameters=parameters,
+        body=body,
+        answer=operation.answer,
+        answer_fields=_fields({"$ref": f"#/components/schemas/{operation.answer}"})
+        if operation.answer in document()["components"]["schemas"]
+        else [],
+        statuses=[(int(status), STATUS_TEXTS[int(status)]) for status in written["responses"]],
+        target=_target(path, parameters),
+        example=_example(operation, body) if sent else None,
+    )
+
+
+def _as_object(parameters: Sequence[Schema]) -> Schema:
+    return {
+        "properties": {
+            entry["name"]: {**entry["schema"], "description": entry.get("description", "")}
+            for entry in parameters
+        },
+        "required": [entry["name"] for entry in parameters if entry.get("required")],
+    }
+
+
+def _resolved(schema: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    named: Schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return {**named, **schema}
+
+
+def _fields(schema: Schema) -> list[ReferenceField]:
+    schema = _resolved(schema)
+    return [
+        ReferenceField(
+            name,
+            _values(part),
+            name in schema.get("required", ()),
+            _default(part),
+            part.get("description", ""),
+        )
+        for name, part in schema["properties"].items()
+    ]
+
+
+def _default(schema: Schema) -> str:
+    value = schema.get("default", "")
+    return str(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _values(schema: Schema) -> str:
+    """Type and limits of a field, in words."""
+    schema = _resolved(schema)
+    if choices := schema.get("oneOf"):
+        return ", or ".join(map(_values, choices))
+    kind: Any = schema.get("type", "")
+    if isinstance(kind, list):
+        return ", or ".join(_values({**schema, "type": each}) for each in kind)
+    if words := schema.get("enum"):
+        return " | ".join(map(str, words))
+    match kind:
+        case "string" if "format" in schema:
+            return {"date-time": "time", "uri": "URL"}.get(schema["format"], "text") + _limits(
+                schema, "Length", " characters"
+            )
+        case "string" if "pattern" in schema:
+            return "time of day, as 08:30"
+        case "string":
+            return "text" + _limits(schema, "Length", " characters")
+        case "array":
+            return f"list{_limits(schema, 'Items', '')} of: {_values(schema['items'])}"
+        case "object" if names := list(schema.get("properties", ())):
+            return "{" + ", ".join(names) + "}"
+        case "integer" | "number":
+            return f"{kind}{_limits(schema, 'imum', '')}"
+    return str(kind)
+
+
+def _limits(schema: Schema, of: str, unit: str) -> str:
+    least, most = (schema.get(f"{end}{of}") for end in ("min", "max"))
+    match least, most:
+        case None, None:
+            return ""
+        case None, _:
+            return f", up to {most:,}{unit}"
+        case _, None:
+            return f", {least:,}{unit} or more"
+    return f", {least:,} to {most:,}{unit}"
+
+
+# --- Examples, and trying them --------------------------------------------------------------------
+
+
+def _target(path: Path, parameters: Sequence[ReferenceField]) -> str:
+    """The path with ids in it, and the parameters that it needs."""
+    target = "/".join("1" if part in path.ids else part for part in path.template.split("/"))
+    needed = [(field.name, EXAMPLES[field.name]) for field in parameters if field.required]
+    return f"{target}?{urlencode(needed)}" if needed else target
+
+
+def _example(operation: Operation, body: Sequence[ReferenceField]) -> Mapping[str, Any]:
+    """The body of an example: what is required, or in an update the first field that can be."""
+    own = EXAMPLES_OF.get(operation.name, {})
+    if operation.rows:
+        return {operation.rows: [{name: EXAMPLES[name] for name in ("name", "url", "interval")}]}
+    names = [field.name for field in body if field.required]
+    if operation.update:
+        names = [] if own else [field.name for field in body if field.name in EXAMPLES][:1]
+    return {**{name: EXAMPLES[name] for name in names}, **own}
+
+
+def send(app: Flask, reference: Reference, target: str, secret: str, body: str) -> TriedAnswer:
+    """Send a request to our own API, as a program with this key would: without a cookie, and with
+    the address of the person who tries it. Nothing of it is stored.
+    """
+    path, _sign, query = target.partition("?")
+    environ = EnvironBuilder(
+        path=PREFIX + path,
+        query_string=query,
+        base_url=request.root_url,
+        method=reference.method,
+        headers=[("Authorization", f"Bearer {secret}")],
+        environ_base={"REMOTE_ADDR": request.remote_addr or ""},
+        content_type=JSON if body else None,
+        data=body or None,
+    ).get_environ()
+    # With a context of its own: the person who is logged in must not be there for the API.
+    with actors.acting_as(actors.actor()), app.app_context():
+        answer = Response.from_app(partial(Flask.wsgi_app, app), environ, buffered=True)
+    text = answer.get_data(as_text=True)
+    if answer.mimetype == JSON:
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    headers = [
+        (name, value)
+        for name, value in answer.headers
+        if name in ("Location", "Retry-After", "Allow") or name.startswith("X-RateLimit")
+    ]
+    status = HTTPStatus(answer.status_code)
+    return TriedAnswer(status, status.phrase, headers, text[:MAX_SHOWN], len(text) > MAX_SHOWN)

@@ -1,0 +1,272 @@
+"""The manuals in docs/ as pages: each is rendered once, at its first use, and searched by section.
+
+At first use, because a checkout and a wheel then need no step of their own, and a process that
+nobody asks for help parses nothing. Raw HTML in a manual is shown as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from app.paths import DOCS
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+INDEX = "README"  # the manuals by task
+API = "api-manual"  # /docs/api is the reference, which is generated
+CHANGES = "changelog"
+# Which manual helps with a page: by endpoint, or else by blueprint.
+HELP = {
+    "home": "",
+    "monitors": "kinds",
+    "monitors.ping": "heartbeats",
+    "monitors.pings": "heartbeats",
+    "checks": "kinds#causes-of-every-kind",
+    "bulk": "dependencies",
+    "imports": "import",
+    "markers": "api-manual#11-maintenance-windows-and-markers",
+    "incidents": "kinds#causes-of-every-kind",
+    "windows": "api-manual#11-maintenance-windows-and-markers",
+    "status_pages": "status-pages",
+    "status_pages.subscribers": "status-pages#subscribers",
+    "page_editor": "status-pages",
+    "posts": "status-pages#write-posts",
+    "post_templates": "status-pages#write-posts",
+    "contacts": "api-manual#51-channels",
+    "shared_channels": "api-manual#51-channels",
+    "deliveries": "api-manual#52-deliveries",
+    "locations": "scale#several-places",
+    "keys": "people#api-keys",
+    "people": "people",
+    "invitations": "people#invite-people",
+    "settings": "settings",
+    "mail_settings": "people#set-up-email",
+    "backups": "backup",
+    "audit": "people#the-audit-log",
+    "profile": "people#time-zones",
+    "sessions": "people#sessions",
+    "two_factor": "people#a-second-factor",
+    "reports": "operate#how-it-runs",
+    "jump": "people#find-and-do-things-with-ctrl-k",
+    "remote": "remote",
+}
+MAX_HITS = 25
+_EXCERPT = 110  # characters before and after the first word that matches
+# Words of a question that say nothing about its topic.
+_FILLERS = frozenset(
+    (
+        "a",
+        "an",
+        "and",
+        "can",
+        "do",
+        "does",
+        "for",
+        "how",
+        "i",
+        "in",
+        "is",
+        "my",
+        "of",
+        "on",
+        "the",
+        "to",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManualSection:
+    """A heading of a page, and the plain text below it. ``page``: where it is, below /docs."""
+
+    page: str
+    title: str
+    heading: str
+    anchor: str
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    section: ManualSection
+    excerpt: Markup
+
+
+def of_page(endpoint: str | None, blueprint: str | None) -> str | None:
+    """The manual that helps with a page of the dashboard, below /docs; None if none does."""
+    return HELP.get(endpoint or "", HELP.get(blueprint or ""))
+
+
+@cache
+def names() -> dict[str, str]:
+    """The file of each manual by its name in addresses, in the order of the list by task."""
+    listed = re.findall(r"\(([\w-]+\.md)", (DOCS / f"{INDEX}.md").read_text("utf-8"))
+    files = dict.fromkeys([f"{INDEX}.md", *listed, *(path.name for path in DOCS.glob("*.md"))])
+    return {API if file == "api.md" else file.removesuffix(".md"): file for file in files}
+
+
+@cache
+def html(name: str) -> Markup:
+    """A manual as a page. Raises KeyError for a name that none has."""
+    parser = _parser()
+    tokens = parser.parse(_text(name))
+    _mark(tokens, "docs/" if name == INDEX else "")
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - it escapes
+
+
+@cache
+def sections(name: str) -> Sequence[ManualSection]:
+    """Its headings with what is below each; the first is its title."""
+    pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]
+    entries = zip(pieces[::3], map(_plain, pieces[1::3]), map(_plain, pieces[2::3]), strict=True)
+    page, title = "" if name == INDEX else name, _plain(pieces[1])
+    return [
+        ManualSection(page, title, heading, slug(heading), len(marks), text)
+        for marks, heading, text in entries
+    ]
+
+
+def _text(name: str) -> str:
+    return (DOCS / names()[name]).read_text("utf-8")
+
+
+def _plain(markdown: str) -> str:
+    """Without the marks of links, code, emphasis, lists and tables."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)|`|\*\*|^ *- ", r"\1", markdown, flags=re.MULTILINE)
+    return " ".join(re.sub(r"\||---+", " ", text).split())
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def _mark(tokens: Sequence[Token], base: str) -> None:
+    """Prepare the tokens for our pages: headings get anchors, as GitHub names them; links lead to
+    our addresses; and the cells of tables get their column's name, because a phone shows them below
+    each other.
+    """
+    columns: list[str] = []
+    column = 0
+    for token, content in zip(tokens, [*tokens[1:], None], strict=True):
+        match token.type:
+            case "heading_open" if content:
+                heading = _words(content)
+                token.attrSet("id", slug(heading))
+                (content.children or []).append(_anchor_link(heading))
+            case "table_open":
+                token.attrSet("class", "list stack")
+                columns = []
+            case "th_open" if content:
+                token.attrSet("scope", "col")
+                columns.append(_words(content))
+            case "tr_open":
+                column = 0
+            case "td_open":
+                if columns[column] and column:
+                    token.attrSet("data-label", columns[column])
+                column += 1
+            case "code_block" | "fence":
+                token.attrSet("tabindex", "0")  # a keyboard scrolls it
+            case "inline":
+                _rewrite_links(token.children or (), base)
+
+
+def _anchor_link(heading: str) -> Token:
+    from markdown_it.token import Token
+
+    link = Markup(' <a class="anchor" href="#{}" aria-label="{}">#</a>')
+    return Token("html_inline", "", 0, content=link.format(slug(heading), f"# {heading}"))
+
+
+def _rewrite_links(tokens: Iterable[Token], base: str) -> None:
+    """Links to what is not among the manuals, such as files of the source, become plain text."""
+    pages = {file: name for name, file in names().items() if name != INDEX}
+    file, anchor, is_plain = "", "", False
+    for token in tokens:
+        if token.type == "link_open":
+            target, sign, anchor = str(token.attrGet("href") or "").partition("#")
+            is_plain = bool(target) and ":" not in target and target not in pages
+            file = target
+            if target in pages:
+                token.attrSet("href", f"{base}{pages[target]}{sign}{anchor}")
+        elif token.type == "text" and token.content == file and file in pages:
+            token.content = _title(pages[file], anchor)
+        if is_plain and token.tag == "a":
+            token.tag, token.attrs = "span", {}
+
+
+def _title(name: str, anchor: str) -> str:
+    """What a link to a manual or a section of it says in place of the name of its file."""
+    own = [section.heading for section in sections(name) if section.anchor == anchor]
+    return (own or [sections(name)[0].heading])[0]
+
+
+def _words(token: Token) -> str:
+    return "".join(child.content for child in token.children or ())
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it: the manuals' links work there too."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+# --- Search ---------------------------------------------------------------------------------------
+
+
+def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
+    """The sections of all manuals, and ``more``, that have the words of ``query``: first those
+    that have most of them in their heading.
+    """
+    words = query.casefold().split()
+    words = [word for word in words if word not in _FILLERS] or words
+    patterns = [_pattern(word) for word in words]
+    ranked = []
+    everything = [section for name in names() for section in sections(name)]
+    for order, section in enumerate([*everything, *more]):
+        own = section.heading if section.level > 1 else f"{section.page} {section.heading}"
+        heading = f"{section.title} {own}"
+        in_heading, in_own, anywhere = (
+            sum(bool(pattern.search(text)) for pattern in patterns)
+            for text in (heading, own, f"{heading} {section.text}")
+        )
+        if anywhere * 2 > len(patterns):
+            ranked.append((-in_heading, -in_own, -anywhere, order, section))
+    return [
+        SearchHit(section, _excerpt(section.text, patterns))
+        for *_ranks, section in sorted(ranked)[:MAX_HITS]
+    ]
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """A word that begins so; a short one alone, or as a plural: "add" is not "address"."""
+    end = r"\w*" if len(word) > 3 else r"(?:s\b|\b)"
+    return re.compile(rf"(?<!\w){re.escape(word)}{end}", re.IGNORECASE)
+
+
+def _excerpt(text: str, patterns: Sequence[re.Pattern[str]]) -> Markup:
+    """The text around the first match, with every match marked."""
+    matches = [match.start() for pattern in patterns if (match := pattern.search(text))]
+    middle = min(matches, default=0)
+    start, end = max(0, middle - _EXCERPT), middle + _EXCERPT
+    part = text[start:end]
+    if start:
+        part = f"… {part.partition(' ')[2]}"
+    if end < len(text):
+        part = f"{part.rpartition(' ')[0]} …"
+    pieces = re.split(f"({'|'.join(pattern.pattern for pattern in patterns)})", part, flags=re.I)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(piece) if number % 2 else escape(piece)
+        for number, piece in enumerate(pieces)
+    )
