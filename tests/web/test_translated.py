@@ -223,10 +223,14 @@ def _outside(text: str, depth: int) -> tuple[str, int]:
     return " ".join(SHORTENED.sub("", ADDRESS.sub("", joined)).split()), depth
 
 
+# What says of itself that it is in English: the manuals, and the reference of the API.
+ENGLISH = re.compile(r'<(\w+)(?: [^>]*)? lang="en">.*?</\1>', re.DOTALL)
+
+
 def _untranslated(page: str, sentences: frozenset[str], data: Data) -> list[str]:
     """What a page says in English: a sentence of the catalogue, or words that are not data."""
     reader = _Page()
-    reader.feed(page)
+    reader.feed(ENGLISH.sub("", page))
     reader.close()
     texts = dict.fromkeys(filter(WORD.search, reader.left))
     return [
