@@ -37,8 +37,8 @@ class Operation:
     ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
     read for reading and write for writing. ``refusals``: statuses that other operations do not
     answer. ``several``: the answer has one for each of several records. ``rows``: so it is, and the
-    body is a list of this name, of records that ``form`` reads. ``since``: the level of the API that
-    has it; 0 for the base API.
+    body is a list of this name, of records that ``form`` reads. ``since``: the level of the API
+    that has it; 0 for the base API.
     """
 
     name: str

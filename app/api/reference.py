@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, Any] = {
     "alerts": [{"key": "email", "value": "ops@example.com"}],
     "monitor_id": 1,
     "incident_id": 1,
+    "ids": [1],
     "started_at": "2026-11-21T08:00:00Z",
     "start_at": "2027-01-10T22:00:00Z",
     "end_at": "2027-01-10T23:00:00Z",

@@ -84,6 +84,8 @@ class Records:
         body = json.loads(json.dumps(reference.example).replace("https://shop.example", CLOSED))
         if body and "monitor_id" in body:
             body["monitor_id"] = self.ids["monitors"]
+        if body and "ids" in body:
+            body["ids"] = [self.ids["incidents"]]
         target = "/".join(parts) + (f"?{query}" if query else "")
         return replace(reference, target=target, example=body)
 
