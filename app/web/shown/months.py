@@ -37,6 +37,11 @@ class Month:
     def label(self) -> str:
         return f"{_(MONTHS[self.number - 1])} {self.year}"
 
+    @property
+    def short(self) -> str:
+        """``Oct``: beside a month of the same time."""
+        return f"{datetime(self.year, self.number, 1, tzinfo=UTC):%b}"
+
     def plus(self, months: int) -> Month | None:
         """The month that is ``months`` later; None after the end of the calendar."""
         year, index = divmod(self.year * 12 + self.number - 1 + months, 12)

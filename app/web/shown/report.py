@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -21,7 +21,7 @@ from app.records import (
     MonitorRef,
     MonitorSortBy,
 )
-from app.rules.figures import report_subject, report_title
+from app.rules.figures import MINUTE, report_subject, report_title
 from app.rules.text import fault_of, length, record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
@@ -48,7 +48,8 @@ class Strip:
 @dataclass(frozen=True, slots=True)
 class Report:
     """``chosen``: the ids in the address, none for all. ``figures`` by id, those of all together
-    in ``total``. ``cut``: there are more monitors than fit.
+    in ``total``. ``cut``: there are more monitors than fit. ``earlier``: the figures of the month
+    before.
     """
 
     month: Month
@@ -57,6 +58,21 @@ class Report:
     monitors: Sequence[MonitorRef]
     figures: Mapping[int, Mapping[str, Any]]
     cut: bool
+    earlier: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def before(self, id: int = ALL) -> Mapping[str, Any] | None:
+        """The figures of a monitor, or of all, in the month before; None if it was not checked."""
+        figures = self.earlier.get(id)
+        return figures if figures and figures["checks"] else None
+
+    @property
+    def slowest(self) -> int:
+        """The largest response time in ms: all are written in its unit. Runs of jobs, which take
+        minutes, have their own.
+        """
+        every = (*self.figures.values(), *self.earlier.values())
+        times = (figures["p95"] or 0 for figures in every)
+        return max((ms for ms in times if ms <= MINUTE * 1000), default=0)
 
     @property
     def total(self) -> Mapping[str, Any]:
@@ -117,17 +133,20 @@ def requested() -> Report:
     chosen, tag = _chosen(), _tag()
     monitors, cut = _monitors(chosen, tag)
 
-    def report_of(month: Month) -> Report:
-        start, end = month.span()
-        ids = [monitor.id for monitor in monitors]
-        figures = current_store().results.report(ids, start, end, days=True)
-        return Report(month, chosen, tag, monitors, figures, cut)
+    ids = [monitor.id for monitor in monitors]
 
-    if request.args.get("month"):
-        return report_of(months.read(request.args["month"], current))
-    last_month = report_of(current.plus(-1) or current)
-    # A new installation has nothing to say about last month.
-    return last_month if last_month.total["checks"] else report_of(current)
+    def figures_of(month: Month, *, days: bool) -> Mapping[int, Mapping[str, Any]]:
+        return current_store().results.report(ids, *month.span(), days=days)
+
+    asked = request.args.get("month")
+    month = months.read(asked, current) if asked else current.plus(-1) or current
+    report = Report(month, chosen, tag, monitors, figures_of(month, days=True), cut)
+    if not asked and not report.total["checks"]:
+        # A new installation has nothing to say about last month.
+        now = figures_of(current, days=True)
+        return replace(report, month=current, figures=now, earlier=report.figures)
+    earlier = month.plus(-1)
+    return replace(report, earlier=figures_of(earlier, days=False)) if earlier else report
 
 
 def _chosen() -> list[int]:
