@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Select, and_, delete, or_, select
 
 from app.access import audit
+from app.access.audited import TABLES
 from app.db import db, writing
 from app.db.tables import AuditRow
 from app.records import (
@@ -61,6 +62,25 @@ class AuditLog:
         if has_more:
             return AuditPage(lines, (lines[-1].at, lines[-1].id))
         return AuditPage(lines, until, None if until is None else until[0])
+
+    def names(self, asked: Collection[tuple[Kind, int]]) -> Mapping[tuple[Kind, int], str]:
+        """The names of these objects. One that was deleted has the name that the log has stored."""
+        names: dict[tuple[Kind, int], str] = {}
+        for kind in {kind for kind, _id in asked}:
+            ids = [id for of, id in asked if of == kind and 0 <= id <= MAX_ID]
+            stored = (
+                select(AuditRow.object_id, AuditRow.object_name)
+                .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(ids))
+                .where(AuditRow.object_name.is_not(None))
+                .order_by(AuditRow.id)
+            )
+            names |= {(kind, id): name for id, name in db.session.execute(stored) if id and name}
+            for row_class, table in TABLES.items():
+                if table.kind == kind and not table.is_part:
+                    rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
+                    things = [table.thing(row) for row in rows]
+                    names |= {(kind, thing.id or 0): thing.name for thing in things if thing.name}
+        return names
 
     def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
         """All lines that a query finds, the newest first, read in parts: a million fit in no

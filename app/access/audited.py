@@ -57,7 +57,7 @@ def _columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:
     return names, frozenset(secret)
 
 
-TABLES: Mapping[type, Table] = {
+TABLES: Mapping[type[Any], Table] = {
     mapper.class_: Table(resource.kind, *_columns(mapper.columns), resource.named_by)
     for mapper in Model.registry.mappers
     if (resource := BY_TABLE.get(mapper.class_.__tablename__)) and resource.by_row

@@ -12,9 +12,20 @@ from app.access.audited import SETTINGS, TABLES
 from app.access.second_factor import REQUIRED_ROLES
 from app.db import db, writing
 from app.db.tables import AuditRow
-from app.records import AUDIT_DAYS, KIND_OPTIONS, ObjectKind, Thing
+from app.records import (
+    AUDIT_DAYS,
+    KIND_OPTIONS,
+    Actor,
+    ActorKind,
+    ComponentName,
+    Group,
+    ObjectKind,
+    Thing,
+)
 from app.rules.time import iso
+from app.stores import current_store
 from app.web.shown.audit import field_name, setting_name
+from tests.factories import make_monitor
 
 NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 
@@ -87,7 +98,7 @@ def test_pages_go_back_line_by_line_without_a_gap_or_a_repetition(app, admin):
     numbers, address = [], "/audit?object_kind=monitor&object_id=5"
     while address:
         admin.open(address)
-        numbers += re.findall(r"Line (\d+)\.", admin.text)
+        numbers += re.findall(r"Monitor Line (\d+)\.", admin.text)
         forward = re.search(r'rel="next" href="([^"]+)"', admin.page.text)
         address = html.unescape(forward[1]) if forward else None
     assert sorted(map(int, numbers)) == list(range(120))
@@ -189,3 +200,24 @@ def test_admins_get_from_an_object_to_its_lines(app, admin, editor):
         assert "Created" in admin.text, page
         assert "Blog" not in admin.text, page
         assert "/audit" not in editor.open(page).page.text, page
+
+
+def test_the_log_says_what_it_shows_and_names_what_changes_point_at(app, admin, editor):
+    """Also what is deleted since: the log itself has its name."""
+    for name in ("Checkout", "Search", "Gone"):
+        make_monitor(app, name=name)
+    editor.open("/status-pages/new").press("Save", name="Our status")
+    fields = {"names": [ComponentName(2, "Find")], "groups": [Group("Shop", (1, 2))]}
+    with app.app_context(), actors.acting_as(Actor(ActorKind.COMMAND, "ops")):
+        pages, monitors = current_store().status_pages, current_store().monitors
+        pages.update(1, {"monitors": (1, 3)})
+        pages.update(1, {"monitors": (1, 2), **fields})
+        monitors.delete(3)
+    fill(app, 1, object_kind="status_page", object_id=1, object_name="Our status",
+         changes={"monitors": {"old": [4711], "new": None}})  # fmt: skip
+    admin.open("/audit?object_kind=status_page&object_id=1")
+    admin.shows("Changes to Our status", "Checkout, Gone → Checkout, Search", "#4711")
+    admin.shows("Search: Find", "Shop (Checkout, Search)", "7 fields")
+    assert '<details class="small"><summary>7 fields' in admin.page.text
+    admin.open("/audit?actor_kind=person&actor_id=2").shows("What editor@wakeful.test has done")
+    admin.open("/audit?object_kind=contact&object_id=9").shows("Changes to #9")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -110,6 +110,68 @@ def page_of(line: AuditLine) -> str | None:
     endpoint = PAGES.get(thing.kind)
     there = endpoint is not None and endpoint in current_app.view_functions
     return url_for(endpoint, id=thing.id) if there and endpoint else None
+
+
+# Fields of changes that hold ids, and of what. Others have them inside: ``_ids_in``.
+_IDS: Mapping[str, ObjectKind] = {
+    "contact_id": ObjectKind.CONTACT,
+    "depends_on": ObjectKind.MONITOR,
+    "groups": ObjectKind.MONITOR,
+    "impact": ObjectKind.MONITOR,
+    "incident_id": ObjectKind.INCIDENT,
+    "monitor_id": ObjectKind.MONITOR,
+    "monitors": ObjectKind.MONITOR,
+    "names": ObjectKind.MONITOR,
+    "status_page_id": ObjectKind.STATUS_PAGE,
+}
+Names = Mapping[tuple[ObjectKind, int], str]
+
+
+def things_in(lines: Sequence[AuditLine]) -> set[tuple[ObjectKind, int]]:
+    """The objects that changes of these lines name by their ids."""
+    return {
+        (_IDS[field], id)
+        for line in lines
+        for field, change in line.changes.items()
+        if field in _IDS and isinstance(change, Mapping)
+        for given in change.values()
+        for id in _ids_in(given)
+    }
+
+
+def _ids_in(given: Any) -> Iterator[int]:
+    """The ids in a value: an id, a list, ``{"key": id}``, ``{"monitors": [id]}`` or ``"id: …"``."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        yield given
+    elif isinstance(given, list):
+        for part in given:
+            yield from _ids_in(part)
+    elif isinstance(given, Mapping):
+        yield from _ids_in([given.get("key"), given.get("monitors")])
+    elif isinstance(given, str) and (id := given.partition(": ")[0]).isascii() and id.isdigit():
+        yield int(id[:19])
+
+
+def named(field: str, given: Any, names: Names) -> str:
+    """``value`` with names in place of ids."""
+    kind = _IDS.get(field)
+    if kind is None:
+        return value(given)
+
+    def name(id: Any) -> str:
+        return names.get((kind, id)) or f"#{id}"
+
+    def write(part: Any) -> str:
+        if isinstance(part, Mapping) and "key" in part:
+            return f"{name(part['key'])}: {part.get('value')}"
+        if isinstance(part, Mapping):
+            return f"{part.get('name')} ({', '.join(map(name, part.get('monitors') or ()))})"
+        if isinstance(part, str) and (id := next(_ids_in(part), None)) is not None:
+            return f"{name(id)}: {part.partition(': ')[2]}"
+        return name(part) if isinstance(part, int) else value(part)
+
+    parts = given if isinstance(given, list) else [given]
+    return ", ".join(map(write, parts)) or value(given)
 
 
 def value(given: Any) -> str:

@@ -92,13 +92,31 @@ def index() -> Response:
         lines_page=lines_page,
         shown=audit,
         field_name=field_name,
+        names=current_access().audit.names(audit.things_in(lines_page.lines)),
+        of=_subject(form, lines_page),
         here=links.here,
         older=lines_page.older and links.here(before=_cursor(*lines_page.older)),
         export=_export_address(),
-        one_object=form.object_id.data is not None and form.object_kind.data,
+        one_object=_one_object(form) is not None,
         elsewhere=servers.servers() is not None,
     )
     return Response(page, status, NO_STORE, mimetype="text/html")
+
+
+def _one_object(form: AuditForm) -> tuple[ObjectKind, int] | None:
+    kind, id = form.object_kind.data, form.object_id.data
+    return None if id is None or not kind else (ObjectKind(kind), id)
+
+
+def _subject(form: AuditForm, page: AuditPage) -> str:
+    """What the page shows, if it is of one object or one actor: "Changes to Shop team"."""
+    if thing := _one_object(form):
+        names = current_access().audit.names({thing})
+        return _("Changes to %(name)s", name=names.get(thing) or f"#{thing[1]}")
+    if form.actor_id.data is None:
+        return ""
+    name = audit.who(page.lines[0].actor) if page.lines else f"#{form.actor_id.data}"
+    return _("What %(name)s has done", name=name)
 
 
 @blueprint.get("/audit.jsonl")
