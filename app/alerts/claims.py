@@ -44,6 +44,7 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
+SENT = "sent"  # the key of the sent text in the facts of a row
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 MAX_SKIPPED = 500  # lanes that a statement names
 FIRST_PENDING = 50  # mostly enough to decide what is sent next
@@ -353,9 +354,13 @@ def _rows_as_stored(ids: Collection[int]) -> Any:
 
 
 def store(
-    session: AnySession, claim: ClaimedDelivery, outcome: AttemptOutcome, now: datetime
+    session: AnySession,
+    claim: ClaimedDelivery,
+    outcome: AttemptOutcome,
+    now: datetime,
+    text: str = "",
 ) -> None:
-    """Store the outcome of an attempt.
+    """Store the outcome of an attempt, and what was sent: ``text``, encrypted with the facts.
 
     A message that was delivered is stored as delivered even if another worker has leased it since.
     """
@@ -363,7 +368,9 @@ def store(
     delivered = outcome.status is DeliveryStatus.DELIVERED
     if not delivered:
         where.append(DeliveryRow.lease_token == claim.token)
-    at_rest = AT_REST | {"next_attempt_at": outcome.next_at}
+    at_rest: dict[str, Any] = AT_REST | {"next_attempt_at": outcome.next_at}
+    if text:
+        at_rest["facts"] = {**claim.facts, SENT: text}
     session.execute(
         updating(DeliveryRow)
         .where(*where)

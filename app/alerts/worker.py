@@ -39,7 +39,7 @@ from app.access.settings import Policies, with_mail
 from app.access.tokens import keyed_hash
 from app.alerts import claims, digests, messages, moved, subscribers
 from app.alerts.answers import Answer, bug, permanent
-from app.alerts.channels import SENDERS, webhook
+from app.alerts.channels import SENDERS, text_of, webhook
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
 from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
@@ -95,6 +95,7 @@ class _Attempt:
 
     claim: ClaimedDelivery
     answer: Answer
+    text: str = ""  # what was sent, for the log
 
 
 @dataclass
@@ -361,7 +362,7 @@ class Worker:
             # The error's text and the values in its traceback may contain the channel's secrets.
             log.error("Sending delivery %d failed: %s", claim.id, frames_of(fault))
             answer = bug(raised_at(fault))
-        self._sent.put(_Attempt(claim, answer))
+        self._sent.put(_Attempt(claim, answer, _text_of(job)))
 
     def _store_outcome(self, sent: _Attempt, now: datetime) -> None:
         claim, answer = sent.claim, sent.answer
@@ -369,7 +370,8 @@ class Worker:
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
         with self._isolated("store the outcome of a message", db.session) as step:
-            claims.store(db.session, claim, outcome_of(claim, answer, now), now)
+            outcome = outcome_of(claim, answer, now)
+            claims.store(db.session, claim, outcome, now, sent.text)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
             subscribers.apply_answer(db.session, claim, answer, now)
@@ -444,6 +446,17 @@ class Worker:
             for sent in unstored:
                 self._store_outcome(sent, self.clock())
         self._drop_stored(unstored)
+
+
+def _text_of(job: SendJob) -> str:
+    """What was sent, for the log of alerts; it has no messages to subscribers. Never raises."""
+    if job.claim.subscriber_id is not None:
+        return ""
+    try:
+        return text_of(job.claim.channel, job.outgoing)
+    except Exception as fault:
+        log.error("Delivery %d has no text for the log: %s", job.claim.id, frames_of(fault))
+        return ""
 
 
 # --- The messages to send -------------------------------------------------------------------------

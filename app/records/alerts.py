@@ -99,6 +99,8 @@ class Delivery:
     contacts: tuple[str, ...] = ()  # the names of those that it was for
     location: str | None = None  # the name of the place that it is about
     unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
+    # What was sent, as text and without tokens. Lists have none
+    message: str | None = None
 
     @property
     def last_answer(self) -> str | None:

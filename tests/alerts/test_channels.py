@@ -22,9 +22,11 @@ from app.access.tokens import keyed_hash
 from app.alerts.channels import opsgenie, pagerduty, pushover
 from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post
+from app.alerts.claims import SENT
+from app.alerts.log import message_text
 from app.alerts.messages import Message, Tone
 from app.db import db, writing
-from app.db.tables import IncidentRow, MonitorRow
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
 from app.errors import Conflict
 from app.net import client
@@ -440,6 +442,14 @@ def test_each_service_gets_what_it_documents(
     assert row.status == DeliveryStatus.DELIVERED, row.attempts
     assert row.delivered_at == box.clock.now
     assert [attempt["ok"] for attempt in row.attempts] == [True]
+    with box.app.app_context():
+        shown = message_text(db.session.get(DeliveryRow, row.id), "http://wakeful.test") or ""
+    assert shown == row.facts[SENT], "it is stored: what else is down may change"
+    assert "The server answered 503." in shown
+    assert "/acknowledge/…" in shown, "a link with its token acknowledges"
+    assert not re.search(r"/acknowledge/[\w-]", shown)
+    for secret in ("SECRET", TOKEN, "secrettoken", "AsecretToken", "twilio token", "R0R0"):
+        assert secret not in shown
 
 
 def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(

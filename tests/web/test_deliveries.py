@@ -31,7 +31,8 @@ def test_every_attempt_stands_there_with_its_time_and_the_answer_of_the_service(
     incident = make_incident(app, monitor)
     at = now() - timedelta(minutes=3)
     busy = attempt("503 Service Unavailable: <b>busy</b>", at - timedelta(seconds=5))
-    about = {"monitor_id": monitor.id, "incident_id": incident.id}
+    facts = {"sent": "Down: <b>Shop"}
+    about = {"monitor_id": monitor.id, "incident_id": incident.id, "facts": facts}
     deliver(app, attempts=[busy, attempt("200 ok", at, ok=True)], **about)
     assert viewer.open("/deliveries").status == 200
     viewer.shows("Incident opened", "Shop", "Webhook", "2 attempts", "200 ok", "Delivered")
@@ -41,7 +42,7 @@ def test_every_attempt_stands_there_with_its_time_and_the_answer_of_the_service(
     assert at.strftime("%H:%M:%S") in viewer.text
     assert f'href="/monitors/{monitor.id}"' in viewer.page.text
     assert f'href="/incidents/{incident.id}"' in viewer.page.text
-    viewer.open("/deliveries/1").shows("503 Service Unavailable")
+    viewer.open("/deliveries/1").shows("503 Service Unavailable", "What was sent Down: <b>Shop")
     assert "<b>busy" not in viewer.page.text
     assert viewer.open("/deliveries/77").status == 404
 

@@ -1,10 +1,12 @@
-"""The table of senders: one for each channel, and one for the webhooks of subscribers. And which
-channels cannot work, because this installation lacks what they send with.
+"""The table of senders: one for each channel, and one for the webhooks of subscribers. What each
+sends, as text. And which channels cannot work, because this installation lacks what they need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 
 from app.access.settings import can_mail
 from app.alerts.channels import (
@@ -23,7 +25,8 @@ from app.alerts.channels import (
     telegram,
     webhook,
 )
-from app.alerts.channels.base import Sender
+from app.alerts.channels.base import Outgoing, Sender, step_of
+from app.alerts.messages import SIGNS
 from app.config import Settings
 from app.i18n import N_, _
 from app.records import Channel
@@ -44,6 +47,37 @@ SENDERS: dict[str, Sender] = {
     Channel.PUSHOVER: pushover.send,
     Channel.PAGERDUTY: pagerduty.send,
     Channel.OPSGENIE: opsgenie.send,
+}
+MAX_SHOWN = 4_000  # characters
+# Whoever has the token of a link acknowledges with it, so the log has none.
+_TOKEN = re.compile(r"(?<=/acknowledge/)[\w.~-]+")
+
+
+def text_of(channel: str, outgoing: Outgoing) -> str:
+    """What the channel sends, as text for the log."""
+    text = _TEXTS.get(channel, _with_sign)(outgoing)
+    return _TOKEN.sub("…", text)[:MAX_SHOWN]
+
+
+def _with_sign(outgoing: Outgoing) -> str:
+    return f"{SIGNS[outgoing.message.tone]} {outgoing.message.text}"
+
+
+def _of_incident(outgoing: Outgoing) -> str:
+    """The service has an alert for the incident already: only its state is sent."""
+    step = step_of(outgoing.message)
+    return outgoing.message.text if step == "trigger" else f"{step}: {outgoing.message.title}"
+
+
+_TEXTS: Mapping[str, Callable[[Outgoing], str]] = {
+    Channel.EMAIL: lambda outgoing: outgoing.message.text,
+    Channel.SMS: lambda outgoing: sms.text(outgoing.message),
+    Channel.TELEGRAM: lambda outgoing: telegram.text(outgoing.message),
+    Channel.WEBHOOK: lambda outgoing: json.dumps(
+        webhook.payload(outgoing), ensure_ascii=False, indent=1
+    ),
+    Channel.PAGERDUTY: _of_incident,
+    Channel.OPSGENIE: _of_incident,
 }
 NO_MAIL = N_("No mail server is set up. An admin can set one up under Settings, Email.")
 NO_SMS = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL.")

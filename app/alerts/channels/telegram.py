@@ -92,16 +92,24 @@ def _correct(response: Response, body: dict[str, Any]) -> str | None:
 
 
 def payload(message: Message, target: TelegramTarget) -> dict[str, Any]:
-    title = f"{SIGNS[message.tone]} {message.title}"
+    title = _title(message)
     thread = {} if target.thread is None else {"message_thread_id": target.thread}
     return {
         "chat_id": target.chat,
-        "text": message.fitted(MAX_TEXT, title, size=units),
+        "text": text(message),
         "entities": [{"type": "bold", "offset": 0, "length": units(title)}],
         # A preview would request the acknowledge link.
         "link_preview_options": {"is_disabled": True},
         **thread,
     }
+
+
+def _title(message: Message) -> str:
+    return f"{SIGNS[message.tone]} {message.title}"
+
+
+def text(message: Message) -> str:
+    return message.fitted(MAX_TEXT, _title(message), size=units)
 
 
 def units(text: str) -> int:

@@ -323,7 +323,7 @@ class _Deliveries(_BoundPart):
         delivery = self._inner.deliveries.get(id)
         if not self._tag.has(delivery.monitor_id):
             raise NotFound("delivery", id)
-        return delivery
+        return replace(delivery, message=None)  # it names other monitors that are down
 
     def retry(self, id: int) -> Delivery:
         with writing() as session:

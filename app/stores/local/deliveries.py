@@ -5,19 +5,21 @@ and those that fail.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flask import current_app
 from sqlalchemy import Select, select
 
 from app.access import audit
-from app.alerts import by_hand
+from app.alerts import by_hand, messages
 from app.alerts.channels import not_set_up
 from app.alerts.log import (
     IS_ALERT,
     covered_ids,
     failed_channels,
     lost_messages,
+    message_text,
     to_record,
     unreached,
 )
@@ -37,6 +39,11 @@ POLL_SECONDS = 0.15
 
 class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     only = (IS_ALERT,)
+
+    def get(self, id: int) -> Delivery:
+        delivery, settings = super().get(id), current_app.extensions["wakeful.settings"]
+        base_url = messages.base_url(settings.public_url, settings.bind)
+        return replace(delivery, message=message_text(self.rows([id])[0], base_url))
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_attempted(self._read_again, ids, seconds, POLL_SECONDS)
