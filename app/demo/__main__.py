@@ -22,11 +22,13 @@ from app.commands.cli import OWNER_ONLY
 from app.commands.serve import listen
 from app.db import rollups, schema
 from app.demo import history
-from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, monitors
+from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, contacts, monitors, status_page
 from app.demo.targets import Targets
 from app.forms.binding import bind
+from app.forms.contact import ContactForm
 from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorForm
+from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import HEARTBEAT_URL, Notice, Role
 from app.stores import current_access, current_store
@@ -92,6 +94,8 @@ def _fill(targets: Targets) -> str:
     """Returns the ping URL of a heartbeat."""
     now = datetime.now(UTC)
     store = current_store()
+    for contact in contacts(targets):
+        store.contacts.create(bind(ContactForm, contact))
     wanted = monitors(targets)
     made: dict[str, int] = {}
     for number, (pairs, past) in enumerate(wanted, 1):
@@ -104,6 +108,7 @@ def _fill(targets: Targets) -> str:
         if monitor.name == "Newsletter":
             store.monitors.update(monitor.id, {"pause": True})
     heartbeat = store.monitors.create(bind(MonitorForm, JOB))
+    store.status_pages.create(bind(StatusPageForm, status_page(made)))
     for marker in _deploys(now):
         store.markers.create(bind(MarkerForm, marker))
     print()

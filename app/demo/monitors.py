@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.demo.history import Past, PastOutage
 from app.demo.targets import Targets
 
@@ -31,18 +33,29 @@ SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s
 # What a monitor is reached through, by name.
 PARENTS = {"Intranet wiki": "Old intranet"}
 
+TEAM = "Shop team"
+# The groups of the status page, and its own names for monitors.
+PUBLIC = {
+    "Shop": ("Shop", "Payments", "Login", "Search"),
+    "For developers": ("Public API", "Documentation"),
+}
+PUBLIC_NAMES = {"Login": "Accounts", "Public API": "API"}
+RUNBOOK = (
+    "Restart the web server: https://wiki.example/shop/restart\nAsk Ada about the load balancer."
+)
+
 # Words of the incidents' people.
 ADA, LIN = "ada@wakeful.test", "lin@wakeful.test"
 
 
 def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
     """Form fields and past of each monitor. What fails now does so in ``targets``."""
-    http, hook = targets.http, f"{targets.http}/hooks/team"
-    team = [("alerts[0][key]", "webhook"), ("alerts[0][value]", hook)]
+    http = targets.http
+    team = [("alerts[0][key]", "contact"), ("alerts[0][value]", TEAM)]
     gone = [("alerts[0][key]", "slack"), ("alerts[0][value]", f"{http}/hooks/gone")]
     return [
         (
-            _form("Shop", f"{http}/shop", "shop,production", *team),
+            _form("Shop", f"{http}/shop", "shop,production", ("notes", RUNBOOK), *team),
             Past(180, outages=(
                 PastOutage(71.3, 42, *REFUSED, "The load balancer was moved.", ADA),
                 PastOutage(33.6, 9, acknowledged_by=LIN),
@@ -124,6 +137,35 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
             Past(75),
         ),
     ]  # fmt: skip
+
+
+def contacts(targets: Targets) -> list[Pairs]:
+    hooks = {TEAM: "team", "On call": "on-call"}
+    return [
+        [
+            ("name", name),
+            ("channels[0][key]", "webhook"),
+            ("channels[0][value]", f"{targets.http}/hooks/{path}"),
+            ("default", str(name == TEAM).lower()),
+        ]
+        for name, path in hooks.items()
+    ]
+
+
+def status_page(ids: Mapping[str, int]) -> Pairs:
+    """``ids``: of the monitors, by name."""
+    shown = [name for names in PUBLIC.values() for name in names]
+    page = [("name", "Status of the shop"), ("slug", "shop"), ("description", "How we are doing.")]
+    page += [(f"monitors[{index}]", str(ids[name])) for index, name in enumerate(shown)]
+    for index, (name, public) in enumerate(PUBLIC_NAMES.items()):
+        page += [(f"names[{index}][key]", str(ids[name])), (f"names[{index}][value]", public)]
+    for index, (group, names) in enumerate(PUBLIC.items()):
+        page.append((f"groups[{index}][name]", group))
+        page += [
+            (f"groups[{index}][monitors][{place}]", str(ids[name]))
+            for place, name in enumerate(names)
+        ]
+    return page
 
 
 def _form(name: str, url: str, tags: str, *more: tuple[str, str]) -> Pairs:
