@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -81,6 +81,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ``places`` are those that a monitor can be checked from: what people call each, by its name.
     ``bare``: the store is a server that speaks the base API alone.
     """
+
+    first: Sequence[str] = ()  # the fields whose faults come first: those above on the page
 
     def __init__(
         self,
@@ -200,7 +202,9 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         page."""
         summary = [
             (input_id, _(field.label.text), sentence)
-            for field in self.schema_fields()
+            for field in sorted(
+                self.schema_fields(), key=lambda field: field.short_name not in self.first
+            )
             for input_id, sentence in field.inputs_with_errors()
         ]
         if self.trouble:
@@ -269,6 +273,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         N_("Interval"), required=True, description=MonitorForm.interval.kwargs["description"]
     )
     check_every: Any = None  # part of that choice
+    first = ("url",)
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
     contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
@@ -345,12 +350,15 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         url = with_scheme(sent.get("url", ""))
         if kind_of(url) is not None:
             self.name.process_formdata([name_of(url)])
+        else:  # the URL is at fault; the name may stay empty
+            self.name.required, self.name.process_errors = False, []
 
 
 class BrowserCheckForm(_WithCertificate, CheckForm):
     """The monitor page's "test before saving": the same inputs, but only the URL is required."""
 
     interval: Any = None  # of one check, there is none
+    first = ("url",)
     check_every: Any = None
 
     def fields(self) -> dict[str, Any]:

@@ -195,3 +195,11 @@ def test_a_contact_that_cannot_be_reached_says_so_where_it_is_chosen(app, editor
 @pytest.mark.settings(smtp_url="smtp://mail.example", sms_url="twilio://a:b@+15550100")
 def test_channels_that_are_set_up_say_nothing(editor):
     assert "not set up" not in editor.open("/monitors/new").text
+
+
+def test_a_form_without_anything_names_the_url_alone(editor):
+    for button in ("Save", "Check now"):
+        editor.open("/monitors/new").press(button)
+        editor.shows("URL: This field is required.").hides("Name: ")
+    editor.open("/monitors/new").press("Save", url="ftp://x", name="n" * 256)
+    editor.shows_in_order("URL: ", "Name: ")
