@@ -80,3 +80,23 @@ function tick() {
   }
 }
 setInterval(tick, 1000);
+
+// Leaving a form that was changed asks first; not one that was sent, nor filters, searches and ticks in
+// lists. A page that answers a form (with its faults, a check, a row more) has it unsaved from the start.
+const forms = [...document.querySelectorAll(".frame form[method=post]:not([data-bulk])")];
+const before = new Map();
+let sent = null;
+function entries(form) {
+  const searches = [...form.querySelectorAll("input[type=search]")].map((input) => input.name);
+  return [...new FormData(form)].map(([name, value]) => [name, value.name ?? value])
+    .filter(([name, value]) => value !== "" && !searches.includes(name)).map(([name, value]) => `${name}=${value}`).sort().join("\n");
+}
+function isChanged(form) {
+  if (form === sent || !form.isConnected || !before.has(form)) return false;
+  const unsaved = "answers" in document.body.dataset && form.querySelector("input[name=once], input[name=shown]") && !form.matches("[data-import]");
+  return unsaved || before.get(form) !== entries(form);
+}
+window.addEventListener("load", () => { for (const form of forms) before.set(form, entries(form)); });
+window.addEventListener("pageshow", () => { sent = null; });
+document.addEventListener("submit", (event) => { if (!event.defaultPrevented) sent = event.target; });
+window.addEventListener("beforeunload", (event) => { if (forms.some(isChanged)) event.preventDefault(); });

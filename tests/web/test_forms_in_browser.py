@@ -302,3 +302,43 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     plain.get_by_label("URL", exact=True).fill("nonsense")
     plain.get_by_role("button", name="Check now", exact=True).click()
     expect(plain.get_by_text("Please correct these fields, then check again:")).to_be_in_viewport()
+
+
+@DESKTOP
+def test_leaving_a_changed_form_asks_and_one_that_was_sent_or_only_searched_does_not(app, visit):
+    make_monitor(app, name="Shop")
+    page, asked = visit("/monitors/1/edit"), []
+
+    def stay(dialog):
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    leave = page.get_by_role("link", name="Contacts", exact=True)
+    page.fill("#name", "Store")
+    leave.click(no_wait_after=True)
+    page.wait_for_function("document.title.includes('Edit Shop')")
+    assert page.input_value("#name") == "Store"
+    page.fill("#name", "Shop")  # as it was
+    page.get_by_text("Reached through", exact=True).first.click()
+    page.fill("#find", "Router")
+    leave.click()
+    page.wait_for_url("**/contacts")
+    assert asked == ["beforeunload"]
+    page.goto(page.url.replace("/contacts", "/monitors?search=Sh"))
+    page.fill("input[name=search]", "Sho")
+    page.check("input[name=ids]")
+    leave.click()
+    page.wait_for_url("**/contacts")
+    page.goto(page.url.replace("/contacts", "/monitors/1/edit"))
+    page.fill("#name", "Store")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.wait_for_url("**/monitors/1")
+    page.goto(f"{page.url}/edit")
+    page.fill("#name", "")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.wait_for_selector(".error-summary")
+    assert asked == ["beforeunload"]
+    leave.click(no_wait_after=True)
+    page.wait_for_function("document.querySelector('.error-summary')")
+    assert asked == ["beforeunload"] * 2, "what came back with a fault is not saved"
