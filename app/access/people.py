@@ -35,7 +35,9 @@ from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
-EDITABLE = frozenset({"email", "name", "role", "time_zone", "theme", "disabled"})
+EDITABLE = frozenset(
+    {"email", "name", "role", "time_zone", "theme", "disabled", "first_steps_away"}
+)
 LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 

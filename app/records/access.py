@@ -85,6 +85,7 @@ class Person:
     theme: str = "auto"  # auto, light, dark
     name: str | None = None
     second_factor: bool = False  # asked for at each login, after the password
+    first_steps_away: bool = False  # put away on the home page
 
     @property
     def label(self) -> str:

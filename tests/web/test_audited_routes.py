@@ -153,6 +153,7 @@ SILENT_ROUTES = {
     "monitors.new_ping_url": PING_URL,
     "page_editor.preview": BUILT,
     "docs.operation": "it sends a request to the API; the line is that of its key",
+    "home.put_away": LOOKS,
     "remote.choose": LOOKS,
     "account.forgotten": "who asks for a link gets it by mail; test_recovery.py",
     "sessions.forget": "this browser is asked for the second factor again",

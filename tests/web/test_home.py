@@ -4,11 +4,15 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
-from app.records import IncidentQuery, Pair
+from app.access.settings import SMTP_URL
+from app.db import writing
+from app.db.tables import AuthenticatorAppRow, PersonRow
+from app.records import LAST_BACKUP, IncidentQuery, Pair
 from tests.factories import make_delivery, make_incident, make_monitor, now
 from tests.support.queries import queries
-from tests.support.store import store_of
+from tests.support.store import access_of, store_of
 
 HOUR = timedelta(hours=1)
 
@@ -181,3 +185,34 @@ def test_a_card_of_which_some_are_over_says_so(app, editor):
     store_of(app).incidents.update(incidents[0].id, {"ended_at": now()})
     page.press("Acknowledge all 3")
     page.shows("2 incidents acknowledged.", "1 was over already.")
+
+
+def test_first_steps_are_ticked_by_what_is_stored_until_they_are_done_or_put_away(
+    app, admin, editor, viewer
+):
+    steps = ("Create a contact", "Set up the mail server", "Add a second factor", "Make a backup",
+             "Publish a status page")  # fmt: skip
+    admin.open("/").shows("First steps", *steps).hides("Done")
+    editor.open("/").shows(*steps[::2]).hides(steps[1], steps[3])
+    viewer.open("/").hides("First steps")
+    contact = {"name": "Ops", "channels": (Pair("webhook", "http://127.0.0.1:9/"),)}
+    store_of(app).contacts.create(contact)
+    store_of(app).status_pages.create({"name": "Shop", "slug": "shop"})
+    with app.app_context():
+        settings = access_of(app).settings
+        settings.set(SMTP_URL, "smtp://mail.example")
+        settings.set(LAST_BACKUP, "2026-11-21T08:00:00Z")
+    text = admin.open("/").text
+    assert [step for step in steps if f"{step} Done" in text] == [*steps[:2], *steps[3:]]
+    admin.press("Do not show this again").hides("First steps")
+    editor.open("/").shows("First steps")
+    with app.app_context(), writing() as session:
+        person = session.scalars(select(PersonRow).where(PersonRow.role == "editor")).one()
+        session.add(
+            AuthenticatorAppRow(person_id=person.id, secret="x", used_step=0, created_at=now())
+        )
+    editor.open("/").hides("First steps")
+    for visitor in (admin, editor):  # put away, and done
+        with app.app_context(), queries() as sent:
+            visitor.open("/")
+        assert not [statement for statement in sent if "status_pages" in statement]

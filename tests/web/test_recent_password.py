@@ -350,6 +350,7 @@ UNASKED = {
     "mail_settings.test": "it changes nothing",
     "profile.show": "name, time zone and colours",
     "profile.theme": "colours",
+    "home.put_away": "a card of the home page",
     "remote.choose": "what a person looks at",
     "sessions.forget": "it logs this browser out",
 }  # fmt: skip

@@ -81,6 +81,7 @@ MAY_SEND = {
     """,
     EDITOR: """
         bulk.act contacts.delete contacts.edit contacts.new contacts.test deliveries.give_up
+        home.put_away
         deliveries.retry imports.create imports.start incidents.acknowledge
         incidents.acknowledge_all incidents.classify incidents.comment incidents.delete
         incidents.edit incidents.new incidents.reopen

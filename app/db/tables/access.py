@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, ColumnElement, String, Text, UniqueConstraint, exists, or_
+from sqlalchemy import BigInteger, ColumnElement, String, Text, UniqueConstraint, exists, or_, text
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from app.db import Model
@@ -31,6 +31,9 @@ class PersonRow(Model):
     role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
     time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
+    first_steps_away: Mapped[bool] = mapped_column(
+        default=False, server_default=text("false"), info=UNSEEN
+    )
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)

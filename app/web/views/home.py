@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from flask import Response
+from flask import Response, redirect, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response as Answer
 
 from app.i18n import _, _n, listed
 from app.records import (
@@ -24,11 +26,11 @@ from app.records import (
     Sort,
 )
 from app.rules.shared_cause import shared_cause
-from app.stores import current_store
+from app.stores import current_access, current_store
 from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks, monitor_rows, planned
+from app.web.shown import first_steps, looks, monitor_rows, planned
 from app.web.views import deliveries
 
 blueprint = guarded("home", __name__)
@@ -95,8 +97,15 @@ def show() -> Response:
         changes=lately,
         last=next((change.incident for change in lately if change.status == "up"), None),
         calm=_calm() if _is_calm(answer) else None,
+        first_steps=first_steps.first_steps,  # called where it is shown: a refreshed part has none
         **answer,
     )
+
+
+@blueprint.post("/first-steps/put-away")
+def put_away() -> Answer:
+    current_access().people.update(current_user.person.id, {"first_steps_away": True})
+    return redirect(url_for(".show"))
 
 
 def _is_calm(answer: Mapping[str, Any]) -> bool:
