@@ -324,6 +324,7 @@ MONITOR = schema_of(
     hours=array(HOUR),
     unreadable=UNREADABLE,
     status={
+        "title": "StatusOfMonitor",  # generators would name it MonitorStatus, as what filters take
         "type": "string",
         "enum": [status.value for status in MonitorStatus if status != MonitorStatus.FAILING],
     },

@@ -219,7 +219,7 @@ def test_an_answer_takes_few_statements(app, api):
 
     for path, most in (
         ("/me", 1),
-        ("/monitors/1", 8),
+        ("/monitors/1", 9),
         ("/monitors?per_page=25", 9),
         ("/monitors/1/statistics?range=90d", 7),
     ):

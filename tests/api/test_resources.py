@@ -101,6 +101,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "expected_at": None,
         "running_since": None,
         "status": "pending",
+        "failing": False,
         "status_since": None,
         "cause_code": None,
         "cause": None,
