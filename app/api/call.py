@@ -7,7 +7,8 @@ all is UTF-8, with every name as often as it was sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, cached_property
@@ -20,6 +21,7 @@ from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 from app.access.keys import require
 from app.errors import Invalid
 from app.forms import binding
+from app.forms.lists import indexed
 from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
 from app.i18n import N_, _
@@ -106,6 +108,19 @@ class Call:
         context = replace(context, contact_exists=cache(self.store.contacts.exists))
         return [_bound(form_class, pairs, context) for pairs in sent]
 
+    @contextmanager
+    def names_as_sent(self) -> Iterator[None]:
+        """Let what the store refuses in a list of ids be named by its index as sent (decision 1):
+        the store knows the place in the list alone.
+        """
+        try:
+            yield
+        except Invalid as fault:
+            pairs = self.body.pairs()
+            raise Invalid(
+                {_as_sent(pairs, name): sentences for name, sentences in fault.errors.items()}
+            ) from None
+
     def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
         """The validated fields that were sent for ``record``. Raises Invalid."""
         _refuse(_query())
@@ -128,6 +143,18 @@ def _bound(
         return binding.bind(form_class, pairs, context)
     except Invalid as fault:
         return fault
+
+
+def _as_sent(pairs: Pairs, error: str) -> str:
+    field, _dot, place = error.partition(".")
+    if not place.isdecimal():
+        return error
+    values = dict(pairs)
+    firsts: dict[str, str] = {}  # the index of each value: a list has no value twice
+    for name in indexed(field, values):
+        firsts.setdefault(values[f"{field}[{name.index}]"], name.dotted)
+    names = list(firsts.values())
+    return names[int(place)] if int(place) < len(names) else error
 
 
 def _refuse(pairs: Pairs) -> None:

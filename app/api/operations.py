@@ -159,7 +159,10 @@ class Handlers:
     def create(self, call: Call) -> Response:
         if self.check:
             self.check(call, None)
-        return created(self.shape(call, self.records(call.store).create(call.new(self.form))))
+        fields = call.new(self.form)
+        with call.names_as_sent():
+            record = self.records(call.store).create(fields)
+        return created(self.shape(call, record))
 
     def show(self, call: Call) -> Response:
         record = self.records(call.store).get(call.id)
@@ -171,7 +174,9 @@ class Handlers:
         if self.check:
             self.check(call, record)
         fields = call.changes(self.update_form, record)
-        return record_answer(self.shape(call, self.records(call.store).update(call.id, fields)))
+        with call.names_as_sent():
+            record = self.records(call.store).update(call.id, fields)
+        return record_answer(self.shape(call, record))
 
     def delete(self, call: Call) -> Response:
         self.records(call.store).get(call.id)

@@ -118,7 +118,7 @@ def too_many(most: int) -> str:
 def record_id(value: str) -> int:
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(no_such(N_("record"), number))
+        raise ValueError(no_such("monitor", number))  # no other ids are sent in lists
     return number
 
 

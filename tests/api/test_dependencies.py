@@ -41,6 +41,10 @@ def test_itself_a_circle_and_unknown_monitors_are_refused(api, chain):
     assert "itself reached through this one" in refused(router, switch)["depends_on.0"][0]
     assert refused(router, server).keys() == {"depends_on.0"}, "through another"
     assert refused(server, router, 999).keys() == {"depends_on.1"}
+    for id in (999, 2**70):  # whichever part refuses it
+        for sparse in ({"depends_on[4]": str(id)}, {"depends_on[4]": str(id), "name": "New"}):
+            errors = api.errors("PATCH", f"/monitors/{server}", data=sparse)
+            assert errors == {"depends_on.4": [f"There is no monitor with the id {id}."]}
     assert refused(server, *range(1, 12)).keys() == {"depends_on"}, "ten at most"
     new = {"name": "New", "url": "https://x.test/", "interval": 60, "depends_on": [999]}
     assert api.errors("POST", "/monitors", json=new).keys() == {"depends_on.0"}
