@@ -11,7 +11,9 @@ import requests
 from aiosmtpd.smtp import AuthResult
 
 from app.commands.doctor import examine
+from app.net import icmp
 from tests.alerts.sinks import MailSink, mail_sink
+from tests.factories import make_monitor
 
 pytestmark = pytest.mark.usefixtures("core")
 
@@ -39,6 +41,18 @@ def findings(core, subject, **settings):
     results = [result for result in examine(core, changed) if result.subject == subject]
     assert not [result for result in results if "hunter2" in result.sentence]
     return [(result.fault, result.sentence) for result in results]
+
+
+def test_a_machine_that_may_not_ping_is_a_fault_where_something_is_pinged(core, monkeypatch):
+    assert findings(core, "ping") == [(False, "This machine may send pings.")] or icmp.why_not()
+    monkeypatch.setattr(icmp, "open_socket", not_allowed)
+    assert findings(core, "ping") == [(False, icmp.why_not())]
+    make_monitor(core, url="ping://router.test")
+    assert findings(core, "ping") == [(True, icmp.why_not())]
+
+
+def not_allowed(_address):
+    raise icmp.PingNotAllowed
 
 
 GOOD = "127.0.0.1 answers and accepts the login."

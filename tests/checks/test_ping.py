@@ -8,6 +8,7 @@ import errno
 import json
 import socket
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any
 
 import pytest
@@ -84,6 +85,7 @@ def test_section_17_a_ping_that_is_answered_is_up_with_evidence_of_each(ping):
     assert len(evidence["echoes"]) == 10
     assert {echo["address"] for echo in evidence["echoes"]} == {"127.0.0.1"}
     assert all(echo["ms"] >= 0 and echo["error"] is None for echo in evidence["echoes"])
+    assert result.response_time == pytest.approx(median(e["ms"] for e in evidence["echoes"]), abs=1)
     brought = outcome_of(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
     assert brought.evidence["echoes"] == evidence["echoes"]
 
@@ -143,6 +145,31 @@ class NoIcmp:
 
     def socket(self, *_arguments: object) -> None:
         raise PermissionError
+
+
+class SomeIcmp(NoIcmp):
+    """The module ``socket`` of a machine that does not open sockets of these kinds."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused, self.asked = refused, []
+
+    def socket(self, _family: int, kind: int, _protocol: int) -> PlayedSocket:
+        self.asked.append(kind & 15)
+        if self.asked[-1] in self.refused:
+            raise PermissionError
+        opened = PlayedSocket(silence)
+        opened.connect = opened.setsockopt = lambda *_arguments: None
+        return opened
+
+
+@pytest.mark.parametrize("refused", [(), (socket.SOCK_DGRAM,)])
+def test_section_17_a_datagram_socket_is_used_else_a_raw_one(monkeypatch, refused):
+    machine = SomeIcmp(*refused)
+    monkeypatch.setattr(icmp, "socket", machine)
+    opened, is_raw = icmp.open_socket("127.0.0.1")
+    opened.close()
+    assert is_raw == bool(refused)
+    assert machine.asked == [*refused, socket.SOCK_RAW if refused else socket.SOCK_DGRAM]
 
 
 def test_section_17_a_machine_that_may_not_ping_says_what_to_allow(monkeypatch):

@@ -73,6 +73,16 @@ def test_section_3_a_field_that_tcp_does_not_know_is_refused_by_name(name):
     assert "kind tcp" in caught.value.errors[name][0]
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_section_17_each_kind_refuses_the_fields_of_others(kind):
+    text = {"alert_condition": "url_text", "alert_text_lookup": "x"}
+    sent = {**NOT_OF_KIND, "alert_condition": text}
+    for name in sent.keys() - kind.fields:
+        errors = faults(MonitorForm, MIN | {"url": kind.address} | sent[name])
+        assert name in errors
+        assert f"kind {kind.name}" in errors[name][0]
+
+
 @pytest.mark.parametrize("name", NOT_OF_KIND)
 def test_section_3_empty_and_default_values_of_other_kinds_are_accepted(name):
     default = getattr(Monitor(1, "", "", 60), name, None)

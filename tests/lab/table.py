@@ -627,6 +627,8 @@ CONTENT = [
     _domain("text in charset Shift_JIS", http("/charset-shift-jis"), "稼働中"),
     _domain("text after bad bytes", http("/bad-bytes"), UMLAUTS),
     _missing("http_body/keyword_missing", http("/keyword-missing")),
+    _down("text that is missing outranks an assertion", http("/keyword-missing"),
+          Cause.TEXT_MISSING, **WITH_TEXT, **_asserts("size", "=", "0")),
     _missing("http_body/empty", http("/near-empty")),
     _missing("http_body/error_page", http("/error-page")),
     _missing("http_body/ransomware", http("/ransomware")),

@@ -6,6 +6,7 @@ from datetime import timedelta
 from app.db import db, journal, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.engine import recorder
+from app.net import icmp
 from app.records import Assertion
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, make_outcome, now
@@ -308,6 +309,16 @@ def test_a_monitors_page_reads_each_thing_once(app, viewer):
     assert len(sent) <= 27
     # For the figures and, as a list, for what comes next.
     assert len([statement for statement in sent if "FROM maintenance_windows" in statement]) == 2
+
+
+def test_the_form_says_before_that_this_machine_may_not_ping(app, editor, monkeypatch):
+    def not_allowed(_address: str) -> None:
+        raise icmp.PingNotAllowed
+
+    editor.open("/monitors/new?url=ping://router.test")
+    assert ("does not let Wakeful send pings" in editor.text) == bool(icmp.why_not())
+    monkeypatch.setattr(icmp, "open_socket", not_allowed)
+    editor.open("/monitors/new?url=ping://router.test").shows("does not let Wakeful send pings")
 
 
 def test_the_form_says_how_often_it_would_have_alerted_because_it_is_slow(app, editor):
