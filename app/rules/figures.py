@@ -62,17 +62,17 @@ def span(seconds: float) -> str:
     return " ".join(parts)
 
 
-EXACT_BELOW = 10_000  # ms
+EXACT_BELOW = 10_000  # ms: above, a chart has seconds
 
 
 def milliseconds(ms: float, *, largest: float = 0, exact: bool = False) -> str:
     """A duration: ``240 ms``, ``1.5 s`` (``exact``: ``1,512 ms``), ``12 min 5 s``. Jobs may run for
-    hours. ``largest``: of those that stand beside it in a sentence, a table or a chart, so that all
-    have one unit.
+    hours. ``largest``: of those that stand beside it in a sentence or a chart, so that all have one
+    unit. Tables have exact ones without it: ms up to a minute.
     """
     if ms > MINUTE * 1000:
         return span(ms / 1000)
-    if max(ms, largest) < (EXACT_BELOW if exact else 1000):
+    if max(ms, largest) < (EXACT_BELOW if exact else 1000) or (exact and not largest):
         return f"{ms:,.0f} ms"
     return f"{ms / 1000:.3g} s"
 

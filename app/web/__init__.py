@@ -38,7 +38,7 @@ from app.web.frame import (
     servers,
     session,
 )
-from app.web.shown import charts, looks, manuals, places, times
+from app.web.shown import charts, looks, manuals, phases, places, times
 from app.web.views import blueprints
 
 
@@ -65,6 +65,7 @@ def init_app(app: Flask) -> None:
         times=times,
         channel_value=looks.channel_value,
         ms=looks.ms,
+        phases=phases.drawn,
         strip=charts.strip,
         words=looks,
         words_of=words_of,

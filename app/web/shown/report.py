@@ -21,7 +21,7 @@ from app.records import (
     MonitorRef,
     MonitorSortBy,
 )
-from app.rules.figures import MINUTE, report_subject, report_title
+from app.rules.figures import report_subject, report_title
 from app.rules.text import fault_of, length, record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
@@ -64,15 +64,6 @@ class Report:
         """The figures of a monitor, or of all, in the month before; None if it was not checked."""
         figures = self.earlier.get(id)
         return figures if figures and figures["checks"] else None
-
-    @property
-    def slowest(self) -> int:
-        """The largest response time in ms: all are written in its unit. Runs of jobs, which take
-        minutes, have their own.
-        """
-        every = (*self.figures.values(), *self.earlier.values())
-        times = (figures["p95"] or 0 for figures in every)
-        return max((ms for ms in times if ms <= MINUTE * 1000), default=0)
 
     @property
     def total(self) -> Mapping[str, Any]:
