@@ -91,7 +91,7 @@ def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, adm
         "WAKEFUL_BROKER_URL=rediss://:PASSWORD@HOST:6380/0 WAKEFUL_BATCH_KEY=THE_KEY",
         "WAKEFUL_LOCATION=oslo wakeful checker --carrier queue",
         "wakeful prober --location oslo",
-        "docs/scale.md",
+        "More is in the manual: Probers over a queue",
     )
     admin.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue").shows("oslo saved.")
     assert [words for words in needed if words not in admin.text] == []

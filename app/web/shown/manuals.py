@@ -124,6 +124,12 @@ def html(name: str) -> Markup:
 
 
 @cache
+def inline(text: str) -> Markup:
+    """A line of Markdown, such as a description in the API's document."""
+    return Markup(_parser().renderInline(text))  # noqa: S704 - it escapes
+
+
+@cache
 def sections(name: str) -> Sequence[ManualSection]:
     """Its headings with what is below each; the first is its title."""
     pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]

@@ -83,7 +83,12 @@ def operation(name: str) -> str:
             current_app, entry, form.api_target.data, form.api_secret.data, form.api_body.data
         )
     return render_template(
-        "docs/operation.html", entry=entry, form=form, answer=answer, root=_root()
+        "docs/operation.html",
+        inline=manuals.inline,
+        entry=entry,
+        form=form,
+        answer=answer,
+        root=_root(),
     )
 
 
