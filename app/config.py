@@ -30,6 +30,7 @@ from app.paths import new_private_file
 from app.proxies import Network, is_folder, networks
 from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
+from app.rules.quiet_hours import parse_zone
 from app.rules.service_url import base_url, is_link, plain_url, take_apart_service
 from app.rules.slugs import check_not_deleted
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
@@ -96,6 +97,7 @@ class Settings:
     rdap_bootstrap: str | None = None
     canaries: str | None = None  # None: the three well-known ones; "" means none
     retention_days: int = 400  # how long single results are kept
+    time_zone: str = "UTC"  # of times in messages to those who have no zone of their own
     broker_url: str | None = field(default=None, repr=False)  # of checkers and probers over a queue
     batch_key: str | None = field(default=None, repr=False)  # the same for all of them
     server: str | None = None  # of an agent
@@ -609,6 +611,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "RDAP_BOOTSTRAP": _url_or_file,
     "CANARIES": _names(parse_canaries),
     "RETENTION_DAYS": _whole(1, 100_000),
+    "TIME_ZONE": parse_zone,
     "BROKER_URL": _broker,
     "BATCH_KEY": _readable_by(key_of),
     "SERVER": _server,

@@ -143,6 +143,7 @@ WRONG = {
     "CANARIES": ["one.one.one.one:0", "one.one.one.one", "http://one.one.one.one:443",
         "one one:443", "::1:443", ","],
     "RETENTION_DAYS": ["0"],
+    "TIME_ZONE": ["Mars/Base", "CEST"],
     "BROKER_URL": ["amqp://:hunter2@localhost", "redis://:hunter2@localhost:99999",
         "redis://:25/hunter2@localhost", "redis://:hunter2@localhost/one", "rediss://:hunter2@",
         "redis://:hunter2@localhost?ssl_cert_reqs=required",

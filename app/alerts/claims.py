@@ -248,6 +248,7 @@ def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDeliver
         "degraded": sum(row.severity == IncidentSeverity.DEGRADED for row in group.rows),
         "incidents": [row.facts for row in first],
         "deliveries": ids,
+        "sources": first[0].sources,
     }
     grouped = new_row(group.event, first[0].channel, readable(first[0].value) or "", facts, now)
     session.add(grouped)

@@ -202,6 +202,7 @@ def _write_digest(
     facts = _facts(rows, incidents, now) | {
         "notices": [loaded[id].facts for id in noticed[:FIRST_NAMED]],
         "notice_count": len(noticed),
+        "sources": loaded[ids[0]].sources,
     }
     first = loaded[ids[0]]
     value = readable(first.value) or ""

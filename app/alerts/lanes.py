@@ -485,6 +485,7 @@ class ClaimedDelivery:
     created_at: datetime
     attempts: tuple[dict[str, Any], ...]
     subscriber_id: int | None = None  # None: it is an alert
+    sources: str | None = None  # as the column has them
 
     @property
     def strangers_webhook(self) -> bool:

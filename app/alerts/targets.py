@@ -223,6 +223,16 @@ def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:
     return {row.id: hours_of(row) for row in rows}
 
 
+def contact_zones(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
+    """The time zones of the contacts that these columns name, of those that have one."""
+    ids = {id for text in texts for id in source_ids(text)} - {OWN}
+    if not ids:
+        return {}
+    has_zone = ContactRow.id.in_(ids), ContactRow.time_zone.is_not(None)
+    rows = session.execute(select(ContactRow.id, ContactRow.time_zone).where(*has_zone))
+    return {row.id: row.time_zone for row in rows}
+
+
 def contact_names(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
     """The names of the contacts that these columns name, without those that are deleted."""
     ids = {id for text in texts for id in source_ids(text)} - {OWN}

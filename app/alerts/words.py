@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from app.i18n import _
 from app.rules.figures import INSTANT, UNITS
@@ -12,12 +12,24 @@ from app.rules.figures import INSTANT, UNITS
 MAX_NAME_SHOWN = 80
 MAX_URL_SHOWN = 200
 CLOCK_FORMAT = "%Y-%m-%d %H:%M UTC"
+ZONED_FORMAT = "%Y-%m-%d %H:%M %Z"
 _WRITTEN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d UTC)\b", re.ASCII)
 
 
 def clock_time(at: datetime) -> str:
-    """``2026-11-21 08:00 UTC``: a mail may be read in another zone than the sender's."""
+    """``2026-11-21 08:00 UTC``: a mail may be read in another zone than the sender's. ``in_zone``
+    writes it in that of the reader.
+    """
     return at.strftime(CLOCK_FORMAT)
+
+
+def in_zone(text: str, zone: tzinfo) -> str:
+    """``text``, with every time in it in this zone: ``2026-11-21 09:00 CET``."""
+
+    def write(seconds: int, _in_utc: str) -> str:
+        return datetime.fromtimestamp(seconds, zone).strftime(ZONED_FORMAT)
+
+    return localized(text, str, write)
 
 
 def duration(seconds: float) -> str:

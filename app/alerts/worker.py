@@ -43,6 +43,7 @@ from app.alerts.channels import SENDERS, text_of, webhook
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
 from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
+from app.alerts.targets import contact_zones, source_ids
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
 from app.db.faults import passes, unavailable
@@ -56,6 +57,8 @@ from app.records import NOT_SENT, Channel, IncidentSeverity
 from app.rules.channel_values import CHANNELS
 from app.rules.clocks import is_due
 from app.rules.masking import frames_of, raised_at
+from app.rules.time import zone_of
+from app.rules.zones import UTC as UTC_NAME
 
 log = logging.getLogger(__name__)
 
@@ -503,12 +506,14 @@ class Jobs:
         """A job for each claim. A claim whose message cannot be composed is given up."""
         alerts = [claim for claim in claimed if claim.subscriber_id is None]
         down = _others_down(db.session) if alerts else {}
+        zones = contact_zones(db.session, {_sources(claim) for claim in claimed})
         about = [claim.facts.get("monitor") or {} for claim in alerts]
         notes = notes_of(db.session, {monitor["id"] for monitor in about if "id" in monitor})
         jobs: list[SendJob] = []
         for claim in claimed:
             try:
-                message = messages.compose(claim.facts, self._context(claim, down, notes))
+                context = self._context(claim, down, notes, zones)
+                message = messages.compose(claim.facts, context)
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
                 jobs.append(SendJob(claim, outgoing, self._tools_for(claim, tools)))
             except Exception as fault:
@@ -524,15 +529,30 @@ class Jobs:
         return tools
 
     def _context(
-        self, claim: ClaimedDelivery, down: Mapping[int, str], notes: Mapping[int, str]
+        self,
+        claim: ClaimedDelivery,
+        down: Mapping[int, str],
+        notes: Mapping[int, str],
+        zones: Mapping[int, str],
     ) -> messages.MessageContext:
         reader = _reader(claim)
+        own_zones = (zones[id] for id in source_ids(_sources(claim)) if id in zones)
+        zone = next(own_zones, self._settings.time_zone)
         return messages.MessageContext(
             base_url=messages.base_url(self._settings.public_url, self._settings.bind),
             acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
             others_down=down,
             notes=notes,
+            zone=None if zone == UTC_NAME else zone_of(zone),
         )
+
+
+def _sources(claim: ClaimedDelivery) -> str | None:
+    """The contacts that a message is for, as the column has them; a grouped one has none of its
+    own.
+    """
+    sources: str | None = claim.sources or claim.facts.get("sources")
+    return sources
 
 
 def _reader(claim: ClaimedDelivery) -> str:

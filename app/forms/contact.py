@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.forms.alert_lists import CHANNEL_CHOICES, check_channel, quiet_hours_fields
-from app.forms.fields import RecordId, Switch, Text, WordChoice, looks_masked
+from app.forms.fields import RecordId, Switch, Text, WordChoice, Zone, looks_masked
 from app.forms.lists import PairList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
@@ -55,6 +55,11 @@ class ContactForm(SchemaForm):
         N_("Alert when somebody acknowledges an incident"),
         default=True,
         description=N_("So that others know that it is being handled."),
+    )
+    time_zone = Zone(
+        N_("Time zone of messages"),
+        none=N_("That of this installation"),
+        description=N_("Emails and chat messages to this contact have their times in it."),
     )
     default = Switch(
         N_("Add to new monitors"),

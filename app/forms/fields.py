@@ -445,12 +445,13 @@ class ClockTime(OneValue):
 
 class Zone(Text, SelectFieldBase):
     """The IANA name of a time zone, in a browser chosen from a list by region. A stored one that
-    is not offered can be kept.
+    is not offered can be kept. ``none``: what no zone means, where that may be chosen.
     """
 
     widget = widgets.Select()
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, none: str = "", **kwargs: Any) -> None:
+        self.none = none
         super().__init__(*args, rule=parse_zone, **kwargs)
 
     @property
@@ -462,6 +463,8 @@ class Zone(Text, SelectFieldBase):
 
     def iter_groups(self) -> Iterator[tuple[str, list[Choice]]]:
         current = self._value()
+        if self.none:
+            yield _("Default"), [Choice("", _(self.none), not current, {})]
         if current and current not in self.choices:
             yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():

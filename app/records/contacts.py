@@ -64,6 +64,7 @@ class Contact:
     default: bool = False  # new monitors of the dashboard start with it
     min_severity: Annotated[str, MinSeverity] = MinSeverity.ALL
     acknowledgements: bool = True  # whether it is notified that somebody acknowledged an incident
+    time_zone: str | None = None  # IANA name, of times in its messages; None: the installation's
     # read only
     monitors: int = 0  # how many use it
     created_at: Annotated[datetime | None, Mark.PROMISED] = None

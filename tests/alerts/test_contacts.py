@@ -13,7 +13,7 @@ from app.db.tables import ContactRow, MonitorContactRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink
+from tests.alerts.sinks import HttpSink, MailSink
 from tests.support.contacts import NIGHT, contact, give, types
 
 NIGHT_ENDS = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -205,3 +205,41 @@ def test_a_recovery_goes_to_everybody_who_was_notified_of_the_outage(
     box.turn(1)
     assert types(sink, "/old") == ["incident.opened", "incident.resolved"]
     assert types(sink, "/new") == []
+
+
+def test_times_in_emails_and_chats_are_in_the_zone_of_the_contact(
+    box: Outbox, sink: HttpSink, mail: MailSink
+) -> None:
+    """The monitor's own channels have the zone of the installation. The first button of a mail is
+    to acknowledge.
+    """
+    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}", time_zone="Asia/Tokyo")
+    slack, own = ("slack", f"{sink.url}/slack"), ("webhook", f"{sink.url}/own")
+    monitor = box.monitor(("slack", f"{sink.url}/own"), own)
+    people = ("email", "ops@example.com"), slack
+    plain, berlin = (
+        contact(box, "Plain", slack),
+        contact(box, "Berlin", *people, time_zone="Europe/Berlin"),
+    )
+    give(box, monitor, plain, berlin)
+    box.open(monitor)
+    box.turn(1)
+    (sent,) = mail.mails
+    parts = [sent.get_body((kind,)).get_content() for kind in ("plain", "html")]
+    for written in (*parts, str(sink.to("/slack")[0].json)):
+        assert "2026-11-21 09:00 CET" in written
+        assert "UTC" not in written
+    assert parts[1].index(">Acknowledge</a>") < parts[1].index(">Incident</a>")
+    assert any("2026-11-21 17:00 JST" in str(request.json) for request in sink.to("/own"))
+
+
+def test_a_digest_has_its_times_in_the_zone_of_the_contact(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor()
+    fields = NIGHT | {"time_zone": "America/New_York"}
+    give(box, monitor, contact(box, "Night", ("slack", f"{sink.url}/slack"), **fields))
+    box.open(monitor)
+    box.turn(1)
+    box.clock.now = NIGHT_ENDS
+    box.turn(1)
+    (request,) = sink.to("/slack")
+    assert "still down since 2026-11-21 03:00 EST" in str(request.json)

@@ -42,7 +42,8 @@ FIRST_NAMED = 10  # of a burst (decision 5)
 
 def compose(facts: Facts, context: MessageContext) -> Message:
     """The message for a row's facts."""
-    return _COMPOSERS[facts["event"]](facts, context)
+    message = _COMPOSERS[facts["event"]](facts, context)
+    return message if context.zone is None else message.in_zone(context.zone)
 
 
 def is_complete(facts: Facts) -> bool:

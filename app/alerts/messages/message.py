@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Any
 
+from app.alerts import words
 from app.i18n import N_, _
 
 
@@ -107,6 +108,19 @@ class Message:
             head = head[: len(head) - max(1, (size(head) - room) // 4)]
         return f"{head.rstrip()}…\n{links}".rstrip()
 
+    def in_zone(self, zone: tzinfo) -> Message:
+        """The message with its times in this zone."""
+        return replace(
+            self,
+            title=words.in_zone(self.title, zone),
+            summary=words.in_zone(self.summary, zone),
+            details=tuple(
+                (words.in_zone(label, zone), words.in_zone(value, zone))
+                for label, value in self.details
+            ),
+            items=tuple(replace(item, text=words.in_zone(item.text, zone)) for item in self.items),
+        )
+
     def without_item_links(self) -> Message:
         """The message for channels with little room: the items without their links."""
         return replace(self, items=tuple(Item(item.text) for item in self.items))
@@ -118,13 +132,15 @@ class MessageContext:
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.
     ``others_down`` are the names of the monitors that are down now, by id; ``notes`` the notes of
-    the monitors that the messages are about.
+    the monitors that the messages are about. ``zone``: of its times; None for UTC, which some chats
+    show each reader in the reader's own zone.
     """
 
     base_url: str
     acknowledge_token: Callable[[int], str]
     others_down: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
+    zone: tzinfo | None = None
 
     def incident_url(self, incident_id: int) -> str:
         return f"{self.base_url}/incidents/{incident_id}"

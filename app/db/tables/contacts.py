@@ -14,6 +14,7 @@ from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belon
 from app.db.types import Bounded, CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
 from app.rules.natural import natural_key
+from app.rules.time import is_zone
 
 
 class ContactRow(Model):
@@ -34,6 +35,7 @@ class ContactRow(Model):
         Word(8, MinSeverity, MinSeverity.ALL), default=MinSeverity.ALL.value
     )
     acknowledgements: Mapped[bool] = mapped_column(default=True)
+    time_zone: Mapped[str | None] = mapped_column(Word(64, is_zone, "UTC"))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
