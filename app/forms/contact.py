@@ -58,7 +58,7 @@ class ContactForm(SchemaForm):
     )
     time_zone = Zone(
         N_("Time zone of messages"),
-        none=N_("That of this installation"),
+        none=N_("The installation's zone"),
         description=N_("Emails and chat messages to this contact have their times in it."),
     )
     default = Switch(

@@ -48,7 +48,7 @@ class WindowForm(SchemaForm):
         N_("Repeat until"), description=N_("Leave empty for no end."), render_kw=TO_THE_MINUTE
     )
     zone = Zone(
-        N_("Time zone of repeats"),
+        N_("Time zone"),
         default=DEFAULT_WINDOW_ZONE,
         description=N_("Repeats keep their time of day here when the clocks change."),
     )

@@ -95,6 +95,25 @@ def first_moment(wall: datetime, zone: tzinfo) -> datetime:
     return late
 
 
+def next_change(zone: tzinfo, after: datetime, within: timedelta) -> datetime | None:
+    """When the clocks of ``zone`` are next changed, to the minute; None if not ``within`` this."""
+    early, offset = after.replace(second=0, microsecond=0), after.astimezone(zone).utcoffset()
+    end = early + within
+    while early < end:
+        late = early + timedelta(days=1)
+        if late.astimezone(zone).utcoffset() == offset:
+            early = late
+            continue
+        while late - early > timedelta(minutes=1):
+            middle = early + (late - early) // 2
+            if middle.astimezone(zone).utcoffset() == offset:
+                early = middle
+            else:
+                late = middle
+        return late.replace(second=0, microsecond=0)
+    return None
+
+
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)

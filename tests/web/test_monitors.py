@@ -9,7 +9,7 @@ from app.engine import recorder
 from app.net import icmp
 from app.records import Assertion
 from app.stores import current_store
-from tests.factories import make_incident, make_monitor, make_outcome, now
+from tests.factories import make_incident, make_monitor, make_outcome, now, window
 from tests.support.queries import queries
 from tests.support.store import store_of
 from tests.web import scene
@@ -383,3 +383,17 @@ def test_rows_and_order_are_remembered_and_a_link_wins(app, editor):
     assert shown("/monitors?search=shop") == (10, "00")
     editor.client.set_cookie("wakeful_monitors", "per_page=7&sort_by=nothing")
     assert shown() == (25, "00")
+
+
+def test_paused_and_maintenance_are_counted_from_their_beginning(app, viewer):
+    """Not from the last change of what checks said."""
+    old = now() - timedelta(days=9)
+    state = {"verdict": "up", "status_since": old, "paused_at": now() - timedelta(minutes=5)}
+    paused = make_monitor(app, paused=True, state=state)
+    own = make_monitor(app, state=state, **window(0.25, 2))
+    viewer.open(f"/monitors/{paused.id}").shows("Paused for 5 min")
+    viewer.open(f"/monitors/{own.id}").shows("Maintenance for 15 min")
+    start = now() - timedelta(minutes=40)
+    fields = {"name": "Works", "start_at": start, "end_at": start + timedelta(hours=2)}
+    store_of(app).windows.create(fields)
+    viewer.open(f"/monitors/{own.id}").shows("Maintenance for 40 min")

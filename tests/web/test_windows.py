@@ -5,13 +5,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from flask import Flask
+import time_machine
+from flask import Flask, g
 
 from app.db import writing
 from app.db.tables import PersonRow
 from app.errors import Invalid
 from app.records import MaintenanceWindow, PageQuery
-from app.web.shown import months
+from app.rules.time import iso
+from app.web.shown import months, planned
 from tests.factories import make_monitor
 from tests.support.store import store_of
 
@@ -69,10 +71,49 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     assert stored(app).zone == "Europe/Berlin"
     live_in(app, "Asia/Tokyo")
     assert "29 Mar 2027 10:30 JST" in editor.open("/maintenance/1").text
-    assert "in the time zone Europe/Berlin" in editor.text
+    editor.shows("Time zone Europe/Berlin", "29 Mar 2027 03:30 CEST (Mon 29 Mar 2027 10:30 JST")
     editor.open("/maintenance/1/edit")
     editor.form_with("Save")[0].choices["zone"].append("Mars/Base")  # of a page that lists more
-    editor.press("Save", zone="Mars/Base").shows("Time zone of repeats:", status=422)
+    editor.press("Save", zone="Mars/Base").shows(
+        "Time zone: This time zone is not known", status=422
+    )
+
+
+def test_all_times_of_a_window_are_typed_and_shown_in_its_zone(app, editor):
+    live_in(app, "Asia/Tokyo")
+    typed = {"start_at": "2027-07-01T22:00", "end_at": "2027-07-01T23:00"}
+    until = {"often": "weekly", "repeat_until": "2027-08-01T00:00"}
+    editor.open("/maintenance/new").press(
+        "Save", name="Works", zone="Europe/Berlin", **typed, **until
+    )
+    window = stored(app)
+    assert window.start_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
+    assert window.repeat_until == datetime(2027, 7, 31, 22, 0, tzinfo=UTC)
+    editor.shows("Thu 1 Jul 2027 22:00 CEST (Fri 2 Jul 2027 05:00 JST for you)")
+    values = dict(editor.open("/maintenance/1/edit").form_with("Save")[0].values)
+    assert (values["start_at"], values["zone"]) == ("2027-07-01T22:00:00", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("zone", "reader", "first"),
+    [
+        ("Europe/Berlin", "UTC", "2026-03-29T01:00:00Z"),  # 02:30 does not exist
+        ("UTC", "Europe/Berlin", "2026-03-29T02:30:00Z"),
+        ("UTC", "Asia/Tokyo", None),
+    ],
+)
+def test_the_first_date_after_the_next_change_of_the_clocks_is_shown(app, zone, reader, first):
+    start = datetime(2026, 1, 1, 2, 30, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    window = MaintenanceWindow(
+        1, "Works", start, start + timedelta(hours=1), repeat="daily", zone=zone
+    )
+    noon = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+    with app.test_request_context(), time_machine.travel(noon, tick=False):
+        g.zone = reader
+        dates = planned.next_dates(window)
+    after = [date for date in dates if date.changed]
+    assert [iso(date.start) for date in after] == ([first] if first else [])
+    assert len(dates) == (6 if first else 5)
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,14 @@ from app.records import (
     MonitorRef,
     MonitorSearchBy,
     MonitorSortBy,
+    MonitorStatus,
     Page,
     Sort,
     is_heartbeat,
 )
 from app.rules.cross_field import RULES
 from app.rules.natural import natural_key
+from app.rules.recurrence import applies_to, next_occurrences
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
@@ -368,6 +370,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         texts = notes_of(db.session, ids) if notes else {}
         called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
+        on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
         by_id = {}
         for row in rows:
             id = row.id
@@ -385,6 +388,9 @@ class LocalMonitors(LocalPart, base.Monitors):
                     figures.hours.get(id, ()),
                     pinged.get(id, {}),
                     latest.newer(row) if fresh else None,
+                    _maintenance_since(own[id], on, now)
+                    if row.status == MonitorStatus.MAINTENANCE
+                    else None,
                 ),
             )
         return [by_id[id] for id in ids if id in by_id]
@@ -401,6 +407,16 @@ class LocalMonitors(LocalPart, base.Monitors):
         )
         long = values.keys() - short.keys()
         return cached | {id: configured(read(values[id])) for id in long}
+
+
+def _maintenance_since(
+    monitor: Monitor, on: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
+) -> datetime | None:
+    """When the maintenance of a monitor began. ``on``: the windows that are on, and since when."""
+    starts = [start for window, start in on if applies_to(window, monitor.id, monitor.tags)]
+    own, end = monitor.maintenance_start_at, monitor.maintenance_end_at
+    starts += [own] if own and end and own <= now < end else []
+    return min(starts, default=None)
 
 
 _secrets = itemgetter(
@@ -427,7 +443,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
             *STATE_COLUMNS,
             # Decoded by the columns' types, for code that reads these columns alone.
             *rollups.SUMMED,
-            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at),
+            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at, _STATE.c.paused_at),
             *(latest.NEWEST if fresh else ()),
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),

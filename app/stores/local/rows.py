@@ -76,7 +76,7 @@ _incident_fields = _copier(Incident, IncidentRow, ("evidence", "seen_by", "unwat
 @dataclass(frozen=True, slots=True)
 class Derived:
     """What the record of a monitor has besides its row. ``latest``: its last check and response
-    time, which are newer than those of its state.
+    time, which are newer than those of its state. ``maintenance_since``: of one that is in it.
     """
 
     uptime: Mapping[str, float | None]
@@ -88,6 +88,7 @@ class Derived:
     hours: Sequence[Mapping[str, Any]] = ()
     heartbeat: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[datetime, int | None] | None = None
+    maintenance_since: datetime | None = None
 
 
 def configured(values: Iterable[Any]) -> Monitor:
@@ -117,7 +118,8 @@ def monitor_record(own: Monitor, row: Any, derived: Derived) -> Monitor:
     """
     checked_at, response_time = derived.latest or (row.checked_at, row.response_time)
     state = _state_fields(row)
-    state["status_since"] = _since(state["status_since"], checked_at, row)
+    since = derived.maintenance_since or _since(state["status_since"], checked_at, row)
+    state["status_since"] = since
     # Not by its constructor, which sets each of the 68 fields by a call: a tenth of a list's time.
     monitor = object.__new__(Monitor)
     vars(monitor).update(
@@ -146,6 +148,9 @@ def _since(status_since: datetime | None, checked_at: datetime | None, row: Any)
     but a monitor that is up now was not so before its end. The last check was good, so it is not
     later than that.
     """
+    if row.status == MonitorStatus.PAUSED:
+        paused_at: datetime | None = row.paused_at  # null: before it was stored
+        return paused_at or status_since
     until: datetime | None = row.late_until
     is_good = row.status in (MonitorStatus.UP, MonitorStatus.DEGRADED)
     if not is_good or until is None or status_since is None or checked_at is None:

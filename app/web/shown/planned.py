@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 
 from app.errors import WakefulError
 from app.records import MaintenanceWindow, Monitor, PageQuery
 from app.rules import recurrence
+from app.rules.time import next_change, zone_of
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import times
 
 PAGE, PAGES = 100, 5  # windows in the list and the calendar: the newest
+PREVIEW = 5
+CHANGE_WITHIN = timedelta(days=370)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,35 @@ class Planned:
         if self.start is None:
             return True, True, -self.window.start_at.timestamp()
         return False, not self.is_on, self.start.timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDate:
+    """An occurrence. ``changed``: it is the first after the clocks are changed, at this time."""
+
+    start: datetime
+    end: datetime
+    changed: datetime | None = None
+
+
+def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
+    """The next occurrences, and the first after the next change of the clocks: of the window's, or
+    of the reader's where those of the window are never changed.
+    """
+    now = times.now()
+    spans = recurrence.next_occurrences(window, PREVIEW, now)
+    zones: tuple[tzinfo, ...] = (zone_of(window.zone), times.zone())
+    changes = (next_change(zone, now, CHANGE_WITHIN) for zone in zones)
+    changed = next((moment for moment in changes if moment is not None), None)
+    if changed is None:
+        return [ShownDate(*span) for span in spans]
+    after = next(
+        (span for span in recurrence.next_occurrences(window, 2, changed) if span[0] >= changed),
+        None,
+    )
+    if after is not None and after not in spans:
+        spans.append(after)
+    return [ShownDate(*span, changed=changed if span == after else None) for span in spans]
 
 
 def newest() -> tuple[list[MaintenanceWindow], bool]:

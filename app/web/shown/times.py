@@ -15,7 +15,7 @@ from app.records import Incident
 from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
 from app.rules.figures import span as span
-from app.rules.time import days_left, in_zone, iso
+from app.rules.time import days_left, in_zone, iso, zone_of
 from app.rules.who_saw import how_it_ended
 from app.stats import RANGES
 
@@ -99,9 +99,9 @@ def _exact(local_time: datetime) -> str:
     return f"{_day(local_time)} {local_time:%H:%M:%S} {local_time.tzname() or ''}".rstrip()
 
 
-def minute(moment: datetime) -> str:
+def minute(moment: datetime, other_zone: tzinfo | None = None) -> str:
     """``Sat 21 Nov 2026 09:32 CET``, in the person's zone; with seconds if there are any."""
-    local_time = local(moment)
+    local_time = in_zone(moment, other_zone) if other_zone else local(moment)
     time = f"{local_time:%H:%M:%S}" if local_time.second else f"{local_time:%H:%M}"
     return f"{local_time:%a} {_day(local_time)} {time} {local_time.tzname() or ''}".rstrip()
 
@@ -181,15 +181,27 @@ def planned(moment: datetime) -> Markup:
     return _tag(moment, minute(moment), relative(moment, now().astimezone(zone())))
 
 
-def due(moment: datetime) -> Markup:
-    """The time as ``planned`` shows it, with how far away it is."""
+def in_zone_of(moment: datetime, name: str | None) -> Markup:
+    """The time in the zone of this name and, in grey, in the person's, if its clocks differ."""
+    there, own = minute(moment, zone_of(name)), minute(moment)
+    shown = _tag(moment, there, own)
+    if local(moment).utcoffset() == moment.astimezone(zone_of(name)).utcoffset():
+        return shown
+    return Markup('{} <span class="faint">{}</span>').format(
+        shown, _("(%(time)s for you)", time=own)
+    )
+
+
+def due(moment: datetime, zone_name: str | None = None) -> Markup:
+    """The time as ``planned`` shows it, or as ``in_zone_of``, with how far away it is."""
     present = now().astimezone(zone())
     days = (moment - present).days
     away = (
         _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, present)
     )
     text = Markup('{} <span class="faint nowrap">{}</span>')
-    return text.format(planned(moment), _tag(moment, away, minute(moment), 'data-ago=""'))
+    shown = in_zone_of(moment, zone_name) if zone_name else planned(moment)
+    return text.format(shown, _tag(moment, away, minute(moment), 'data-ago=""'))
 
 
 def expiry(moment: datetime) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from flask import request
 from werkzeug.wrappers import Response
@@ -16,6 +17,7 @@ from app.forms.window import WindowForm
 from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
+from app.rules.zones import present_name
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing
@@ -33,7 +35,6 @@ OFTEN = [
     (CRON, N_("Custom (cron)")),
 ]
 SCOPES = [("all", N_("All monitors")), ("chosen", N_("Only these monitors and tags"))]
-PREVIEW = 5
 MAX_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
 
 
@@ -53,6 +54,11 @@ class WindowPageForm(BrowserForm, WindowForm):
     scope = ExtraOptions(N_("For"), labels=SCOPES, default="all")
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        sent = self.meta.wrap_formdata(self, formdata)
+        named = sent.get("zone") if sent else None
+        stored = getattr(self.record, "zone", None) or (kwargs.get("data") or {}).get("zone")
+        if zone := present_name(named or stored):
+            self.context = replace(self.context, zone=ZoneInfo(zone))  # of all its times
         super().process(formdata, *args, **kwargs)
         self.repeat.label.text = _("Cron expression")
         self.repeat.description = _(
@@ -125,7 +131,7 @@ def show(id: int) -> Response:
         "maintenance/_shown.html",
         window=window,
         planned=planned.planned_of(window),
-        occurrences=recurrence.next_occurrences(window, PREVIEW, times.now()),
+        dates=planned.next_dates(window),
         names=_names([window]),
         explain=recurrence.explain,
     )
@@ -167,8 +173,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
             repeat_until=form.repeat_until.data,
             zone=form.zone.data,
         )
-        occurrences = recurrence.next_occurrences(typed, PREVIEW, times.now())
-        return self.page(200, occurrences=occurrences)
+        return self.page(200, dates=planned.next_dates(typed), previewed=typed)
 
     def context(self) -> dict[str, Any]:
         chosen = self.form.monitors.data
@@ -176,7 +181,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         offered = choices.monitors(self.form, chosen, search)
         offered.sort(key=lambda monitor: monitor.id not in chosen)  # the chosen ones first
         self.form.monitors.choices = [(str(monitor.id), monitor.name) for monitor in offered]
-        return {"search": search, "found": "find" in request.form, "occurrences": None}
+        return {"search": search, "found": "find" in request.form, "dates": None}
 
 
 WindowEditing.register(blueprint)
