@@ -1,14 +1,16 @@
-// The button of a preview says how many monitors it creates.
+// The buttons of a preview say how many monitors they create.
 const form = document.querySelector("[data-import]");
-const button = form?.querySelector("[data-count]");
+const buttons = [...(form?.querySelectorAll("[data-count]") ?? [])];
 
 function show() {
   const count = form.querySelectorAll("input[name=pick]:checked").length;
-  button.textContent = (count === 1 ? button.dataset.one : button.dataset.many).replace("{}", count);
-  button.disabled = count === 0;
+  for (const button of buttons) {
+    button.textContent = (count === 1 ? button.dataset.one : button.dataset.many).replace("{}", count);
+    button.disabled = count === 0;
+  }
 }
 
-if (button) {
+if (buttons.length) {
   form.addEventListener("change", show);
   window.addEventListener("pageshow", show);
   show();

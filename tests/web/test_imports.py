@@ -75,14 +75,15 @@ def test_lines_are_previewed_and_then_become_monitors(app, editor):
 
 
 def test_lines_that_do_not_fit_say_where_and_why_and_the_others_can_be_created(app, editor):
-    lines = "https://good.example.com\n\nftp://bad.example.com\nShop, shop.example.com, , Nobody"
+    lines = "https://good.example.com\n\nftp://bad.example.com\nShop, shop.example.com, , 12"
     editor.open(START).press("Preview", urls=lines)
     editor.shows(
         "1 can be created",
         "2 cannot be imported",
         "Line 3 Without a name ftp://bad.example.com Cannot be imported. URL",
-        'There is no contact "Nobody".',
+        'There is no contact "12".',
     )
+    editor.shows_in_order("ftp://bad.example.com", "shop.example.com", "https://good.example.com")
     assert editor.page.text.count('href="#unfit"') == editor.page.text.count('id="unfit"') == 1
     form, _ = editor.form_with("Preview")
     assert dict(form.values)["urls"].split() == lines.split(), "to be corrected"
@@ -370,3 +371,49 @@ def test_invalid_or_long_text_is_shown_shortened_and_cleaned(editor):
     assert editor.status == 200
     assert len(editor.page.text) < 60_000
     assert "2 cannot be imported" in editor.text
+
+
+def test_a_missing_contact_is_created_once_for_all_lines_that_name_it(app, editor):
+    make_contact(app, "Ops")
+    lines = "A, a.example.com, , Shop team; ops\nB, b.example.com, , shop TEAM\n"
+    lines += "C, c.example.com, , dev@example.com\nD, d.example.com, , Nobody"
+    editor.open(START).press("Preview", urls=lines)
+    editor.shows("4 can be created", "New contacts", "Shop team", "dev@example.com", "Nobody")
+    editor.press("Create 4 monitors", channel_2="none")
+    editor.shows("Shop team", status=422)
+    assert rows(app) == [], "nothing is created before everybody can be reached"
+    hook = {"channel_0": "webhook", "value_0": "http://127.0.0.1:9/"}
+    editor.press("Create 4 monitors", **hook).shows("4 monitors created")
+    contacts = store_of(app).contacts
+    assert list(contacts.names()) == ["dev@example.com", "Ops", "Shop team"]
+    alerts = [[pair.value for pair in store_of(app).monitors.get(id).alerts] for id in (1, 2, 3, 4)]
+    assert alerts == [["Shop team", "Ops"], ["Shop team"], ["dev@example.com"], []]
+    assert contacts.get(contacts.id_of("dev@example.com")).channels[0].key == "email"
+
+
+def test_the_next_import_starts_with_what_was_chosen_last(app, editor):
+    make_contact(app, "Ops, night")
+    chosen = {"interval": "300", "tags": "eu, shop", "contacts": ["Ops, night"], "format": "csv"}
+    editor.open(START).press("Preview", urls="a.example.com", **chosen)
+    form, _ = editor.open(START).form_with("Preview")
+    expected = {("interval", "300"), ("tags", "eu, shop"), ("format", "csv"), ("urls", "")}
+    assert expected | {("contacts", "Ops, night")} <= set(form.values)
+    store_of(app).contacts.remove(1)
+    form, _ = editor.open(START).form_with("Preview")
+    assert "contacts" not in form.names(), "it is gone"
+    assert expected <= set(form.values)
+
+
+@pytest.mark.settings(allow_networks=None, rate_limit=0)
+def test_a_preview_offers_the_networks_that_its_entries_need(app, admin):
+    lines = "http://10.1.1.1/\nhttp://10.1.1.2/\ndns://127.0.0.1/shop.test\nhttp://localhost/"
+    lines += "\nhttp://169.254.169.254/\nhttp://shop.example.com/"
+    admin.open(START).press("Preview", urls=lines)
+    admin.shows(
+        "2 entries cannot be checked yet. 10.1.1.1 is", "1 entry cannot be checked yet. 169"
+    )
+    admin.hides("Allow 169")
+    admin.press("Allow 10.0.0.0/8", pick=[1]).hides("10.1.1.1 is").shows("Allow 127.0.0.0/8")
+    assert dict(admin.form_with("Preview")[0].values)["urls"].split() == lines.split()
+    admin.press("Create 1 monitor")
+    assert [row.url for row in rows(app)] == ["http://10.1.1.2/"]

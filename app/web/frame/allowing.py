@@ -31,7 +31,7 @@ ALLOW = "allow"  # the button
 # The views whose forms may have it.
 ENDPOINTS = (
     "monitors.new", "monitors.edit", "monitors.clone", "monitors.check", "monitors.test_alert",
-    "contacts.new", "contacts.edit", "contacts.test", "deliveries.retry",
+    "contacts.new", "contacts.edit", "contacts.test", "deliveries.retry", "imports.create",
 )  # fmt: skip
 CHANGE = recent.GuardedChange(
     N_("Allow a network for checks and alerts"),
@@ -68,7 +68,7 @@ def offer_of(text: str | None) -> NetworkOffer | None:
     """What to offer beside ``text``; None where it is no refusal of this installation's policy."""
     if not text or servers.servers() is not None:
         return None
-    network = _policy().offered(text)
+    network = policy().offered(text)
     if network is None:
         return None
     if networks_are_locked(_settings()):
@@ -115,18 +115,18 @@ def _allow(text: str) -> None:
     """Add an offered network to those that are allowed. Raises Denied."""
     if servers.servers() is not None or networks_are_locked(_settings()):
         raise Denied(_(LOCKED))
-    policy = _policy()
-    network = next((network for network in policy.offerable if str(network) == text), None)
+    current = policy()
+    network = next((network for network in current.offerable if str(network) == text), None)
     if network is None:
         raise Denied(_(NEVER))
-    if not policy.allows(network.network_address):  # another page may have allowed it
+    if not current.allows(network.network_address):  # another page may have allowed it
         before = allowed_networks(_settings()).strip()
         value = f"{before}, {network}" if before else str(network)
         current_access().settings.set(ALLOW_NETWORKS, value)
     flash(_(ALLOWED, network=network), "success")
 
 
-def _policy() -> Policy:
+def policy() -> Policy:
     """The policy of now. A damaged setting counts as in checks: public addresses alone."""
     try:
         return Policy.parse(allowed_networks(_settings()))

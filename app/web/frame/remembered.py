@@ -1,5 +1,5 @@
-"""What a person chose of a list, its rows and order, remembered by their browser. Parameters in the
-address win, and are remembered in turn.
+"""What a person chose last, remembered by their browser: the rows and order of a list, and what
+many new monitors have in common. Parameters in the address win, and are remembered in turn.
 """
 
 from __future__ import annotations
@@ -33,30 +33,34 @@ def list_query(form: type[ListForm], pairs: Pairs, name: str, **defaults: str) -
         return binding.list_query(form, [*pairs, *more])
 
     try:
-        return query({"per_page": ROWS, **defaults, **_stored(name)})
+        return query({"per_page": ROWS, **defaults, **choices_of(name)})
     except Invalid:  # of the address; or another version wrote the cookie
         return query({"per_page": ROWS, **defaults})
 
 
 def remember(response: Response, name: str) -> Response:
     """``response``, and with it the choices in the address of this request."""
-    before = _stored(name)
+    before = choices_of(name)
     sent = {key: request.args[key] for key in ("per_page", *ORDER) if request.args.get(key)}
     kept = before if sent.keys().isdisjoint(ORDER) else {"per_page": before.get("per_page", ROWS)}
     if response.status_code == 200 and (chosen := kept | sent) != before:
-        response.set_cookie(
-            _cookie(name),
-            urlencode(chosen),
-            max_age=YEAR_SECONDS,
-            path=cookie_path(current_app),
-            secure=current_app.config["SESSION_COOKIE_SECURE"],
-            httponly=True,
-            samesite="Lax",
-        )
+        keep(response, name, chosen)
     return response
 
 
-def _stored(name: str) -> dict[str, str]:
+def keep(response: Response, name: str, chosen: Mapping[str, str]) -> None:
+    response.set_cookie(
+        _cookie(name),
+        urlencode(chosen),
+        max_age=YEAR_SECONDS,
+        path=cookie_path(current_app),
+        secure=current_app.config["SESSION_COOKIE_SECURE"],
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def choices_of(name: str) -> dict[str, str]:
     return dict(parse_qsl(request.cookies.get(_cookie(name), "")))
 
 

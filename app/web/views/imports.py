@@ -5,23 +5,36 @@ nothing; then the chosen ones are created step by step; then a page says what be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from flask import current_app, render_template, request, url_for
+from flask import current_app, make_response, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access import tokens
-from app.errors import Denied
+from app.checks.kinds import read_url
+from app.errors import Denied, Invalid
+from app.forms.alert_lists import CHANNEL_CHOICES
+from app.forms.binding import bind
+from app.forms.contact import ContactForm, check_name
 from app.forms.imported import ImportDefaults, candidate_of, record_of
 from app.i18n import N_, _
-from app.imports.candidates import Candidate, NotReadable, Reading
-from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
+from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
+from app.net.networks import Network
+from app.records import (
+    CONTACT,
+    MAX_CONTACT_NAME,
+    PAGE_SIZES,
+    MonitorQuery,
+    Pair,
+    masked_alert,
+)
+from app.rules.text import fault_of
 from app.stores import current_store
-from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes
-from app.web.frame import choices, progress, servers
+from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences
+from app.web.frame import allowing, choices, progress, remembered, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.many_forms import ImportForm
 
@@ -32,6 +45,8 @@ Answer = str | Response | tuple[str, int]
 MAX_ROWS = 500  # on one preview
 MAX_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # the purposes of the two sealed texts
+REMEMBERED = "import"
+LEFT_OUT = "none"  # in place of a channel: the contact is not created
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"
@@ -47,52 +62,174 @@ def start() -> Answer:
 
     try:
         reading = files.read(form.content(), form.format.data or "")
-        return _preview(form, reading)
+        plan = _plan(form, reading)
+        response = make_response(_preview(form, plan))
     except NotReadable as fault:
         form.source().add_fault(str(fault))
         return _start_page(form, 422)
+    remembered.keep(response, REMEMBERED, _choices_of(form))
+    return response
 
 
-def _form() -> ImportForm:
+def _form(lines: str | None = None) -> ImportForm:
+    """``lines``: what was typed, for the form below a preview that is shown once more."""
     missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
     without = [name for name, is_missing in missing.items() if is_missing]
-    first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
-    form = ImportForm(bare=servers.is_bare(), without=without, data={"contacts": tuple(first)})
+    is_empty = request.method in SAFE_METHODS or lines is not None
+    data: dict[str, Any] = _remembered() if is_empty else {}
+    if is_empty and "contacts" not in data:
+        data["contacts"] = tuple(current_store().contacts.defaults())
+    sent: dict[str, Any] = {} if lines is None else {"formdata": None}
+    form = ImportForm(bare=servers.is_bare(), without=without, data=data | {"urls": lines}, **sent)
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
         form.contacts.choices = choices.contact_choices(names)
     return form
 
 
+def _choices_of(form: ImportForm) -> dict[str, str]:
+    """What the next import starts with."""
+    shared = form.shared()
+    return {
+        "interval": str(shared.interval),
+        "tags": ",".join(shared.tags),
+        "contacts": "\n".join(shared.contacts),
+        "format": form.format.data or "",
+    }
+
+
+def _remembered() -> dict[str, Any]:
+    """What was chosen last, as far as it still exists."""
+    chosen = remembered.choices_of(REMEMBERED)
+    interval, names = chosen.get("interval", ""), set(current_store().contacts.names())
+    data: dict[str, Any] = {}
+    if interval.isdecimal() and len(interval) < 6:
+        data["interval"] = int(interval)
+    if "contacts" in chosen:
+        data["contacts"] = tuple(n for n in chosen["contacts"].split("\n") if n in names)
+    if chosen.get("tags"):
+        data["tags"] = tuple(chosen["tags"].split(","))
+    if chosen.get("format") in FORMATS:
+        data["format"] = chosen["format"]
+    return data
+
+
 def _start_page(form: ImportForm, status: int) -> Answer:
     return render_template("imports/start.html", form=form), status
 
 
-def _preview(form: ImportForm, reading: Reading) -> Answer:
+def _plan(form: ImportForm, reading: Reading) -> ImportPlan:
     candidates = reading.candidates[:MAX_ROWS]
-    plan = ImportPlan(candidates, form.shared(), reading.contacts)
+    missing = _missing_contacts(candidates, reading.contacts)
+    spelt = {name.casefold(): name for name in missing}
+    return ImportPlan(
+        [_respelt(candidate, spelt) for candidate in candidates],
+        form.shared(),
+        {**reading.contacts, **dict.fromkeys(missing, ())},
+        reading.source,
+        tuple(reading.remarks),
+        len(reading.candidates) - len(candidates),
+        "" if form.sends_file() else form.urls.data,
+    )
+
+
+def _missing_contacts(
+    candidates: Sequence[Candidate], of_file: Mapping[str, Sequence[Pair]]
+) -> Sequence[str]:
+    """The contacts that entries name and that do not exist, each once, as it is spelt first. They
+    are created with the monitors, once somebody has said how to reach them.
+    """
+    if not servers.is_whole():
+        return ()
+    existing = {name.casefold() for name in (*current_store().contacts.names(), *of_file)}
+    missing: dict[str, str] = {}
+    for candidate in candidates:
+        for pair in candidate.fields.get("alerts", ()):
+            name = pair.value.strip()
+            if pair.key == CONTACT and name.casefold() not in existing and _is_name(name):
+                missing.setdefault(name.casefold(), name)
+    return list(missing.values())
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= MAX_CONTACT_NAME and fault_of(lambda: check_name(name)) is None
+
+
+def _respelt(candidate: Candidate, spelt: Mapping[str, str | None]) -> Candidate:
+    """The candidate with these names for its contacts, by their folded ones; None: without it."""
+    alerts = [
+        pair if pair.key != CONTACT else Pair(CONTACT, name)
+        for pair in candidate.fields.get("alerts", ())
+        if (name := spelt.get(pair.value.strip().casefold(), pair.value)) is not None
+        or pair.key != CONTACT
+    ]
+    fields = {name: value for name, value in candidate.fields.items() if name != "alerts"}
+    return replace(candidate, fields=fields | ({"alerts": tuple(alerts)} if alerts else {}))
+
+
+def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
+    """``more``: what the person has chosen on it already, and what is wrong with that."""
     importer = _importer(plan)
-    rows = importer.dry_run(candidates)
+    rows = importer.dry_run(plan.candidates)
     sealed_plan = plan.sealed()
     if len(sealed_plan) > MAX_SEALED:
         raise NotReadable(_(TOO_LARGE))
+    by_fault = sorted(enumerate(rows), key=lambda entry: entry[1].judged.fits)
+    contacts = importer.new_contacts
     return render_template(
         "imports/preview.html",
-        form=form,
-        reading=reading,
-        rows=rows,
-        counts=counts(rows),
-        notes=notes(rows),
-        ticked=_ticked(rows),
-        more=len(reading.candidates) - len(candidates),
-        sealed=sealed_plan,
-        contacts={
-            name: [masked_alert(row) for row in rows_]
-            for name, rows_ in importer.new_contacts.items()
+        **{
+            "form": form,
+            "plan": plan,
+            "rows": by_fault,
+            "counts": counts(rows),
+            "notes": notes(rows),
+            "ticked": _ticked(rows),
+            "sealed": sealed_plan,
+            "contacts": {
+                name: [masked_alert(row) for row in rows_]
+                for name, rows_ in contacts.items()
+                if rows_
+            },
+            "to_reach": plan.to_reach,
+            "typed": {},
+            "faults": {},
+            "channels": CHANNEL_CHOICES,
+            "LEFT_OUT": LEFT_OUT,
+            "refused": _refused(rows),
+            "alert_nobody": partial(alert_nobody, contacts=servers.is_whole()),
+            "looked_at": _compared(importer) if servers.servers() else 0,
+            **more,
         },
-        alert_nobody=partial(alert_nobody, contacts=servers.is_whole()),
-        looked_at=_compared(importer) if servers.servers() else 0,
-    ), 200
+    )
+
+
+def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, int]:
+    page = _preview(
+        _form(plan.lines),
+        plan,
+        ticked=frozenset(_chosen(len(plan.candidates))),
+        typed=request.form,
+        faults=faults,
+    )
+    return page, 422 if faults else 200
+
+
+def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
+    """One refusal of each network that URLs name, and how many entries it is about."""
+    policy = allowing.policy()
+    refusals: dict[Network, tuple[str, int]] = {}
+    for row in rows:
+        if not row.is_new or servers.servers() is not None:
+            continue
+        _kind, target = read_url(row.judged.url)
+        server = getattr(target, "server", target)
+        address = server and ("127.0.0.1" if server.dns_name == "localhost" else server.address)
+        refusal = policy.refusal(address) if address else None
+        if refusal is not None:
+            sentence, count = refusals.get(refusal.network, (str(refusal), 0))
+            refusals[refusal.network] = sentence, count + 1
+    return dict(refusals.values())
 
 
 def _compared(importer: Importer) -> int:
@@ -125,7 +262,16 @@ class ImportPlan:
 
     candidates: Sequence[Candidate]
     shared: ImportDefaults
-    contacts: Mapping[str, Sequence[Pair]]
+    contacts: Mapping[str, Sequence[Pair]]  # without channels: nobody has said how to reach it yet
+    source: str = ""
+    remarks: Sequence[str] = ()
+    more: int = 0  # entries that do not fit on the page
+    lines: str = ""  # as typed
+
+    @property
+    def to_reach(self) -> Sequence[str]:
+        """The contacts that are to be created and have no channel yet."""
+        return [name for name, rows in self.contacts.items() if not rows]
 
     def sealed(self) -> str:
         return tokens.seal(
@@ -135,6 +281,7 @@ class ImportPlan:
                 "interval": self.shared.interval,
                 "tags": list(self.shared.tags),
                 "contacts": list(self.shared.contacts),
+                "page": [self.source, list(self.remarks), self.more, self.lines],
                 "new_contacts": {
                     name: [[row.key, row.value] for row in rows]
                     for name, rows in self.contacts.items()
@@ -155,9 +302,8 @@ class ImportPlan:
             name: tuple(Pair(*row) for row in rows)
             for name, rows in content["new_contacts"].items()
         }
-        return ImportPlan(
-            [candidate_of(record) for record in content["candidates"]], shared, contacts
-        )
+        candidates = [candidate_of(record) for record in content["candidates"]]
+        return ImportPlan(candidates, shared, contacts, *content["page"])
 
 
 def _who() -> list[Any]:
@@ -165,11 +311,47 @@ def _who() -> list[Any]:
     return [current_user.person.id, getattr(current_store(), "name", None)]
 
 
+def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
+    """The plan with the channels that were typed for its new contacts, each once for all of its
+    entries; and what is wrong with them, by contact. What no chosen entry names is left out.
+    """
+    chosen = {
+        pair.value
+        for index in _chosen(len(plan.candidates))
+        for pair in plan.candidates[index].fields.get("alerts", ())
+    }
+    contacts, faults = dict(plan.contacts), {}
+    left_out: dict[str, str | None] = {}
+    for index, name in enumerate(plan.to_reach):
+        channel = request.form.get(f"channel_{index}", "")
+        value = request.form.get(f"value_{index}", "").strip()
+        if channel == LEFT_OUT or name not in chosen:
+            left_out[name.casefold()] = None
+            continue
+        pairs = [("name", name), ("channels[0][key]", channel), ("channels[0][value]", value)]
+        try:
+            contacts[name] = bind(ContactForm, pairs, _importer(plan).context)["channels"]
+        except Invalid as fault:
+            faults[name] = sentences(fault)
+    if faults:
+        return plan, faults
+    contacts = {name: rows for name, rows in contacts.items() if rows}
+    candidates = [_respelt(candidate, left_out) for candidate in plan.candidates]
+    return replace(plan, candidates=candidates, contacts=contacts), {}
+
+
 @blueprint.post("/create")
 def create() -> tuple[str, int, dict[str, str]]:
     """Create monitors for a while. The answer says where it leads: a reload starts nothing."""
     text = request.form.get("sealed", "")
     plan = ImportPlan.opened(text)
+    if "preview" in request.form:  # a network was allowed on it
+        return *_preview_again(plan, {}), {}
+    if "rest" not in request.form:
+        plan, faults = _reached(plan)
+        if faults:
+            return *_preview_again(plan, faults), {}
+        text = plan.sealed()
     importer = _importer(plan)
     problems = _problems_before(len(plan.candidates))
     chosen = _chosen(len(plan.candidates))
