@@ -13,10 +13,13 @@ language yet: without a chosen translation, every sentence is the English one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from gettext import NullTranslations
 from typing import Any
+
+ENGLISH = "en"
 
 _chosen: ContextVar[NullTranslations | None] = ContextVar("translations", default=None)
 
@@ -24,6 +27,23 @@ _chosen: ContextVar[NullTranslations | None] = ContextVar("translations", defaul
 def choose(translations: NullTranslations | None) -> None:
     """Translate with ``translations`` in this thread or task, until the next choice."""
     _chosen.set(translations)
+
+
+@contextmanager
+def speaking(translations: NullTranslations | None) -> Iterator[None]:
+    """Translate with ``translations`` meanwhile."""
+    token = _chosen.set(translations)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def spoken() -> str:
+    """The language of the sentences, as the ``lang`` of a page says it."""
+    translations = _chosen.get()
+    language = translations.info().get("language", ENGLISH) if translations else ENGLISH
+    return language.replace("_", "-")
 
 
 class Marked(str):
@@ -99,4 +119,4 @@ def install(environment: Any) -> None:
     environment.add_extension("jinja2.ext.i18n")
     environment.policies["ext.i18n.trimmed"] = True
     environment.install_gettext_callables(_gettext, _ngettext, newstyle=False)
-    environment.globals.update(_=_, _n=_n)
+    environment.globals.update(_=_, _n=_n, spoken=spoken)

@@ -377,6 +377,8 @@ class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
 class BrowserStatusPageForm(BrowserForm, StatusPageForm):
     """A status page. An empty password keeps the stored one."""
 
+    logo = favicon = None  # have a page of their own
+
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
         if fields.get("password") is None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.forms.fields import Number, Password, Switch, Text, WordChoice, Zone
+from app.forms.fields import Number, Options, Password, Switch, Text, WordChoice, Zone
 from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import (
     AUTO_POST_MINUTES,
+    DEFAULT_PAGE_LANGUAGE,
     DEFAULT_PAGE_ZONE,
     MAX_CREDENTIAL,
     MAX_DOMAIN,
+    MAX_FOOTER,
     MAX_NAME,
     MAX_PAGE_DESCRIPTION,
     MAX_SLUG,
+    MAX_URL,
+    PAGE_LANGUAGES,
     PageTheme,
     Visibility,
 )
-from app.rules import slugs
-from app.rules.url import host_name
+from app.rules import colours, images, slugs
+from app.rules.url import check_link, host_name
 
 NOT_ON_PAGE = N_("This monitor is not on the page. Send it in monitors too.")
 PASSWORD_NEEDED = N_("Enter a password for this page.")
@@ -33,6 +37,20 @@ class Domain(Text):
 
     def read(self, value: str) -> str:
         return host_name(super().read(value))
+
+
+class Colour(Text):
+    """A colour as ``#2b59c3``, in whatever letters it is entered."""
+
+    def read(self, value: str) -> str:
+        return colours.read_colour(super().read(value))
+
+
+class Image(Text):
+    """An image in base64, which never comes back."""
+
+    def read(self, value: str) -> str:
+        return images.read_base64(super().read(value))
 
 
 class StatusPageForm(SchemaForm):
@@ -100,6 +118,44 @@ class StatusPageForm(SchemaForm):
             PageTheme.DARK: N_("Dark"),
         }.__getitem__,
         default=PageTheme.SYSTEM,
+    )
+    accent = Colour(
+        N_("Accent colour"),
+        most=100,
+        description=N_(
+            "The colour of links and buttons, such as #2b59c3. Where a text in it could not be"
+            " read, the page makes it darker or lighter."
+        ),
+    )
+    language = Options(
+        N_("Language"),
+        labels=list(PAGE_LANGUAGES.items()),
+        default=DEFAULT_PAGE_LANGUAGE,
+        description=N_(
+            "The language of your names and texts. The page's own sentences are in English where"
+            " Wakeful is not translated."
+        ),
+    )
+    home_url = Text(
+        N_("Home page"),
+        most=MAX_URL,
+        rule=check_link,
+        description=N_("A URL that the logo and a link at the top of the page lead to."),
+    )
+    footer = Text(
+        N_("Line at the foot"),
+        most=MAX_FOOTER,
+        description=N_("A line of your own below the page. URLs become links."),
+    )
+    logo: Any = Image(
+        N_("Logo"),
+        lines=True,
+        description=N_(
+            "An image in base64: PNG, JPEG, GIF, WebP, ICO or SVG, up to 100 KB. Never returned."
+        ),
+    )
+    favicon: Any = Image(
+        N_("Favicon"), lines=True, description=N_("The icon of the page's tab, as the logo.")
     )
 
     def check_cross_field(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment
 from werkzeug.wrappers import Request, Response
 
-from app.records import Component
+from app.records import UNBRANDED, Brand, Component
 from app.rules.slugs import is_slug
 from app.stores.public import Address, PublicPages
 
@@ -108,7 +108,8 @@ class PageContext:
     the page itself. Both are relative: the same bytes fit behind a proxy that serves Wakeful in a
     folder. ``static`` is the link of a file in static/, with its version. Absolute links, which
     feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and the page
-    is as it was at ``page.made_at``, which HTML has to say.
+    is as it was at ``page.made_at``, which HTML has to say. ``brand``: how the page looks. ``logo``
+    and ``colours``: the links of its image and its sheet, where they are not below ``up``.
     """
 
     templates: Environment
@@ -118,6 +119,9 @@ class PageContext:
     own_host: bool = False
     away: bool = False
     component: Component | None = None
+    brand: Brand = UNBRANDED
+    logo: str | None = None
+    colours: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,6 @@ class Visit:
         body = self.context.templates.get_template(template).render(
             context=self.context,
             address=self.address,
-            theme=self.address.theme,
             page=None,
             **values,
         )

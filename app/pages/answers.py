@@ -19,15 +19,20 @@ from typing import Any
 from werkzeug.wrappers import Response
 
 from app.errors import RETRY_SECONDS
-from app.i18n import _
+from app.i18n import _, spoken
 from app.pages.addresses import HTML
 from app.pages.routes import CachedRoute
 from app.records import PageTheme, Visibility
+from app.rules.images import type_of
 from app.stores.public import Address
 
 MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
 SMALLEST = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
+
+YEAR_SECONDS = 365 * 24 * 3600
+# Opened by itself, an SVG is a document of this host: nothing in it may run or load.
+IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 Headers = list[tuple[str, str]]
 
@@ -121,7 +126,7 @@ def packed_answer(
 def cached_answer(route: CachedRoute, body: bytes | None, address: Address | None) -> PageAnswer:
     """The answer of a route with ``body``. ``address``: of the page; None for the list of pages."""
     if body is None:
-        return not_found(address.theme if address else PageTheme.SYSTEM)
+        return not_found(address.brand.theme if address else PageTheme.SYSTEM)
     open_ = address is None or address.visibility in EVERYBODY
     noindex = address is not None and address.visibility != Visibility.PUBLIC
     headers: Headers = [("Content-Type", route.content_type)]
@@ -139,6 +144,22 @@ def cached_answer(route: CachedRoute, body: bytes | None, address: Address | Non
     )
 
 
+def image_answer(data: bytes, version: str, address: Address, *, is_named: bool) -> PageAnswer:
+    """An image of a page. ``is_named``: its version is in the address, so it never changes."""
+    headers: Headers = [
+        ("Content-Type", type_of(data)),
+        ("Content-Security-Policy", IMAGE_POLICY),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    if address.visibility not in EVERYBODY:
+        return packed_answer(
+            "200 OK", data, [*headers, ("Cache-Control", "private, no-store"), ("Vary", "Cookie")]
+        )
+    lasts = f"max-age={YEAR_SECONDS}, immutable" if is_named else f"max-age={MAX_AGE}"
+    headers.append(("Cache-Control", f"public, {lasts}"))
+    return packed_answer("200 OK", data, headers, f'W/"{version}"')
+
+
 def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
     status = f"{code} {HTTPStatus(code).phrase.upper()}"
     return packed_answer(
@@ -153,11 +174,15 @@ def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Page
     )
 
 
-@cache
 def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
     """The same for a page that never was, one that was deleted and one that is closed. ``theme``:
     of the page to which there is no such address.
     """
+    return _not_found(theme, spoken())
+
+
+@cache
+def _not_found(theme: str, _language: str) -> PageAnswer:
     return _bare(404, _("Not found"), _("There is no status page under this address."), theme)
 
 
@@ -176,7 +201,7 @@ def _bare(
     code: int, title: str, text: str, theme: str, more: Sequence[tuple[str, str]] = ()
 ) -> PageAnswer:
     body = (
-        f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
+        f'<!doctype html><html lang="{spoken()}" data-theme="{theme}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
     )
@@ -214,7 +239,6 @@ def _takes_gzip(header: str | None) -> bool:
 # --- Files
 
 STATIC_PREFIX = "/static/"
-YEAR_SECONDS = 365 * 24 * 3600
 
 
 class Assets:

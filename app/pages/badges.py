@@ -15,7 +15,7 @@ from jinja2 import Environment
 from app.i18n import _
 from app.pages.text import base, line
 from app.paths import STATIC
-from app.records import Component, ComponentState, PageState, PublicPage
+from app.records import Brand, Component, ComponentState, PageState, PublicPage
 from app.rules.page_state import SENTENCES
 
 # White text on each of them has a contrast of at least 4.5:1.
@@ -150,12 +150,18 @@ REFRESH_SECONDS = 60
 
 
 def widget(
-    page: PublicPage, templates: Environment, static: Callable[[str], str], *, away: bool = False
+    page: PublicPage,
+    templates: Environment,
+    static: Callable[[str], str],
+    brand: Brand,
+    *,
+    away: bool = False,
 ) -> bytes:
     """``static`` is the link of a file in static/. ``away``: the database does not answer."""
     template = templates.get_template("status/widget.html")
     text = template.render(
         page=page,
+        brand=brand,
         name=line(page.page.name),
         sentence=_(SENTENCES[PageState(page.state)]),
         link=base(page) or "/",

@@ -12,9 +12,9 @@ from datetime import date
 
 from cachetools import LRUCache
 
-from app.i18n import _, _n
+from app.i18n import _, _n, spoken
 from app.records import Component, PublicDay
-from app.rules.figures import percent, span
+from app.rules.figures import day_and_month, percent, span
 
 STEP = 4  # units for each day
 HEIGHT = 32
@@ -45,8 +45,8 @@ class BarsCache:
         self._cache: LRUCache[Hashable, tuple[_Drawn, Bars]] = LRUCache(most)
 
     def of(self, component: Component) -> Bars:
-        # A monitor is drawn with days of its pages' zones, and of each month.
-        key = (component.id, component.days[0].day if component.days else None)
+        # A monitor is drawn with days of its pages' zones and languages, and of each month.
+        key = (component.id, component.days[0].day if component.days else None, spoken())
         drawn = component.uptime, component.days
         cached = self._cache.get(key)
         if cached is None or cached[0] != drawn:
@@ -130,4 +130,4 @@ def label(days: Sequence[PublicDay], uptime: float | None) -> str:
 
 
 def day_text(day: date) -> str:
-    return f"{day.day} {day:%b} {day.year:04}"
+    return f"{day_and_month(day)} {day.year:04}"

@@ -27,13 +27,14 @@ from app.version import __version__
 
 log = logging.getLogger(__name__)
 
-PAGE, MONTH = "page-", "month-"
+PAGE, MONTH, IMAGE = "page-", "month-", "image-"
 FOLDER = "status-pages"
 CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
 MONTHS = 100  # of the history of all pages; those that were read last
 MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
-_CLASSES = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
+_CLASSES = (Address, records.Brand, records.StatusPage, records.Group, records.PublicPage,
+         records.Component,
          records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
          records.PublicMonth, records.PublicIncident, records.MonitorImpact)  # fmt: skip
 _SHAPE = (__version__, *(tuple(field.name for field in fields(cls)) for cls in _CLASSES))
@@ -117,9 +118,13 @@ def page_name(page_id: int) -> str:
     return f"{PAGE}{page_id}"
 
 
+def image_name(page_id: int, image: str) -> str:
+    return f"{IMAGE}{page_id}-{image}"
+
+
 def page_of(name: str) -> int | None:
     """The id of the page whose copy has this name; None for what is of no page."""
-    for kind in (PAGE, MONTH):
+    for kind in (PAGE, MONTH, IMAGE):
         number = name.removeprefix(kind).partition("-")[0]
         if name.startswith(kind) and number.isdecimal():
             return int(number)

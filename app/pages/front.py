@@ -4,18 +4,19 @@ question for a password.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import partial
 from itertools import groupby
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Environment
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from app.i18n import N_, _
+from app.i18n import N_, _, spoken
 from app.pages import routes
 from app.pages.addresses import HTML, PageContext
 from app.pages.bars import BarsCache
@@ -31,7 +32,7 @@ from app.records import (
     StatusPage,
 )
 from app.rules.events import series, uid_of_post
-from app.rules.figures import percent, span
+from app.rules.figures import day_and_month, percent, span
 from app.rules.linked import linked
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
 from app.rules.time import in_zone, iso, zone_of
@@ -133,14 +134,14 @@ def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
 
 def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
     template = context.templates.get_template("status/list.html")
-    return template.render(context=context, pages=pages, page=None, theme=None).encode()
+    return template.render(context=context, pages=pages, page=None).encode()
 
 
 def password(
     address: Address, context: PageContext, status: int = 200, fault: str | None = None
 ) -> Response:
     body = context.templates.get_template("status/password.html").render(
-        context=context, theme=address.theme, page=None, fault=fault
+        context=context, page=None, fault=fault
     )
     return Response(body, status, content_type=HTML)
 
@@ -149,7 +150,8 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
     """A page of a status page, with all that its templates share."""
     shared = {
         "page": page,
-        "theme": page.theme,
+        "home": page.home_url and urlsplit(page.home_url).hostname,
+        "own": in_language(context.brand.language),
         "context": context,
         "times": PageTimes(zone_of(page.zone)),
         "looks": COMPONENT,
@@ -166,11 +168,16 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
     return context.templates.get_template(template).render(shared | values).encode()
 
 
-def preview(templates: Environment, public_page: PublicPage, static: Callable[[str], str]) -> str:
+def in_language(language: str) -> Markup | str:
+    """The mark of a page's own texts, where its sentences are in another language."""
+    return "" if language == spoken() else Markup(' lang="{}"').format(language)
+
+
+def preview(templates: Environment, public_page: PublicPage, **look: Any) -> str:
     """The whole document. Its links are none: a page that is not saved has nothing behind them.
-    ``static`` is the link of a file in static/.
+    ``look``: ``static``, ``brand``, ``logo`` and ``colours`` of its ``PageContext``.
     """
-    context = PageContext(templates=templates, static=static, up="", front="")
+    context = PageContext(templates=templates, up="", front="", **look)
     head, tag, body = page(public_page, context, "status/preview.html").decode().partition("<body")
     body = body.replace(LINK, NO_LINK).replace(ICON + NO_LINK, ICON + LINK)
     return head + tag + body
@@ -190,20 +197,20 @@ class PageTimes:
         if moment is None:
             return ""
         local = in_zone(moment, self.zone)
-        text = f"{local.day} {local:%b} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
+        text = f"{day_and_month(local)} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
         return _time(moment, text.rstrip(), "at")
 
     def clock(self, moment: datetime) -> Markup:
         """``22 Nov, 09:32``, beside one of the same year that says the zone."""
         local = in_zone(moment, self.zone)
-        return _time(moment, f"{local.day} {local:%b}, {local:%H:%M}", "clock")
+        return _time(moment, f"{day_and_month(local)}, {local:%H:%M}", "clock")
 
     def since(self, moment: datetime, today: date | None) -> Markup:
         """``09:32`` of a moment today, else ``22 Nov, 09:32``."""
         local = in_zone(moment, self.zone)
         text = f"{local:%H:%M}"
         if local.date() != today:
-            text = f"{local.day} {local:%b}, {text}"
+            text = f"{day_and_month(local)}, {text}"
         return _time(moment, text, "since")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:

@@ -33,6 +33,7 @@ from app.access.subscriptions import Purpose
 from app.pages import badges, calendar, feeds, subscribe, summary
 from app.pages.addresses import HTML, PageContext, Visit
 from app.records import Component, PublicPage
+from app.rules import colours
 
 Make = Callable[[PublicPage, PageContext], bytes | None]
 
@@ -72,7 +73,13 @@ def _from_component(make: Callable[[Component], bytes]) -> Make:
 
 
 def _widget(page: PublicPage, context: PageContext) -> bytes:
-    return badges.widget(page, context.templates, context.static, away=context.away)
+    brand = context.brand
+    return badges.widget(page, context.templates, context.static, brand, away=context.away)
+
+
+def _colours(_page: PublicPage, context: PageContext) -> bytes | None:
+    accent = context.brand.accent
+    return colours.sheet(accent).encode() if accent else None
 
 
 def _widget_script(page: PublicPage) -> bytes:
@@ -99,6 +106,7 @@ CACHED_ROUTES: Sequence[CachedRoute] = (
     CachedRoute(
         "badge/<id>.json", "application/json", _from_component(badges.shields), scripts=True
     ),
+    CachedRoute("colours.css", "text/css; charset=utf-8", _colours),
     CachedRoute("widget", HTML, _widget, frames=True),
     CachedRoute(
         "widget.js", "text/javascript; charset=utf-8", _from_page(_widget_script), scripts=True

@@ -25,7 +25,7 @@ from app.access.subscriptions import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
 from app.headers import OWN_HOST
-from app.i18n import N_, _
+from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
@@ -51,14 +51,25 @@ from app.pages.answers import (
     cached_answer,
     fixed,
     html_headers,
+    image_answer,
     not_found,
     unavailable,
 )
-from app.pages.copies import MONTHS, Copies, month_name, page_name, page_of
+from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
+from app.pages.text import translations_of
 from app.pages.visitors import Visitors
-from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
+from app.records import (
+    PAGE_IMAGES,
+    UNBRANDED,
+    Brand,
+    Component,
+    PublicMonth,
+    PublicPage,
+    StatusPage,
+    Visibility,
+)
 from app.rules.url import host_of
 from app.secret_keys import keys_of
 from app.stores.public import Address, PublicPages
@@ -67,6 +78,7 @@ log = logging.getLogger(__name__)
 
 ANSWERED_METHODS = ("GET", "HEAD")
 PAGES = 500  # that are kept in memory
+IMAGES_KEPT = 100
 MAX_FORM_BYTES = 16_384
 LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # queries for pages that are not cached: at most 5 in 0.25 s
 DIRECTORY, LIST = "addresses", "list"
@@ -77,6 +89,8 @@ OUTDATED = N_("The page was changed since this was read.")
 # Answered by ``_serve_month``, because it needs another record.
 HISTORY = CachedRoute("history", HTML, front.page)
 FRONT_PAGE = CachedRoute(FRONT, HTML, front.page)
+# Answered by ``_serve_image``: their bytes are read by themselves.
+IMAGES = tuple(CachedRoute(name, "", front.page) for name in PAGE_IMAGES)
 
 Start = Callable[..., Any]
 
@@ -115,10 +129,13 @@ class StatusPageLayer(Layer):
         self._months: Memory[tuple[int, int, int], CachedValue] = Memory(
             self._read_month, MONTHS, lambda month: self._copy(month_name(*month)), self._now
         )
+        self._images: Memory[tuple[int, str, str], CachedValue] = Memory(
+            self._read_image, IMAGES_KEPT, lambda key: self._copy(image_name(*key[:2])), self._now
+        )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
         self._cached_routes = {
-            page.name: page for page in (FRONT_PAGE, HISTORY, *routes.CACHED_ROUTES)
+            page.name: page for page in (FRONT_PAGE, HISTORY, *IMAGES, *routes.CACHED_ROUTES)
         }
         self._form_routes = {page.name: page for page in routes.FORM_ROUTES}
 
@@ -150,7 +167,7 @@ class StatusPageLayer(Layer):
 
     def _expire(self, _app: Flask) -> None:
         """Called when something was written in this process: whoever wrote it sees it."""
-        for memory in (self._directory, self._list, self._pages, self._months):
+        for memory in (self._directory, self._list, self._pages, self._months, self._images):
             memory.expire()
 
     def answers_for(self, host: str, path: str) -> bool:
@@ -203,7 +220,7 @@ class StatusPageLayer(Layer):
             asset = self._assets.find(path)
             if asset is not None:
                 return asset
-            return self._serve_page(environ, own, own_target(own, path), own_host=True)
+            return self._serve_in_its_language(environ, own, own_target(own, path), own_host=True)
         if path == FOLDER:
             return self._serve_list(environ)
         moved = without_slash(path)
@@ -213,9 +230,15 @@ class StatusPageLayer(Layer):
         address = self._find_address(lambda pages: pages.by_slug.get(target.slug))
         if address is None:
             return not_found()
-        return self._serve_page(environ, address, target, own_host=False)
+        return self._serve_in_its_language(environ, address, target, own_host=False)
 
     # --- a page's answers
+
+    def _serve_in_its_language(
+        self, environ: Environ, address: Address, target: PagePath, *, own_host: bool
+    ) -> PageAnswer:
+        with speaking(translations_of(address.brand.language)):
+            return self._serve_page(environ, address, target, own_host=own_host)
 
     def _serve_page(
         self, environ: Environ, address: Address, target: PagePath, *, own_host: bool
@@ -229,7 +252,7 @@ class StatusPageLayer(Layer):
             return not_found()
         route, component = self._cached_route(target.name)
         if route is None and form_route is None:
-            return not_found(address.theme)
+            return not_found(address.brand.theme)
         method = environ["REQUEST_METHOD"]
         # Somebody who was admitted may send the form again, too.
         sends_form = method == "POST" and route is FRONT_PAGE
@@ -239,6 +262,8 @@ class StatusPageLayer(Layer):
             return self._serve_form(environ, address, links, form_route, token, own_host)
         if method not in ANSWERED_METHODS:
             return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
+        if route in IMAGES:
+            return self._serve_image(environ, address, target.name)
         if route is HISTORY:
             return self._serve_month(environ, address, links, own_host)
         assert route is not None  # noqa: S101 - one of the two was found
@@ -269,9 +294,10 @@ class StatusPageLayer(Layer):
         else:
             front_link = root if own.id == address.id else self._public.link(address)
         links = PageLinks(root, root, front_link)
-        return self._serve_form(
-            environ, address, links, link.form_route, link.token, own is not None
-        )
+        with speaking(translations_of(address.brand.language)):
+            return self._serve_form(
+                environ, address, links, link.form_route, link.token, own is not None
+            )
 
     def _serve_void_link(
         self, environ: Environ, address: Address, links: PageLinks, route: FormRoute, own_host: bool
@@ -311,9 +337,10 @@ class StatusPageLayer(Layer):
                 (component for component in page.components if component.id == id), None
             )
             if component is None:
-                return not_found(address.theme)
-        context = replace(self._context(links, own_host, away), component=component)
-        key = (route.name, id, own_host, away and page.made_at, address.visibility)
+                return not_found(address.brand.theme)
+        context = replace(self._context(links, own_host, away, address.brand), component=component)
+        shown = (address.visibility, address.brand)
+        key = (route.name, id, own_host, away and page.made_at, *shown)
         return cached.get(key, lambda: cached_answer(route, route.make(page, context), address))
 
     def _serve_month(
@@ -322,17 +349,29 @@ class StatusPageLayer(Layer):
         cached, _away = self._pages.get(address.id)
         month = history.asked_month(environ.get("QUERY_STRING", ""), cached.value)
         if month is None:
-            return not_found(address.theme)
+            return not_found(address.brand.theme)
         cached_month, away = self._months.get((address.id, *month))
         if cached_month.value is None:
-            return not_found(address.theme)
+            return not_found(address.brand.theme)
         # What was read before the page was changed may show what it no longer shows.
         if away and cached_month.value.page.updated_at < cached.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
-        context = self._context(links, own_host, away)
-        key = (own_host, away and cached_month.value.made_at, address.visibility)
+        context = self._context(links, own_host, away, address.brand)
+        shown = (address.visibility, address.brand)
+        key = (own_host, away and cached_month.value.made_at, *shown)
         return cached_month.get(
             key, lambda: cached_answer(HISTORY, history.page(cached_month.value, context), address)
+        )
+
+    def _serve_image(self, environ: Environ, address: Address, name: str) -> PageAnswer:
+        version: str | None = getattr(address.brand, name)
+        if version is None:
+            return not_found(address.brand.theme)
+        cached, _away = self._images.get((address.id, name, version))
+        is_named = environ.get("QUERY_STRING") == f"v={version}"
+        return cached.get(
+            (is_named, address.visibility),
+            lambda: image_answer(cached.value, version, address, is_named=is_named),
         )
 
     def _serve_list(self, environ: Environ) -> PageAnswer:
@@ -344,7 +383,9 @@ class StatusPageLayer(Layer):
             away, lambda: cached_answer(FRONT_PAGE, front.listed(cached.value, context), None)
         )
 
-    def _context(self, links: PageLinks, own_host: bool, away: bool) -> PageContext:
+    def _context(
+        self, links: PageLinks, own_host: bool, away: bool, brand: Brand = UNBRANDED
+    ) -> PageContext:
         return PageContext(
             templates=self._app.jinja_env,
             static=partial(self._assets.link, links.root),
@@ -352,6 +393,7 @@ class StatusPageLayer(Layer):
             front=links.front,
             own_host=own_host,
             away=away,
+            brand=brand,
         )
 
     # --- what is not kept in memory
@@ -369,7 +411,7 @@ class StatusPageLayer(Layer):
         method = "GET" if request.method == "HEAD" else request.method
         if method not in form_route.methods:
             return _refused(_("This address does not take that."), sorted(form_route.methods))
-        context = self._context(links, own_host, away=False)
+        context = self._context(links, own_host, False, address.brand)
         visit = Visit(request, address, context, self._public, token)
         with self._app.app_context():
             return self._uncached(form_route.answer(visit), environ)
@@ -385,7 +427,9 @@ class StatusPageLayer(Layer):
         form = route is None and method != "POST"  # a person opens it, as the front and the history
         if not form and route is not FRONT_PAGE and route is not HISTORY:
             return fixed(403, _text(_("This page needs a password")))
-        context = self._context(links, own_host=False, away=False)
+        # Its images and colours are behind the password too.
+        brand = replace(address.brand, accent=None, logo=None, favicon=None)
+        context = self._context(links, False, False, brand)
         request = _request(environ)
         if method != "POST":
             return self._uncached(front.password(address, context), environ)
@@ -450,6 +494,14 @@ class StatusPageLayer(Layer):
         unchanged = before is not None and _same(before.value, page)
         self._copies.keep(page_name(id), page, changed=not unchanged)
         return _cached_value(page, before if unchanged else None)
+
+    def _read_image(self, key: tuple[int, str, str], before: CachedValue | None) -> CachedValue:
+        id, name, _version = key
+        with self._app.app_context():
+            data = self._public.image(id, name)
+        unchanged = before is not None and before.value == data
+        self._copies.keep(image_name(id, name), data, changed=not unchanged)
+        return _cached_value(data, before if unchanged else None)
 
     def _read_month(self, key: tuple[int, int, int], before: CachedValue | None) -> CachedValue:
         try:

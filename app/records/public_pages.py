@@ -6,7 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from app.records.status_pages import ComponentState, PageState, Post, StatusPage
+from app.records.status_pages import (
+    DEFAULT_PAGE_LANGUAGE,
+    ComponentState,
+    PageState,
+    PageTheme,
+    Post,
+    StatusPage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Brand:
+    """How the pages of a status page look. ``logo`` and ``favicon``: the versions of its images, in
+    their addresses.
+    """
+
+    theme: str = PageTheme.SYSTEM
+    accent: str | None = None
+    language: str = DEFAULT_PAGE_LANGUAGE
+    logo: str | None = None
+    favicon: str | None = None
+
+
+UNBRANDED = Brand()
 
 
 @dataclass(frozen=True, slots=True)

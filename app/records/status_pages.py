@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -85,10 +86,25 @@ MAX_PAGE_DESCRIPTION = 1_000
 MAX_DOMAIN = 253
 MAX_PAGE_MONITORS = 500
 MAX_GROUPS = 100
+MAX_FOOTER = 255
 MAX_POST_BODY = 10_000
 AUTO_POST_MINUTES = (1, 60)
 SUBSCRIBER_CHANNELS = ("email", "webhook")
 DEFAULT_PAGE_ZONE = "UTC"
+PAGE_IMAGES = ("logo", "favicon")
+DEFAULT_PAGE_LANGUAGE = "en"
+# Each in its own words. Sentences are in English where there is no translation.
+PAGE_LANGUAGES: Mapping[str, str] = {
+    "bg": "Български", "ca": "Català", "cs": "Čeština", "da": "Dansk", "de": "Deutsch",
+    "el": "Ελληνικά", "en": "English", "eo": "Esperanto", "es": "Español", "et": "Eesti",
+    "fi": "Suomi", "fr": "Français", "hr": "Hrvatski", "hu": "Magyar", "id": "Indonesia",
+    "it": "Italiano", "ja": "日本語", "ko": "한국어", "lt": "Lietuvių", "lv": "Latviešu",
+    "nb": "Norsk", "nl": "Nederlands", "pl": "Polski", "pt": "Português",
+    "pt-BR": "Português-Brasil",
+    "ro": "Română", "ru": "Русский", "sk": "Slovenčina", "sl": "Slovenščina", "sv": "Svenska",
+    "tr": "Türkçe", "uk": "Українська", "vi": "Việt", "zh-Hans": "简体中文",
+    "zh-Hant": "繁體中文",
+}  # fmt: skip
 PAGE_DAYS = 90  # that a public page shows
 
 
@@ -126,7 +142,13 @@ class StatusPage:
     auto_post_after: int | None = None  # minutes
     zone: TextOrNone = DEFAULT_PAGE_ZONE
     theme: Annotated[str, PageTheme] = PageTheme.SYSTEM
+    accent: str | None = None  # #2b59c3
+    language: str = DEFAULT_PAGE_LANGUAGE
+    home_url: str | None = None
+    footer: str | None = None
     # read only
+    logo_link: str | None = None
+    favicon_link: str | None = None
     link: TextOrNone = ""
     password_set: bool = False
     state: Annotated[str, PageState] = PageState.UNKNOWN

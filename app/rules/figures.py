@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 
 from app.i18n import N_, _, _n
 
@@ -96,6 +96,17 @@ MONTHS = (
     N_("November"),
     N_("December"),
 )
+
+
+SHORT_MONTHS = (
+    N_("Jan"), N_("Feb"), N_("Mar"), N_("Apr"), N_("May"), N_("Jun"), N_("Jul"), N_("Aug"),
+    N_("Sep"), N_("Oct"), N_("Nov"), N_("Dec"),
+)  # fmt: skip
+
+
+def day_and_month(day: date) -> str:
+    """``22 Nov``."""
+    return f"{day.day} {_(SHORT_MONTHS[day.month - 1])}"
 
 
 def month_name(moment: datetime) -> str:

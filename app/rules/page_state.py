@@ -163,6 +163,13 @@ def page_link(base_url: str, slug: str, domain: str | None) -> str:
     return f"{base_url}/status/{slug}"
 
 
+def image_link(page: str, name: str, version: str) -> str:
+    """The address of a page's logo or favicon. Another image has another version, so that a copy is
+    never outdated.
+    """
+    return f"{page}/{name}?v={version}"
+
+
 def confirm_link(page: str, token: str) -> str:
     return f"{page}/confirm/{token}"
 

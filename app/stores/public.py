@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flask import Flask
 
 from app.access.subscriptions import Purpose
-from app.records import PublicMonth, PublicPage, StatusPage
+from app.records import Brand, PublicMonth, PublicPage, StatusPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Address:
     visibility: str
     password_turn: int
     version: int
-    theme: str
+    brand: Brand
 
 
 class PublicPages(ABC):
@@ -63,6 +63,10 @@ class PublicPages(ABC):
     @abstractmethod
     def month(self, id: int, year: int, month: int) -> PublicMonth:
         """A month of its past, in the page's zone."""
+
+    @abstractmethod
+    def image(self, id: int, name: str) -> bytes:
+        """The bytes of an image of a page, one of ``PAGE_IMAGES``."""
 
     @abstractmethod
     def password_fits(self, id: int, password: str) -> bool:

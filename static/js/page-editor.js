@@ -32,6 +32,8 @@ function show(text) {
     return;
   }
   there.documentElement.dataset.theme = fresh.documentElement.dataset.theme ?? "system";
+  there.querySelector("[data-colours]")?.remove();
+  there.head.append(...fresh.querySelectorAll("[data-colours]"));
   there.body.replaceChildren(...fresh.body.childNodes);
   fit();
 }

@@ -1,7 +1,8 @@
 // What status pages do with a script, and do without as well: times in the reader's zone, and days
 // that arrow keys and the pointer lead through.
 
-const lang = document.documentElement.lang;
+// The page is marked with the language of its own texts, its body with that of the sentences.
+const lang = document.body.lang || document.documentElement.lang;
 const language = lang === "en" ? "en-GB" : lang;
 const exact = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 const clock = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });

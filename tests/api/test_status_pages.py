@@ -11,6 +11,10 @@ from tests.factories import make_subscriber
 
 POST = {"title": "Slow", "state": "investigating", "body": "We look into it."}
 UPDATE = {"state": "identified", "body": "A disk."}
+RETURNED = (
+    "id", "link", "password_set", "state", "subscribers", "created_at", "updated_at", "logo_link",
+    "favicon_link",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -43,6 +47,8 @@ def test_a_page_is_stored_from_a_form_shown_updated_and_deleted(api):
         "show_urls": True, "show_response_times": False, "auto_post_after": 5,
         "zone": "Europe/Berlin", "theme": "system", "link": "http://wakeful.test/status/our-shop",
         "password_set": True, "state": "unknown", "subscribers": 0,
+        "accent": None, "language": "en", "home_url": None, "footer": None,
+        "logo_link": None, "favicon_link": None,
     }  # fmt: skip
     changed = {"monitors": [a, b], "theme": "dark", "groups": [{"name": "All", "monitors": [b]}]}
     updated = api.data("PATCH", path, json=changed)
@@ -59,7 +65,7 @@ def test_a_page_is_stored_from_a_form_shown_updated_and_deleted(api):
 
 def test_section_1_what_is_returned_is_refused_when_it_is_sent_back(api, page):
     path = f"/status-pages/{page['id']}"
-    for name in ("id", "link", "password_set", "state", "subscribers", "created_at", "updated_at"):
+    for name in RETURNED:
         assert list(api.errors("PATCH", path, json={name: page[name]})) == [name]
         sent = {"name": "x", name: page[name]}
         assert list(api.errors("POST", "/status-pages", json=sent)) == [name]
@@ -70,8 +76,7 @@ def test_a_page_sent_back_changes_nothing(api):
     names, groups = [{"key": ids[0], "value": "A"}], [{"name": "G", "monitors": ids}]
     sent = {"name": "Shop", "monitors": ids, "names": names, "groups": groups}
     page = api.data("POST", "/status-pages", json=sent)
-    returned = ("id", "link", "password_set", "state", "subscribers", "created_at", "updated_at")
-    same = {name: value for name, value in page.items() if name not in returned}
+    same = {name: value for name, value in page.items() if name not in RETURNED}
     again = api.data("PATCH", f"/status-pages/{page['id']}", json=same)
     assert {name: again[name] for name in same} == same
 

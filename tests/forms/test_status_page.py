@@ -64,6 +64,12 @@ def test_section_12_a_page_with_a_name_alone():
         "auto_post_after": None,
         "zone": "UTC",
         "theme": "system",
+        "accent": None,
+        "language": "en",
+        "home_url": None,
+        "footer": None,
+        "logo": None,
+        "favicon": None,
     }
 
 

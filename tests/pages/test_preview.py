@@ -39,7 +39,7 @@ def public(app: Flask, shown: PublicPage) -> str:
 def test_the_preview_is_the_public_page_without_scripts_and_links(
     app: Flask, shown: PublicPage
 ) -> None:
-    made = front.preview(app.jinja_env, shown, static)
+    made = front.preview(app.jinja_env, shown, static=static)
     assert "<script" not in made
     assert ' href="' not in made.partition("<body")[2].replace('<use href="', "")
     assert made.replace(" data-href=", " href=") == SCRIPT.sub("", public(app, shown))

@@ -10,7 +10,7 @@ from pytest_httpserver import HTTPServer
 from app import i18n
 from app.pages import badges
 from app.paths import STATIC, TEMPLATES
-from app.records import PageState
+from app.records import UNBRANDED, PageState
 from app.rules.page_state import SENTENCES
 from tests.pages.a_page import LINK, NASTY, NOW, TEXT, with_text
 from tests.pages.a_page import page as a_page
@@ -34,7 +34,7 @@ class Reader(HTMLParser):
 
 
 def make(of, **more):
-    return badges.widget(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", **more)
+    return badges.widget(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", UNBRANDED, **more)
 
 
 def read(data):

@@ -240,7 +240,8 @@ LIVING = {
         /incidents/{by_hand} /incidents/new?monitor_id=3 /incidents/2/edit /deliveries
         /deliveries/{failed} /maintenance /maintenance/2 /maintenance/new /markers /contacts
         /contacts/1 /contacts/new /contacts/from-channel?monitor=1&mark={mark} /status-pages
-        /status-pages/1 /status-pages/1/edit /status-pages/1/subscribers /status-pages/1/posts/2
+        /status-pages/1 /status-pages/1/edit /status-pages/1/images
+        /status-pages/1/subscribers /status-pages/1/posts/2
         /status-pages/1/posts/new /status-pages/1/posts/new?kind=maintenance
         /status-pages/1/posts/1/edit /status-pages/1/posts/2/updates/2 /status-pages/templates
         /status-pages/templates/new /reports /keys /keys/{prefix} /audit /people /people/new

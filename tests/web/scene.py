@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -288,6 +289,12 @@ def add_found_late(app: Flask) -> None:
         )  # fmt: skip
 
 
+LOGO = b64encode(
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="18"'
+    b' fill="#0b746f"/></svg>'
+).decode()
+
+
 def add_status_pages(ids: dict[str, int]) -> None:
     """Two pages, one of them with posts and subscribers. Needs an application context."""
     store = current_store()
@@ -298,6 +305,8 @@ def add_status_pages(ids: dict[str, int]) -> None:
         "description": "How our services are, and what we are doing about it.",
         "names": (ComponentName(ids["Checkout API"], "Payment"), ComponentName(mail, "Mail")),
         "groups": (Group("Selling", tuple(shown[1:4])), Group("Everything else", (mail,))),
+        "accent": "#0b746f", "home_url": "https://example.com/", "footer": "Example Ltd, Oslo",
+        "logo": LOGO, "favicon": LOGO,
     })  # fmt: skip
     store.status_pages.create({
         "name": "Status of everything that our partners in the warehouses and offices depend on",

@@ -186,6 +186,7 @@ AS_THE_API = {
     "monitors.pause": "PATCH /monitors/{id}",
     "monitors.resume": "PATCH /monitors/{id}",
     "page_editor.edit": "PATCH /status-pages/{id}",
+    "page_editor.edit_images": "PATCH /status-pages/{id}",
     "page_editor.new": "POST /status-pages",
     "posts.add_update": "POST /status-pages/{id}/posts/{post}/updates",
     "posts.correct_update": "PATCH /status-pages/{id}/posts/{post}/updates/{update}",

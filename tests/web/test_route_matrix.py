@@ -23,6 +23,7 @@ from app.config import Settings
 from app.db import db, writing
 from app.db.tables import ApiKeyRow, PersonRow
 from app.pages import routes
+from app.records import PAGE_IMAGES
 from tests import samples
 from tests.conftest import SECRET_KEY
 from tests.factories import make_key, make_person
@@ -47,7 +48,7 @@ MAY_OPEN = {
         deliveries.index deliveries.show docs.api docs.index docs.operation docs.picture docs.search
         docs.show home.show incidents.index incidents.show jump.show
         locations.index markers.index monitors.index monitors.show posts.show
-        monitors.ping monitors.pings
+        monitors.ping monitors.pings page_editor.colours_of
         profile.show remote.lacking reports.download reports.show sessions.index
         status_pages.index status_pages.show status_pages.subscribers two_factor.app
         two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey
@@ -57,9 +58,10 @@ MAY_OPEN = {
         contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
         incidents.new keys.edit keys.index keys.revoke locations.delete locations.edit locations.new
         locations.start markers.delete monitors.clone monitors.delete monitors.edit monitors.new
-        page_editor.edit page_editor.new posts.add_update posts.correct_update posts.delete
-        posts.edit posts.new shared_channels.make status_pages.clear status_pages.delete
-        status_pages.export windows.delete windows.edit windows.new
+        page_editor.edit page_editor.edit_images page_editor.new posts.add_update
+        posts.correct_update posts.delete posts.edit posts.new shared_channels.make
+        status_pages.clear status_pages.delete status_pages.export
+        windows.delete windows.edit windows.new
     """,
     ADMIN: """
         audit.export audit.index backups.show invitations.new keys.adopt mail_settings.remove
@@ -89,7 +91,8 @@ MAY_SEND = {
         locations.new markers.add markers.delete monitors.check monitors.clone monitors.delete
         monitors.edit monitors.new monitors.new_ping_url monitors.pause monitors.resume
         monitors.test_alert
-        page_editor.edit page_editor.new page_editor.preview posts.add_update posts.correct_update
+        page_editor.edit page_editor.edit_images page_editor.new page_editor.preview
+        posts.add_update posts.correct_update
         posts.delete posts.edit posts.new reports.send_monthly reports.stop_monthly
         shared_channels.make status_pages.clear status_pages.delete windows.delete windows.edit
         windows.new
@@ -152,7 +155,7 @@ KEYS = ("none", "session of an admin", *SCOPES)
 TO_STRANGERS = {"public": {200}, "unlisted": {200}, "password": {200, 403}, "closed": {404}}
 ANSWERS_OF_PAGES = {
     "", "history", "subscribe", "feed.rss", "feed.atom", "maintenance.ics", "summary.json",
-    "badge/<id>.svg", "badge/<id>.json", "widget", "widget.js",
+    "badge/<id>.svg", "badge/<id>.json", "widget", "widget.js", "colours.css", *PAGE_IMAGES,
 }  # fmt: skip
 BY_TOKEN = {"confirm/<token>", "unsubscribe/<token>"}  # tests/pages/test_subscribe.py
 
@@ -177,11 +180,13 @@ class Scene:
                 value = gone.id if row.name == "of the disabled" else past
                 setattr(row, columns[row.name], value)
         secret = {"password": "let me in, please"}
+        images = dict.fromkeys(PAGE_IMAGES, b"\x89PNG\r\n\x1a\n")
+        brand = {"accent": "#0b746f"} | images | {f"{name}_version": "1" for name in PAGE_IMAGES}
         self.pages = {}
         for name in TO_STRANGERS:
             more = secret if name == "password" else {"visibility": name}
             shown = [make_shown(app, name)]
-            self.pages[name] = make_page(app, shown, slug=name, name=name, **more)
+            self.pages[name] = make_page(app, shown, slug=name, name=name, **brand, **more)
 
     def log_in(self, who: str) -> FlaskClient:
         """A browser with what its forms prove themselves with; a stranger's only looks."""
@@ -328,7 +333,9 @@ def test_agents_addresses_take_no_key_and_no_session(scene: Scene):
 
 
 def test_every_answer_of_a_status_page_is_for_those_who_may_see_the_page(scene: Scene):
-    names = {route.name for route in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)} | {"", "history"}
+    names = {route.name for route in (*routes.CACHED_ROUTES, *routes.FORM_ROUTES)} | {
+        "", "history", *PAGE_IMAGES,
+    }  # fmt: skip
     assert names - ANSWERS_OF_PAGES - BY_TOKEN == set(), "Decide who may see these answers."
     assert (ANSWERS_OF_PAGES | BY_TOKEN) - names == set(), "These answers are gone."
     wrong = []

@@ -329,3 +329,66 @@ def test_a_link_of_another_server_that_is_no_web_address_is_not_followed(app, li
     page = StatusPage(1, "Our shop", "our-shop", link=link)
     with app.test_request_context(base_url="http://dash.test"):
         assert link_of(page) == "http://wakeful.test/status/our-shop"
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><circle r="4"/></svg>'
+
+
+def send_images(visitor: Visitor, **files: bytes) -> Visitor:
+    form, _ = visitor.open("/status-pages/1/images").form_with("Save")
+    values: dict[str, Any] = {name: value for name, value in form.values if name not in files}
+    values |= {name: (io.BytesIO(data), f"{name}.svg") for name, data in files.items()}
+    visitor._take(visitor.client.post(form.action, data=values, follow_redirects=True))
+    return visitor
+
+
+def test_a_logo_is_chosen_shown_and_removed(app, editor):
+    make_page(app)
+    send_images(editor, logo=SVG).shows("Our shop saved.", status=200)
+    link = stored(app).logo_link
+    editor.open("/status-pages/1/images")
+    assert f'src="/status/our-shop/logo?{link.partition("?")[2]}"' in editor.page.text
+    assert "/status/our-shop/logo?v=" in editor.open("/status-pages/1/edit").page.text
+    editor.open("/status-pages/1/images").press("Save", remove_logo="1")
+    assert stored(app).logo_link is None
+
+
+def test_a_file_that_is_no_image_is_refused_beside_its_field(app, editor):
+    make_page(app)
+    send_images(editor, favicon=b"%PDF-1.4").shows("This is no image that is taken.", status=422)
+    bad = SVG.replace(b"<circle", b"<script/><circle")
+    send_images(editor, logo=bad).shows("This SVG file holds scripts", status=422)
+    assert stored(app).favicon_link is None
+
+
+def test_a_form_says_how_its_colour_will_be_read_and_the_preview_shows_the_brand(app, editor):
+    make_page(app)
+    editor.open("/status-pages/1/edit").press(
+        "Save", accent="FFCC00", language="de", home_url="https://shop.example/", footer="Imprint"
+    )
+    page = stored(app)
+    assert (page.accent, page.language) == ("#ffcc00", "de")
+    assert (page.home_url, page.footer) == ("https://shop.example/", "Imprint")
+    editor.open("/status-pages/1/edit").shows("Links and buttons are #")
+    preview = html.unescape(editor.page.text)
+    for part in ("/status-pages/colours/ffcc00.css", "shop.example", "Imprint", '<html lang="de">'):
+        assert part in preview
+    sheet = editor.client.get("/status-pages/colours/ffcc00.css")
+    assert (sheet.status_code, sheet.mimetype) == (200, "text/css")
+    for field, value in (("accent", "yellow"), ("home_url", "javascript:alert(1)")):
+        editor.open("/status-pages/1/edit").press("Save", **{field: value})
+        assert editor.status == 422
+
+
+def test_badge_and_widget_are_shown_as_they_look_where_others_may_have_them(app, editor):
+    monitor = make_monitor(app, name="Shop").id
+    make_page(app, monitor)
+    text = editor.open("/status-pages/1").page.text
+    assert f'<img src="/status/our-shop/badge/{monitor}.svg" alt="Status of Shop">' in text
+    assert '<iframe class="widget-frame" src="/status/our-shop/widget"' in text
+    assert "frame-src 'self'" in editor.page.headers["Content-Security-Policy"]
+    assert 'style="border:0"' in html.unescape(text)
+    store_of(app).status_pages.update(1, {"visibility": "closed"})
+    text = editor.open("/status-pages/1").page.text
+    assert "<iframe" not in text
+    assert "do not work on other sites" in text

@@ -24,13 +24,14 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from flask import Flask
 
-from app import i18n
+from app import i18n, paths
 from app.db import db
 from app.pages import front
 from app.pages.bars import BarsCache
-from app.records import StartTls
+from app.records import PAGE_LANGUAGES, PageQuery, StartTls
 from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
+from app.stores import current_store
 from app.web.frame import language
 from tests.factories import PASSWORD, make_monitor
 from tests.support.once import once
@@ -147,6 +148,7 @@ def _data(path: Path, typed: object = None) -> Data:
         *_texts(scene.EVIDENCE),
         *(channel.placeholder for channel in CHANNELS.values()),
         *StartTls,
+        *PAGE_LANGUAGES.values(),
     }
     texts.add("Bergen")  # a place in the evidence of an incident, which is compressed
     # The library that reads cron lines says them in English.
@@ -276,15 +278,18 @@ def test_new_recovery_codes_are_shown_in_the_language_of_the_page(living, senten
     assert not left, "\n".join(left)
 
 
-def test_public_pages_are_translated_where_a_language_is_chosen(living, sentences, translations):
-    """Nothing chooses one for them yet: they are kept in memory, the same for everybody."""
+def test_public_pages_are_in_the_language_that_somebody_chose_for_them(
+    living, sentences, translations, monkeypatch
+):
+    """The list of all pages has none: it is kept in memory, the same for everybody."""
     app, _, data = living
-    with (translations / MESSAGES).open("rb") as file:
-        i18n.choose(GNUTranslations(file))
-    try:
+    monkeypatch.setattr(paths, "TRANSLATIONS", translations)
+    with app.app_context():
+        store = current_store()
+        page = next(page for page in store.status_pages.list(PageQuery()).items if page.footer)
+        store.status_pages.update(page.id, {"language": LANGUAGE})
+    with (translations / MESSAGES).open("rb") as file, i18n.speaking(GNUTranslations(file)):
         pages = [app.test_client().get(path) for path in PUBLIC]
-    finally:
-        i18n.choose(None)
     for page in pages:
         assert page.status_code == 200
         left = _untranslated(page.text, sentences, data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
@@ -12,7 +12,9 @@ from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, secret
 from app.db.types import Bounded, Encrypted, EnteredMoment, Moment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
+    DEFAULT_PAGE_LANGUAGE,
     DEFAULT_PAGE_ZONE,
+    PAGE_LANGUAGES,
     SUBSCRIBER_CHANNELS,
     Channel,
     PageTheme,
@@ -20,6 +22,7 @@ from app.records import (
     PostState,
     Visibility,
 )
+from app.rules.colours import is_colour
 from app.rules.time import is_zone
 
 # A page's rows go with it.
@@ -61,6 +64,19 @@ class StatusPageRow(Model):
         default=PageTheme.SYSTEM.value,
         server_default=PageTheme.SYSTEM.value,
     )
+    accent: Mapped[str | None] = mapped_column(Word(7, is_colour, ""))
+    language: Mapped[str] = mapped_column(
+        Word(8, tuple(PAGE_LANGUAGES), DEFAULT_PAGE_LANGUAGE),
+        default=DEFAULT_PAGE_LANGUAGE,
+        server_default=DEFAULT_PAGE_LANGUAGE,
+    )
+    home_url: Mapped[str | None] = mapped_column(Text)
+    footer: Mapped[str | None] = mapped_column(Text)
+    # Read by themselves: the rest of a page is read each moment. The versions are hashes of them.
+    logo: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True, info=UNSEEN)
+    logo_version: Mapped[str | None] = mapped_column(String(16), info=secret("logo"))
+    favicon: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True, info=UNSEEN)
+    favicon_version: Mapped[str | None] = mapped_column(String(16), info=secret("favicon"))
     # What its calendar entries' SEQUENCE is ahead of the seconds: an entry may change twice in one
     sequence_ahead: Mapped[int] = mapped_column(
         Bounded(0, 2**31 - 1, 0), default=0, server_default="0", info=UNSEEN

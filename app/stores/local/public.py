@@ -40,6 +40,7 @@ from app.records import (
     OPEN_STATES,
     PAGE_DAYS,
     SUBSCRIBER_CHANNELS,
+    Brand,
     Channel,
     Component,
     ComponentState,
@@ -154,9 +155,13 @@ class LocalPublicPages(PublicPages):
                     StatusPageRow.password_turn,
                     StatusPageRow.updated_at,
                     StatusPageRow.theme,
+                    StatusPageRow.accent,
+                    StatusPageRow.language,
+                    StatusPageRow.logo_version,
+                    StatusPageRow.favicon_version,
                 ).order_by(StatusPageRow.id)
             )
-            return [Address(*row[:6], to_ms(row.updated_at), row.theme) for row in rows]
+            return [Address(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
 
     def link(self, address: Address) -> str:
         return page_link(self._base.rstrip("/"), address.slug, address.domain)
@@ -222,6 +227,14 @@ class LocalPublicPages(PublicPages):
                 made_at=now,
             )
 
+    def image(self, id: int, name: str) -> bytes:
+        with _bounded():
+            column = getattr(StatusPageRow, name)
+            data: bytes | None = db.session.scalar(select(column).where(StatusPageRow.id == id))
+        if data is None:
+            raise NotFound(N_("image"), name)
+        return data
+
     def password_fits(self, id: int, password: str) -> bool:
         with _bounded():
             hash_ = db.session.scalar(
@@ -273,6 +286,8 @@ class LocalPublicPages(PublicPages):
             show_response_times=row.show_response_times,
             zone=row.zone,
             theme=row.theme,
+            home_url=row.home_url,
+            footer=row.footer,
             link=link_of(row, self._base),
             password_set=row.password_hash is not None,
             state=state,

@@ -4,9 +4,11 @@ here.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from flask import has_request_context, request
@@ -21,11 +23,11 @@ from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.db.types import record_of
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid
 from app.i18n import N_, _
-from app.records import PageQuery, StatusPage, Visibility
+from app.records import PAGE_IMAGES, PageQuery, StatusPage, Visibility
 from app.records.resources import STATUS_PAGES
 from app.rules import slugs
 from app.rules.natural import natural_key
-from app.rules.page_state import page_link
+from app.rules.page_state import image_link, page_link
 from app.rules.text import TAKEN
 from app.rules.url import host_of
 from app.stores import base
@@ -45,7 +47,7 @@ USED_HOST = N_(
 PASSWORD_NEEDED = N_("Enter a password for this page.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
-    "auto_post_after", "zone", "theme",
+    "auto_post_after", "zone", "theme", "accent", "language", "home_url", "footer",
 )  # fmt: skip
 _TRIES = 20  # an attempt fails only when another process takes the name
 
@@ -104,6 +106,11 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         for name in COLUMNS:
             if name in fields:
                 setattr(row, name, fields[name])
+        for name in PAGE_IMAGES:
+            if name in fields:
+                data = b64decode(fields[name]) if fields[name] else None
+                setattr(row, name, data)
+                setattr(row, f"{name}_version", data and sha256(data).hexdigest()[:12])
         if "password" in fields:
             row.password_hash = secret
             row.password_turn += 1
@@ -162,6 +169,8 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
                 groups=members[id].groups,
                 link=link_of(rows[id], base),
                 password_set=rows[id].password_hash is not None,
+                logo_link=image_of(rows[id], base, "logo"),
+                favicon_link=image_of(rows[id], base, "favicon"),
                 state=states[id],
                 subscribers=counts[id],
             )
@@ -180,6 +189,13 @@ def link_of(page: StatusPageRow, base_url: str) -> str:
     """Where the public finds a page."""
     link = page_link(base_url, page.slug, page.domain)
     return f"{link}/" if page.domain else link
+
+
+def image_of(page: StatusPageRow, base_url: str, name: str) -> str | None:
+    """Where the public finds an image of a page, if it has one."""
+    version: str | None = getattr(page, f"{name}_version")
+    link = page_link(base_url, page.slug, page.domain)
+    return None if version is None else image_link(link, name, version)
 
 
 def _hashed(fields: Fields) -> str | None:

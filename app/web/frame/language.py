@@ -10,9 +10,8 @@ from flask import Flask, current_app, request
 from flask_babel import Babel, get_translations
 
 from app import i18n
+from app.i18n import ENGLISH
 from app.paths import TRANSLATIONS
-
-ENGLISH = "en"
 
 
 def init_app(app: Flask) -> None:

@@ -14,7 +14,8 @@ from app.records import MAX_FIELDS, MAX_FORM_BYTES
 
 csrf = CSRFProtect()
 
-UPLOADS = frozenset({"imports.start"})  # the endpoints whose form sends a file
+# The endpoints whose form sends a file
+UPLOADS = frozenset({"imports.start", "page_editor.edit_images"})
 FILE_FORM = "multipart/form-data"
 MAX_PARTS = 200  # a box for each contact is a part
 
@@ -26,6 +27,7 @@ POLICY = "; ".join(
         "img-src data: 'self'",  # Bootstrap has its small icons as data: images
         "font-src 'self'",
         "connect-src 'self'",
+        "frame-src 'self'",  # the widget of a status page, as it looks
         "manifest-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",

@@ -6,22 +6,27 @@ it changed. A script asks for the same and takes over the part that it needs.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
-from flask import current_app, request
+from flask import current_app, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
-from app.forms.browser import BrowserStatusPageForm
+from app.forms.browser import BrowserForm, BrowserStatusPageForm, ExtraSwitch
 from app.i18n import N_, _, _n
 from app.records import (
+    DEFAULT_PAGE_LANGUAGE,
     DEFAULT_PAGE_ZONE,
     MAX_PAGE_MONITORS,
     MAX_SEARCH,
     PAGE_DAYS,
+    PAGE_IMAGES,
+    Brand,
     Component,
     ComponentState,
     MonitorRef,
@@ -31,7 +36,8 @@ from app.records import (
     PublicPage,
     StatusPage,
 )
-from app.rules.text import record_id
+from app.rules import colours, images
+from app.rules.text import fault_of, record_id
 from app.rules.time import zone_of
 from app.stores import current_store
 from app.web.frame.assets import asset
@@ -39,6 +45,7 @@ from app.web.frame.editing import Editing
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
+from app.web.many_forms import Upload
 from app.web.shown import page_lines, times
 from app.web.shown.page_lines import Line
 from app.web.views import status_pages
@@ -159,8 +166,49 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             asked=_what_was_asked(done),
             on_page=page_lines.monitor_ids(form.lines),
             mails=page_lines.mails(),
-            preview="" if part else preview_html(form, form.lines),
+            preview="" if part else preview_html(form, form.lines, _logo_of(self.record)),
+            adjusted=form.accent.data and colours.adjusted(form.accent.data),
         )
+
+
+class ImagesForm(BrowserForm):
+    """The images of a status page, which are stored when they are chosen."""
+
+    logo: Any = Upload(N_("Logo"))
+    favicon: Any = Upload(N_("Favicon"))
+    remove_logo = ExtraSwitch(N_("Remove the logo"), default=False)
+    remove_favicon = ExtraSwitch(N_("Remove the favicon"), default=False)
+
+    def check_cross_field(self) -> None:
+        upload: Any
+        for upload in (self.logo, self.favicon):
+            fault = None if upload.data is None else fault_of(partial(images.check, upload.data))
+            if fault is not None:
+                upload.add_fault(fault)
+
+    def fields(self) -> dict[str, Any]:
+        chosen = {name: self[name].data for name in PAGE_IMAGES if self[name].data is not None}
+        removed = {name: None for name in PAGE_IMAGES if self[f"remove_{name}"].data}
+        return removed | {name: b64encode(data).decode() for name, data in chosen.items()}
+
+
+class ImagesEditing(Editing[StatusPage, ImagesForm]):
+    collection, template, subject = "status_pages", "status_pages/images.html", "shown_page"
+    leads = "status_pages.show"
+
+    def bind(self) -> ImagesForm:
+        return ImagesForm()
+
+    def context(self) -> dict[str, Any]:
+        page = self.record
+        return {
+            "images": {name: page and status_pages.image_here(page, name) for name in PAGE_IMAGES}
+        }
+
+
+@blueprint.route("/<int:id>/images", methods=["GET", "POST"])
+def edit_images(id: int) -> Response:
+    return ImagesEditing(id).answer()
 
 
 def _first_lines() -> list[Line]:
@@ -272,16 +320,23 @@ def _what_was_asked(done: ButtonResult) -> Mapping[str, str]:
 @blueprint.post("/preview")
 def preview() -> str:
     """How the page will look, from the form as it stands: also with faults in it."""
-    form = StatusPageEditorForm()
-    return preview_html(form, form.lines)
+    form, id = StatusPageEditorForm(), request.args.get("id", "")
+    page = current_store().status_pages.get(int(id)) if _is_id(id) else None
+    return preview_html(form, form.lines, _logo_of(page))
+
+
+def _logo_of(page: StatusPage | None) -> str | None:
+    return None if page is None else status_pages.image_here(page, "logo")
 
 
 UNNAMED = N_("Your page")
 RESPONSE_TIME = 120  # ms
 
 
-def preview_html(form: Any, lines: Iterable[Line]) -> str:
-    """The document of the preview. ``form`` may have faults, and may not be validated."""
+def preview_html(form: Any, lines: Iterable[Line], logo: str | None = None) -> str:
+    """The document of the preview. ``form`` may have faults, and may not be validated. ``logo``:
+    the URL of the stored one.
+    """
     now = times.now()
     page = StatusPage(
         0,
@@ -289,14 +344,33 @@ def preview_html(form: Any, lines: Iterable[Line]) -> str:
         "",
         description=form.description.data,
         zone=form.zone.data or DEFAULT_PAGE_ZONE,
-        theme=form.theme.data or PageTheme.SYSTEM,
+        home_url=form.home_url.data,
+        footer=form.footer.data,
+    )
+    accent = form.accent.data
+    brand = Brand(
+        form.theme.data or PageTheme.SYSTEM, accent, form.language.data or DEFAULT_PAGE_LANGUAGE
     )
     days = _good_days(now.astimezone(zone_of(page.zone)).date())
     components = list(_preview_components(lines, form, days))
     state = PageState.OPERATIONAL if components else PageState.UNKNOWN
     public = PublicPage(page, state, components, posts=(), windows=(), made_at=now)
-    made: str = current_app.extensions["wakeful.preview"](public, asset)
+    made: str = current_app.extensions["wakeful.preview"](
+        public,
+        static=asset,
+        brand=brand,
+        logo=logo,
+        colours=accent and url_for(".colours_of", accent=accent[1:]),
+    )
     return made
+
+
+@blueprint.get("/colours/<accent>.css")
+def colours_of(accent: str) -> Response:
+    """The sheet of an accent colour that is not saved yet, for the preview."""
+    if not colours.is_colour(f"#{accent}"):
+        raise NotFound(N_("colour"), accent)
+    return Response(colours.sheet(f"#{accent}"), mimetype="text/css")
 
 
 def _good_days(today: date) -> Sequence[PublicDay]:

@@ -9,6 +9,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from urllib.parse import urlsplit
 
 from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
@@ -21,6 +22,7 @@ from app.records import (
     Role,
     StatusPage,
     SubscriberQuery,
+    Visibility,
     mask,
 )
 from app.rules.time import iso
@@ -82,7 +84,17 @@ def show(id: int) -> Response:
         link=links.page_link,
         mails=page_lines.mails(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
+        looks=_embedded_at(page),
     )
+
+
+def _embedded_at(page: StatusPage) -> str | None:
+    """Where the dashboard loads badges and the widget of a page from, to show how they look; None
+    where nobody else may, or they are on another server.
+    """
+    open_ = page.visibility in (Visibility.PUBLIC, Visibility.UNLISTED)
+    here = f"{request.root_path}/status/{page.slug}"
+    return here if open_ and servers.servers() is None else None
 
 
 # --- Who is notified of posts ---------------------------------------------------------------------
@@ -157,6 +169,16 @@ def link_of(page: StatusPage) -> str:
     return f"{root}{link}" if root else links.own(link)
 
 
+def image_here(page: StatusPage, name: str) -> str | None:
+    """Where this dashboard shows an image of a page; None where there is none, or it is on another
+    server, whose images no page of ours may load.
+    """
+    link: str | None = getattr(page, f"{name}_link")
+    if link is None or servers.servers() is not None:
+        return None
+    return f"{request.root_path}/status/{page.slug}/{name}?{urlsplit(link).query}"
+
+
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """What is copied. ``id`` is that of the element that shows it."""
@@ -206,6 +228,6 @@ class StatusPageLinks:
         title = escape(_("%(page)s: status", page=self._name))
         frame = (
             f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
-            ' loading="lazy"></iframe>'
+            ' style="border:0" loading="lazy"></iframe>'
         )
         return Snippet("widget-html", "HTML", frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from app.records import (
 )
 from app.stores.base import Store
 from tests.stores.contract.making import HUGE, add_monitor, over_bare
+
+PNG = b64encode(b"\x89PNG\r\n\x1a\n").decode()
+PNG_2 = b64encode(b"\x89PNG\r\n\x1a\n2").decode()
 
 
 def add_page(store: Store, **fields: Any) -> StatusPage:
@@ -49,6 +53,10 @@ class StatusPagesContract:
             auto_post_after=5,
             zone="Europe/Berlin",
             theme=PageTheme.DARK,
+            accent="#0b746f",
+            language="de",
+            home_url="https://shop.example/",
+            footer="Imprint: https://shop.example/imprint",
         )
         assert store.status_pages.get(page.id) == page
         assert (page.slug, page.monitors, page.zone) == ("shop", (c, a, b), "Europe/Berlin")
@@ -62,6 +70,19 @@ class StatusPagesContract:
         assert [page.id for page in store.status_pages.list(PageQuery()).items] == [page.id]
         store.status_pages.delete(page.id)
         assert not store.status_pages.list(PageQuery()).items
+
+    def test_a_logo_has_an_address_of_its_own_until_it_is_removed(self, store: Store) -> None:
+        page = add_page(store, logo=PNG, accent="#0b746f")
+        assert page.logo_link is not None
+        assert page.logo_link.startswith("http://wakeful.test/status/our-shop/logo?v=")
+        assert page.favicon_link is None
+        assert store.status_pages.get(page.id) == page
+        other = store.status_pages.update(page.id, {"logo": PNG_2, "favicon": PNG})
+        assert other.logo_link not in (None, page.logo_link)
+        assert other.favicon_link is not None
+        without = store.status_pages.update(page.id, {"logo": None})
+        assert (without.logo_link, without.accent) == (None, "#0b746f")
+        assert without.favicon_link == other.favicon_link
 
     def test_a_page_with_a_name_alone_has_the_defaults_of_section_12(self, store: Store) -> None:
         page = add_page(store)
