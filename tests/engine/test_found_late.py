@@ -655,7 +655,9 @@ LONGER = [*script("up", 0, 4), *script("down", 4, 14), *script("up", 14, 20)]
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("order", ["together", "the parent in time", "the parent first"])
+@pytest.mark.parametrize(
+    "order", ["together", "the parent in time", "the parent first", "the parent last"]
+)
 def test_late_failures_behind_an_outage_are_neither_up_nor_down(lab, behind, order):
     router, server = behind
     if order == "the parent in time":
@@ -664,7 +666,12 @@ def test_late_failures_behind_an_outage_are_neither_up_nor_down(lab, behind, ord
             lab.see("oslo", verdict, seconds)
     elif order == "the parent first":
         lab.late(LONGER, id=router)
-    sent = [(server, FAILS)] if order != "together" else [(server, FAILS), (router, LONGER)]
+    elif order == "the parent last":
+        lab.late(FAILS, id=server)
+        assert lab.outages == THEN
+    sent = [(server, FAILS)]
+    if order in ("together", "the parent last"):
+        sent.append((router, LONGER))
     results = [lab.result(*check, id) for id, checks in sent for check in checks]
     for _again in range(2):
         recorder.record_late(results, at(365 * 24 * HOUR), location="oslo")

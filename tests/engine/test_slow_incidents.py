@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.db import db, packed, writing
+from app.db import db, packed, rollups, writing
 from app.db.rollups.rows import columns_of
 from app.db.tables import (
     ContactRow,
@@ -20,7 +20,7 @@ from app.engine import recorder
 from app.records import Timings
 from app.stats.tally import HOUR_MS, Sums
 from app.stores.local import LocalStore
-from tests.factories import make_outcome
+from tests.factories import keep_results, make_outcome
 from tests.support.recorders import HOUR, NAMES, WHOLE, Engine, Places, at, change
 
 MINUTE = 60
@@ -169,6 +169,32 @@ def test_a_long_interval_takes_the_time_of_three_checks(engine):
         assert engine.incidents(id) == []
         engine.check(id, "degraded", number * 1800, response_time=3000)
     assert len(engine.incidents(id)) == 1
+
+
+def test_the_preview_leaves_hours_out_in_which_no_check_was_slow(engine, monkeypatch):
+    id = engine.watch()
+    script = {3 * 60: 40, 20 * 60 - 5: 10}  # the minute at which it gets slow, for how many
+    slow_minutes = {m for start, length in script.items() for m in range(start, start + length)}
+    results = [
+        replace(
+            make_outcome(
+                "up", at(m * MINUTE), response_time=3000 if m in slow_minutes else 9
+            ).result,
+            monitor_id=id,
+        )
+        for m in range(30 * 60)
+    ]
+    keep_results(engine.core, results)
+    preview = store_of(engine, 30 * HOUR).results.slow_alerts
+    whole = preview(id, 1000, 5)
+    assert whole.count == 2
+    rollups.roll(at(30 * HOUR))
+    read, checks = [], rollups.checks
+    monkeypatch.setattr(
+        rollups, "checks", lambda *span, **more: read.append(span[1:]) or checks(*span, **more)
+    )
+    assert preview(id, 1000, 5) == whole
+    assert sum(end - start for start, end in read) < 8 * HOUR * 1000
 
 
 def test_results_that_are_packed_are_among_the_minutes(engine):

@@ -20,6 +20,7 @@ from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
+from app.judge.fold import TimeSpan
 from app.judge.verdict import MIN_COVER_S
 from app.records import Result
 
@@ -58,15 +59,15 @@ def record_late(
         return 0
     journal.assign_numbers(results)
     ids = _parents_first(_ids([*results, *judged]))
-    return sum(
-        _record_some(
-            [result for result in results if result.monitor_id in part],
-            [result for result in judged if result.monitor_id in part],
-            place,
-            now,
+    changed: dict[int, TimeSpan] = {}
+    new = 0
+    for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)):
+        late, in_time = (
+            [result for result in some if result.monitor_id in part] for some in (results, judged)
         )
-        for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
-    )
+        new += _record_some(late, in_time, place, now, changed)
+    _judge_those_behind(changed, place, now)
+    return new
 
 
 def _parents_first(ids: Collection[int]) -> list[int]:
@@ -77,8 +78,13 @@ def _parents_first(ids: Collection[int]) -> list[int]:
 
 
 def _record_some(
-    results: Sequence[Result], judged: Sequence[Result], place: int, now: datetime
+    results: Sequence[Result],
+    judged: Sequence[Result],
+    place: int,
+    now: datetime,
+    changed: dict[int, TimeSpan],
 ) -> int:
+    """Adds to ``changed`` the time in which incidents have changed, by monitor."""
     with writing() as session:
         # Two places may bring results of the same time: each must see those of the other.
         lock_states(session, _ids([*results, *judged]))
@@ -87,10 +93,41 @@ def _record_some(
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
         searches = _searches(place, fresh, judged, monitors, places)
-        location = session.get_one(LocationRow, place)
-        changed = found_late.find(session, searches, location.label or location.name, now)
-        _reroll(fresh, changed, monitors, places)
+        spans = found_late.find(session, searches, _title(session, place), now)
+        _reroll(fresh, spans, monitors, places)
+    changed |= spans
     return len(fresh)
+
+
+def _title(session: AnySession, place: int) -> str:
+    location = session.get_one(LocationRow, place)
+    return location.label or location.name
+
+
+def _judge_those_behind(changed: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
+    """Judge again what is reached through these monitors: an outage that was found late there may
+    be behind one that is found only now.
+    """
+    below = dependencies.below(db.session, changed) if changed else {}
+    times: dict[int, list[datetime]] = {}
+    for parent, ids in below.items():
+        for id in ids:
+            times.setdefault(id, []).extend(changed[parent])
+    db.session.rollback()
+    if not times:
+        return
+    with writing() as session:
+        lock_states(session, times)
+        monitors = {
+            row.id: row for row in session.execute(_MONITORS.where(MonitorRow.id.in_(times)))
+        }
+        places = assignments.of_each(session, monitors)
+        searches = [
+            Search(monitor, place, min(times[id]), max(times[id]), places[id])
+            for id, monitor in sorted(monitors.items())
+        ]
+        spans = found_late.find(session, searches, _title(session, place), now)
+        _reroll((), spans, monitors, places)
 
 
 def _go_on(judged: Sequence[Result], place: int) -> bool:
