@@ -195,6 +195,10 @@ def test_the_preview_leaves_hours_out_in_which_no_check_was_slow(engine, monkeyp
     )
     assert preview(id, 1000, 5) == whole
     assert sum(end - start for start, end in read) < 8 * HOUR * 1000
+    monkeypatch.setattr("app.stores.local.results.MAX_PREVIEWED", 3 * 60)
+    newest = preview(id, 1000, 5)
+    assert (newest.count, newest.last_at) == (1, whole.last_at)
+    assert newest.since > whole.since, "and says since when"
 
 
 def test_results_that_are_packed_are_among_the_minutes(engine):

@@ -49,6 +49,8 @@ _certificate = reader(Certificate, "certificate")
 _STATE = MonitorStateRow.__table__.c
 # Built once, and of the table, because each page of a monitor runs it.
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
+# How many checks the preview of slow alerts reads: those of a month of one place, each 10 s.
+MAX_PREVIEWED = 260_000
 
 
 class LocalResults(LocalPart, base.Results):
@@ -115,8 +117,13 @@ class LocalResults(LocalPart, base.Results):
         rules = slowness.rules_for(monitor, limit, minutes, since, places)
         reach = rules.reach // timedelta(milliseconds=1)
         spans = rollups.slow_spans(monitor_id, to_ms(since), to_ms(now), limit, reach)
+        left = MAX_PREVIEWED * monitor.interval * 1000 // max(1, len(places))
+        for start, end in reversed(spans):
+            left -= end - start
+            if left < 0:
+                since = max(since, from_ms(start - left))
         checks = chain.from_iterable(
-            rollups.checks([monitor_id], start, end, phases=False)[monitor_id]
+            rollups.checks([monitor_id], max(start, to_ms(since)), end, phases=False)[monitor_id]
             for start, end in spans
         )
         starts = [start for start, _end in slow.spans(rules, checks)]
