@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.factories import make_monitor
 from tests.web.conftest import DESKTOP
 
 if TYPE_CHECKING:
+    from flask import Flask
     from playwright.sync_api import Page
 
 pytestmark = [pytest.mark.browser, DESKTOP]
@@ -78,3 +80,19 @@ def test_folded_sections_say_what_is_typed_into_them(visit: Visit) -> None:
     expect(warning).to_have_count(1)
     channel.select_option("slack")
     expect(warning).to_have_count(0)
+
+
+def test_how_often_it_would_have_alerted_is_said_where_somebody_asks(
+    app: Flask, visit: Visit
+) -> None:
+    page = visit(f"/monitors/{make_monitor(app).id}/edit")
+    sentence, when = page.locator("[data-foresight]"), page.locator("summary", has_text="When to")
+    when.click()
+    page.get_by_label("Slow after, in milliseconds").fill("900")
+    page.get_by_label("Slow alert after, in minutes").fill("5")
+    expect(sentence).to_have_text("")
+    page.get_by_role("button", name="How often in the last 30 days?").click()
+    expect(sentence).to_contain_text("this would")
+    expect(page.get_by_label("Slow after, in milliseconds")).to_have_value("900")
+    page.get_by_label("Slow after, in milliseconds").fill("800")
+    expect(sentence).to_have_text("")
