@@ -88,6 +88,8 @@ def _no_waits() -> Iterator[None]:
         # Hashes are slow on purpose, and every test with a login makes several.
         cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
         patch.setattr(passwords, "_hasher", cheap)
+        cost = {"time_cost": 1, "memory_cost": 8, "parallelism": 1, "hash_len": 32}
+        patch.setattr(passwords, "DIGEST_COST", cost)
         # Tests load a page again within the second in which they sent its form. Both pages have the
         # same CSRF token, which a person's never have, so the second form would count as a repeat.
         patch.setattr(sent_forms, "SAME_FOR", timedelta(0))

@@ -93,7 +93,9 @@ class HalfLogins:
     def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """Log in as ``by_code`` does, with faults of ``recovery_code``, which is used up."""
         person = self._waiting(token)
-        return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
+        return self._try(
+            person, client, lambda: self._complete(token, _recovery_use(code, person.id))
+        )
 
     def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = NOWHERE
@@ -177,8 +179,8 @@ class HalfLogins:
         return use
 
 
-def _recovery_use(code: str) -> Use:
-    digest = digest_of_code(code)
+def _recovery_use(code: str, person_id: int) -> Use:
+    digest = digest_of_code(code, person_id)
 
     def use(session: DbSession, person: Person) -> None:
         row = RecoveryCodeRow

@@ -122,14 +122,16 @@ class Passkeys:
             verifies=registration.user_verified,
             created_at=self.clock(),
         )
-        with self.factors.changing(id, current) as (session, person):
+        first = not self.factors.of(id).codes_left
+        with self.factors.changing(id, current, make_codes=first) as (session, person, codes):
             query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(query) is not None:
                 raise _invalid(ADDED_ALREADY)
             _check_room(session, id)  # again: several may have been asked for at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
-            return self.factors.changed(session, person), self.factors.first_codes(session, person)
+            changed = self.factors.changed(session, person)
+            return changed, self.factors.first_codes(session, person, codes)
 
     def request(self, id: int, site: Site, holder: str) -> str:
         """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the half login.

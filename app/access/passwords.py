@@ -12,6 +12,7 @@ from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.low_level import Type, hash_secret_raw
 
 from app.errors import Throttled
 from app.i18n import N_, _
@@ -23,6 +24,8 @@ BUSY = N_("Too many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=20.0)
 
 _hasher = PasswordHasher()
+# What it costs is not stored with a digest, so it never changes.
+DIGEST_COST = {"time_cost": 3, "memory_cost": 64 * 1024, "parallelism": 4, "hash_len": 32}
 
 
 @cache
@@ -85,6 +88,12 @@ def hashed(password: str, *, trusted: bool = False) -> str:
     """Raises Throttled if too many are hashed at once, as ``matches`` does."""
     with _turn(trusted=trusted):
         return _hasher.hash(password)
+
+
+def slow_digest(secret: bytes, salt: str) -> str:
+    """A salted slow hash in hex, by which a secret is looked up. Raises Throttled."""
+    with _turn():
+        return hash_secret_raw(secret, salt.encode(), **DIGEST_COST, type=Type.ID).hex()
 
 
 def matches(

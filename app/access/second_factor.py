@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from textwrap import wrap
 
 from sqlalchemy import delete, select
 
-from app.access import audit, security_log
+from app.access import audit, passwords, security_log
 from app.access.people import People, end_sessions, person_record
 from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
-from app.access.tokens import seal, unseal
+from app.access.tokens import keyed_hash, seal, unseal
 from app.db import DbSession, db, writing
 from app.db.settings import REQUIRED_ROLES as REQUIRED_ROLES
 from app.db.statements import count_of
@@ -30,6 +30,8 @@ from app.db.types import Unreadable
 from app.errors import Conflict, Denied, Invalid, NotFound, existing
 from app.i18n import N_, _
 from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
+
+Codes = Mapping[str, str]  # new recovery codes, with their hashes
 
 PURPOSE = "authenticator app"
 CODE = "second_code"  # the field
@@ -83,7 +85,8 @@ class SecondFactors:
         has it. Returns recovery codes if these are the first. Raises Denied, Invalid and Throttled.
         """
         secret = self.started_app(id, sealed)
-        with self.changing(id, current) as (session, row):
+        first = not _codes_left(db.session, id)
+        with self.changing(id, current, make_codes=first) as (session, row, codes):
             step = step_of(secret, code, self.clock())
             if step is None:
                 raise Invalid({CODE: [_(WRONG_CODE)]})
@@ -93,13 +96,13 @@ class SecondFactors:
             had = session.get(AuthenticatorAppRow, id) is not None
             session.merge(app)
             note(session, row, Action.CHANGED if had else Action.CREATED, "app")
-            return self.changed(session, row), self.first_codes(session, row)
+            return self.changed(session, row), self.first_codes(session, row, codes)
 
     def remove_app(self, id: int, *, current: str) -> Person:
         """Raises NotFound, Conflict for the last factor of a role that needs one, Invalid and
         Throttled.
         """
-        with self.changing(id, current) as (session, row):
+        with self.changing(id, current) as (session, row, _codes):
             app = session.get(AuthenticatorAppRow, id)
             if app is None:
                 raise NotFound("second factor", id, N_("This was removed already."))
@@ -108,7 +111,7 @@ class SecondFactors:
 
     def remove_passkey(self, id: int, passkey_id: int, *, current: str) -> Person:
         """Remove a passkey, as ``remove_app`` does the app."""
-        with self.changing(id, current) as (session, row):
+        with self.changing(id, current) as (session, row, _codes):
             passkey = session.get(PasskeyRow, passkey_id)
             if passkey is None or passkey.person_id != id:
                 raise NotFound(N_("passkey"), passkey_id)
@@ -117,11 +120,11 @@ class SecondFactors:
 
     def renew_codes(self, id: int, *, current: str) -> tuple[Person, list[str]]:
         """Ten new recovery codes; the old ones end. Raises Conflict, Invalid and Throttled."""
-        with self.changing(id, current) as (session, row):
+        with self.changing(id, current, make_codes=True) as (session, row, codes):
             if not row.second_factor:
                 raise Conflict(_(NO_FACTOR))
-            codes = self._store_codes(session, row)
-            return self.changed(session, row), codes
+            self._store_codes(session, row, codes)
+            return self.changed(session, row), [*codes]
 
     def reset(self, id: int) -> Person:
         """Remove all that ``second_factor`` lists: the person logs in with the password alone.
@@ -153,17 +156,22 @@ class SecondFactors:
         return not person.second_factor and person.role in self.required_roles()
 
     @contextmanager
-    def changing(self, id: int, current: str) -> Iterator[tuple[DbSession, PersonRow]]:
-        """A transaction for somebody who typed their present password. Raises what ``confirm``
-        does.
+    def changing(
+        self, id: int, current: str, *, make_codes: bool = False
+    ) -> Iterator[tuple[DbSession, PersonRow, Codes]]:
+        """A transaction for somebody who typed their present password, with new recovery codes, if
+        they are to be made. Raises what ``confirm`` does.
         """
         compared = _password_hash(id)
         self.people.confirm(id, current)
+        # Before the transaction: others must not wait for ten slow hashes.
+        new = make_recovery_codes() if make_codes else []
+        codes = {code: digest_of_code(code, id) for code in new}
         with writing() as session:
             row = locked(session, id)
             if row.password_hash != compared or row.disabled:
                 raise Invalid({"current_password": [_(PASSWORD_CHANGED)]})
-            yield session, row
+            yield session, row, codes
 
     def changed(self, session: DbSession, row: PersonRow) -> Person:
         """End the person's sessions; their record as it is now."""
@@ -176,19 +184,18 @@ class SecondFactors:
         security_log.log_event(SecurityEvent.SECOND_FACTOR_CHANGED, person)
         return person
 
-    def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:
+    def first_codes(self, session: DbSession, row: PersonRow, codes: Codes) -> list[str]:
         """Recovery codes for somebody who has none; no others."""
-        return [] if _codes_left(session, row.id) else self._store_codes(session, row)
+        if not codes or _codes_left(session, row.id):
+            return []
+        self._store_codes(session, row, codes)
+        return [*codes]
 
-    def _store_codes(self, session: DbSession, row: PersonRow) -> list[str]:
+    def _store_codes(self, session: DbSession, row: PersonRow, codes: Codes) -> None:
         id = row.id
         note(session, row, Action.CREATED, "recovery_codes")
         session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == id))
-        codes = make_recovery_codes()
-        session.add_all(
-            RecoveryCodeRow(person_id=id, digest=digest_of_code(code)) for code in codes
-        )
-        return codes
+        session.add_all(RecoveryCodeRow(person_id=id, digest=digest) for digest in codes.values())
 
     def _remove(
         self, session: DbSession, row: PersonRow, factor: AuthenticatorAppRow | PasskeyRow
@@ -273,12 +280,16 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
 
 
 # --- Recovery codes: each logs in once, in place of the second factor. Only hashes are stored.
+#
+# 80 bits are few enough to type and too few for a fast hash. The codes of a person share a salt,
+# which is made of the installation's key: so one slow hash checks a code, whichever of ten it is.
 
 # Crockford's base32: no letter looks like a digit.
 CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ALIKE = str.maketrans("oil", "011")
 RECOVERY_CODES = 10
-CODE_GROUPS, CODE_GROUP = 4, 7  # 28 letters of 5 bits: 140 bits
+CODE_GROUPS, CODE_GROUP = 4, 4  # 16 letters of 5 bits: 80 bits
+OLD_LENGTH = 28  # letters of codes of older versions, with 140 bits: a fast hash is enough
 
 
 def make_recovery_codes() -> list[str]:
@@ -290,9 +301,13 @@ def _make_code() -> str:
     return "-".join(wrap(letters, CODE_GROUP))
 
 
-def digest_of_code(code: str) -> str:
+def digest_of_code(code: str, person_id: int) -> str:
     """The hash that is stored. It is the same however the code is typed: capitals, spaces, dashes
-    and letters that look like digits make no difference.
+    and letters that look like digits make no difference. Raises Throttled, as passwords do. Takes
+    long, so call it outside of transactions.
     """
     letters = "".join(char for char in code.casefold() if char.isalnum()).translate(_ALIKE)
-    return hashlib.sha256(letters.encode("utf-8", "surrogatepass")).hexdigest()
+    typed = letters.encode("utf-8", "surrogatepass")
+    if len(letters) == OLD_LENGTH:
+        return hashlib.sha256(typed).hexdigest()
+    return passwords.slow_digest(typed, keyed_hash("recovery codes", str(person_id)))

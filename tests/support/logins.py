@@ -9,7 +9,7 @@ from flask import Flask
 from tests.web.visitor import Visitor
 
 EMAIL = "ada@example.org"
-CODES = re.compile(r"\b[0-9a-z]{7}(?:-[0-9a-z]{7}){3}\b")  # recovery codes
+CODES = re.compile(r"\b[0-9a-z]{4}(?:-[0-9a-z]{4}){3}\b")  # recovery codes
 
 
 def half(app: Flask) -> Visitor:

@@ -1,5 +1,6 @@
 """Second factors: set up, asked for at login, recovered, required by role, reset."""
 
+import hashlib
 import re
 from base64 import b32encode
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyotp
 import pytest
 
-from app.access import second_factor
+from app.access import passwords, second_factor
 from app.access.half_logins import LASTS, LONG_WINDOW_MAX
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
@@ -82,7 +83,7 @@ def test_an_app_is_set_up_with_a_picture_a_key_and_a_first_code(app, access, ada
         stored = db.session.connection().exec_driver_sql("SELECT * FROM authenticator_apps").one()
         assert phone.totp.secret not in str(stored)
         digests = set(db.session.scalars(db.select(RecoveryCodeRow.digest)))
-        assert digests == {second_factor.digest_of_code(code) for code in codes}
+        assert digests == {second_factor.digest_of_code(code, 1) for code in codes}
 
 
 def test_the_password_alone_opens_nothing(app, secured):
@@ -214,10 +215,31 @@ def test_new_recovery_codes_end_the_old_ones(app, secured):
     assert is_in(half(app).press("Log in with this code", recovery_code=fresh[0]))
 
 
-def test_a_recovery_code_has_more_bits_than_a_fast_hash_needs():
-    assert second_factor.CODE_GROUPS * second_factor.CODE_GROUP * 5 >= 128
+def test_a_recovery_code_has_16_letters_and_one_slow_hash_checks_it(app, secured, monkeypatch):
+    codes = second_factor.make_recovery_codes()
+    assert {tuple(map(len, code.split("-"))) for code in codes} == {(4, 4, 4, 4)}
     assert len(set(second_factor.CODE_LETTERS)) == 32
-    assert {len(code) for code in second_factor.make_recovery_codes()} == {31}
+    calls, hash_slowly = [], passwords.hash_secret_raw
+
+    def counted(*given, **more):
+        calls.append(given)
+        return hash_slowly(*given, **more)
+
+    monkeypatch.setattr(passwords, "hash_secret_raw", counted)
+    assert is_in(half(app).press("Log in with this code", recovery_code=secured.codes[9]))
+    assert len(calls) == 1
+    with app.app_context():
+        digests = {second_factor.digest_of_code(codes[0], person) for person in (1, 2)}
+    assert len(digests) == 2, "each person has a salt"
+
+
+def test_codes_of_28_letters_that_were_made_before_go_on_working(app, secured):
+    old = "0123456-789abcd-efghjkm-npqrstv"
+    digest = hashlib.sha256(old.replace("-", "").encode()).hexdigest()
+    with app.app_context(), writing() as session:
+        session.add(RecoveryCodeRow(person_id=1, digest=digest))
+    assert is_in(half(app).press("Log in with this code", recovery_code=old.upper()))
+    assert not is_in(half(app).press("Log in with this code", recovery_code=old))
 
 
 def test_codes_cannot_be_guessed(app, access, secured):

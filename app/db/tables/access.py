@@ -198,7 +198,7 @@ class RecoveryCodeRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
-    # SHA-256 of the code: it has 140 random bits
+    # A slow hash of the code, which has 80 random bits; SHA-256 of those with 140 of older versions
     digest: Mapped[str] = mapped_column(String(64))
 
 
