@@ -65,6 +65,7 @@ THREADS = 32  # of the web server
 LEFT = 2  # of them, for all other requests, when everything below is used up at once
 
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
+ONE_DOWNLOAD = Slots(1)  # of a backup; it takes a slot of LONG_WAITS too
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 # Being hashed, and waiting for that: app/access/passwords.py. An office logs in at nine o'clock.
 PASSWORDS = Slots(18)

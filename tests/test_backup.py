@@ -20,13 +20,13 @@ from sqlalchemy import func, select
 from werkzeug import Request, Response
 
 from app import create_core
-from app.commands.keeping import archive, backup, sealed
-from app.commands.keeping.restore import Restored, restore
+from app.commands.restoring import Restored, restore
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, schema, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.errors import WakefulError
 from app.records import Channel, DeliveryStatus, Event
+from app.stores.keeping import archive, backup, sealed
 from tests.alerts.conftest import Outbox
 from tests.conftest import SECRET_KEY
 from tests.factories import make_monitor, make_person, now
@@ -172,6 +172,27 @@ def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
     assert "No backup has been made yet." not in admin.open("/settings/backup").text
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     assert editor.open("/settings/backup").status == 403
+
+
+def test_an_admin_downloads_one_that_can_be_restored(app, elsewhere, tmp_path):
+    make_monitor(app, name="Shop")
+    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    page = admin.open("/settings/backup").page.text
+    assert f"WAKEFUL_INSTANCE={app.extensions['wakeful.settings'].instance} " in page
+    assert "/bin/wakeful backup wakeful-$(date +%F).backup" in page
+    answer = admin.press("Download a backup").page
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert re.fullmatch(
+        r"attachment; filename=wakeful-\d{4}-\d\d-\d\d\.backup",
+        answer.headers["Content-Disposition"],
+    )
+    assert len(answer.data) == answer.content_length
+    (tmp_path / "downloaded").write_bytes(answer.data)
+    answer.close()
+    restore_from(tmp_path / "downloaded", elsewhere)
+    assert names_in(elsewhere) == ["Shop"]
+    left = app.extensions["wakeful.settings"].instance.glob(".*")
+    assert [path.name for path in left] == []
 
 
 # --- Onto a second installation

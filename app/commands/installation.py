@@ -8,15 +8,15 @@ from typing import BinaryIO
 
 import click
 
-from app.commands.keeping import archive
-from app.commands.keeping import backup as keeping
-from app.commands.keeping.restore import restore as restore_from
 from app.commands.loading import loading
 from app.commands.opened import opened, typed_line
+from app.commands.restoring import restore as restore_from
 from app.config import read
 from app.db import schema
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
+from app.stores.keeping import archive
+from app.stores.keeping import backup as keeping
 
 NO_PASSPHRASE = N_("The passphrase must have 8 characters or more.")
 DIFFERENT = N_("The two passphrases are different.")

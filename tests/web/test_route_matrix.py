@@ -102,7 +102,7 @@ MAY_SEND = {
         keys.adopt mail_settings.remove mail_settings.show mail_settings.test people.delete
         people.edit
         people.end_sessions people.new people.password people.reset_second_factor
-        settings.change_secret settings.require_second_factor settings.show
+        backups.download settings.change_secret settings.require_second_factor settings.show
         settings.show_secret locations.token wall_links.index wall_links.revoke
     """,
 }

@@ -94,6 +94,7 @@ CHANGES: Mapping[str, GuardedChange] = {
     "settings.require_second_factor": GuardedChange(N_("Change who needs a second factor")),
     "settings.show_secret": GuardedChange(N_("Show the webhook secret")),
     "settings.change_secret": GuardedChange(N_("Change the webhook secret")),
+    "backups.download": GuardedChange(N_("Download a backup")),
     "wall_links.index": GuardedChange(N_("Create a link to the wall")),
 }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
 
-from flask import current_app, flash, redirect, render_template, url_for
+from flask import current_app, flash, redirect, render_template, send_file, url_for
 from werkzeug.wrappers import Response
 
 from app.access import webhook_secret
@@ -18,7 +22,7 @@ from app.access.settings import (
     smtp_url,
 )
 from app.config import Settings
-from app.errors import Conflict, WakefulError
+from app.errors import Conflict, Throttled, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
     Switch,
@@ -28,6 +32,7 @@ from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_me
 from app.net.policy import Policy
 from app.records import LAST_BACKUP, PageQuery, PlaceState, Role
 from app.rules.smtp import parse
+from app.slots import BUSY_SECONDS, LONG_WAITS, ONE_DOWNLOAD
 from app.stores import Extent, current_access, current_store
 from app.web.forms import NetworksForm
 from app.web.frame import servers
@@ -46,6 +51,9 @@ CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
 )
+
+
+BUSY = N_("A backup is being made at this moment. Try again when it is there.")
 
 
 class RequiredForm(BrowserForm):
@@ -322,5 +330,34 @@ def show_backups() -> str:
     return render_template(
         "settings/backup.html",
         last=datetime.fromisoformat(last) if last else None,
-        instance=current_app.extensions["wakeful.settings"].instance,
+        command=_program(),
+        instance=_settings().instance,
     )
+
+
+def _program() -> str:
+    """How the program of this installation is called from any folder."""
+    program = Path(sys.executable).with_name("wakeful")
+    called = str(program) if program.exists() else "wakeful"
+    return f"WAKEFUL_INSTANCE={quote(str(_settings().instance))} {quote(called)}"
+
+
+@backups_blueprint.post("/download")
+def download() -> Response:
+    """A backup with the secret key inside, made now. Checks go on meanwhile."""
+    # Where it is used: only who makes a backup waits for what encrypts one.
+    from app.stores.keeping import backup
+
+    try:
+        with LONG_WAITS.taken() as free, ONE_DOWNLOAD.taken() as alone:
+            if not (free and alone):
+                raise Throttled(_(BUSY), BUSY_SECONDS)
+            file = backup.opened(_settings())
+    except WakefulError as fault:
+        flash(str(fault), "error")
+        return redirect(url_for(".show"))
+    name = f"wakeful-{times.now():%Y-%m-%d}.backup"
+    answer = send_file(file, "application/octet-stream", as_attachment=True, download_name=name)
+    answer.content_length = os.fstat(file.fileno()).st_size
+    answer.headers["Cache-Control"] = "no-store"
+    return answer

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from app.commands.keeping import sealed
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
+from app.stores.keeping import sealed
 
 FORMAT = 1
 MANIFEST, KEY = "manifest.json", "secret_key"

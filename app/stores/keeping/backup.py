@@ -1,4 +1,6 @@
-"""Make a backup while everything runs (``wakeful backup``). Needs an application context."""
+"""Make a backup while everything runs: ``wakeful backup``, and the button of the settings. Needs an
+application context.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from sqlalchemy.exc import DBAPIError
 
 from app.access import actors, audit
-from app.commands.keeping import archive, postgres
 from app.config import Settings
 from app.db import best_effort, copying, db, schema, writing
 from app.db import settings as settings_table
@@ -23,6 +25,7 @@ from app.i18n import N_, _
 from app.paths import new_private_file
 from app.records import LAST_BACKUP, Action, ObjectKind, Thing
 from app.rules.time import iso
+from app.stores.keeping import archive, postgres
 from app.version import __version__
 
 EXISTS = N_("%(file)s exists already. Choose another name.")
@@ -59,6 +62,17 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
     best_effort("The time of the last backup", _note)
 
 
+def opened(settings: Settings) -> BinaryIO:
+    """A new backup as an open file without a name: it is gone once it is closed. Raises
+    WakefulError.
+    """
+    folder = settings.instance
+    with _writing(folder), TemporaryDirectory(prefix=".download-", dir=folder) as private:
+        target = Path(private) / "wakeful.backup"
+        make(settings, target)
+        return target.open("rb")
+
+
 def _move_into_place(unfinished: Path, target: Path) -> None:
     """Give the file its name, unless another one has got it meanwhile."""
     try:
@@ -71,7 +85,7 @@ def _move_into_place(unfinished: Path, target: Path) -> None:
 
 def _note() -> None:
     now = datetime.now(UTC)
-    with actors.acting_as(actors.by_command()), writing() as session:
+    with actors.acting_as(actors.actor() or actors.by_command()), writing() as session:
         settings_table.keep_setting(LAST_BACKUP, iso(now), now)
         audit.note(session, Action.BACKED_UP, Thing(ObjectKind.INSTALLATION))
 

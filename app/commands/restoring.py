@@ -22,7 +22,6 @@ from sqlalchemy import MetaData, delete, make_url
 from app import create_core
 from app.access import actors, audit
 from app.alerts.chores import hold_after_restore
-from app.commands.keeping import archive, backup, postgres
 from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing
 from app.db.tables import HalfLoginRow, HeartbeatRow, RecoveryRow, SessionRow
@@ -30,6 +29,7 @@ from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
 from app.records import Action, ObjectKind, Thing
+from app.stores.keeping import archive, backup, postgres
 
 KEY_FILE = "secret_key"
 RUNNING = N_("Wakeful is running on this database. Stop all its processes first.")

@@ -1,1 +1,0 @@
-"""Backups: ``wakeful backup`` and ``wakeful restore`` (decision 16)."""

@@ -1,0 +1,1 @@
+"""Backups: what is in one, and how one is made (decision 16)."""
