@@ -110,6 +110,38 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
 
 
 @DESKTOP
+def test_a_search_filters_while_typing_and_loses_nothing_without_an_answer(app, visit):
+    make_monitor(app, name="Shop service 1", tags="\nprod\n")
+    make_monitor(app, name="Blog")
+    page = visit("/monitors?sort_by=name&sort=asc")
+    search, rows, count = (
+        page.get_by_label("Search by"),
+        page.locator("tbody tr"),
+        page.get_by_role("status"),
+    )
+    search.focus()
+    page.keyboard.type("shop 1")
+    expect(rows).to_have_count(1)
+    expect(count).to_have_text("1 monitor")
+    expect(page).to_have_url(re.compile("search=shop.1&sort_by=name&sort=asc"))
+    expect(search).to_be_focused()
+    page.keyboard.type("zzz")
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    search.fill("prod")
+    expect(rows).to_have_count(1)
+    page.get_by_label("Select Shop service 1").check()
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    page.route("**/monitors?*", lambda route: route.fulfill(status=422))
+    search.fill("blog")
+    expect(page.locator("[data-live=list]")).to_have_attribute("data-stale", "")
+    expect(rows).to_contain_text("Shop service 1")
+    page.unroute("**/monitors?*")
+    page.evaluate(REFRESHED)
+    expect(rows).to_contain_text("Blog")
+    expect(search).to_have_value("blog")
+
+
+@DESKTOP
 def test_ticks_and_choices_outlive_a_refresh_and_the_count_is_new(app, visit):
     for number in range(26):
         make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})

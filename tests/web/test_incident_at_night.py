@@ -155,7 +155,10 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     last = page.get_by_role("button", name="Add comment").bounding_box()
     assert last["y"] + last["height"] <= box["y"], "the end of the page stays above the bar"
     assert page.evaluate(SMALL) == []
-    page.locator(".more summary").click()
+    more = page.locator(".more summary")
+    assert more.bounding_box()["y"] >= box["y"], "More is in the bar"
+    expect(more.get_by_text("⋯")).to_be_visible()
+    more.click()
     expect(page.get_by_role("link", name="Delete")).to_be_visible()
     assert page.evaluate(SMALL) == []
     bar.get_by_role("link", name="Comment").click()
@@ -165,6 +168,7 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     store = store_of(app)
     store.incidents.update(1, {"ended_at": store.now()})
     page = visit("/incidents/1")
+    expect(page.locator(".thumb-bar")).to_have_count(0)
     above = page.get_by_role("button", name="Add comment").bounding_box()
     title = page.get_by_role("heading", name="Was it a real incident?").bounding_box()
     assert title["y"] - above["y"] - above["height"] >= 24, "it does not touch the form"

@@ -122,3 +122,10 @@ def test_a_place_is_found_by_its_name_and_its_label(app, editor, viewer):
     assert entries(viewer, "oslo") == ["Norway, Oslo"]
     assert 'href="/settings/locations"' in viewer.page.text, "where they may look"
     assert "Norway, Oslo" not in entries(viewer, "o"), "one letter is in too many names"
+
+
+def test_the_words_of_a_query_may_stand_apart_in_the_name(app, editor):
+    make_monitor(app, name="Shop service 1")
+    make_monitor(app, name="Shop service 2")
+    editor.open("/jump?q=shop 1").shows_in_order("Shop service 1", "Check Shop service 1 now")
+    editor.open("/jump?q=pause 2 shop").shows("Pause Shop service 2").hides("service 1")

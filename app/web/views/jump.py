@@ -23,6 +23,7 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
+    MonitorSearchBy,
     MonitorSortBy,
     PageQuery,
     Role,
@@ -93,9 +94,16 @@ class _Questions:
 
 
 def _monitors(query: str) -> list[MonitorRef]:
-    """Monitors by name; those whose names begin with ``query`` come first."""
     refs = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
-    return sorted(refs, key=lambda ref: not ref.name.casefold().startswith(query.casefold()))
+    return sorted(refs, key=lambda ref: _distance(ref.name, query))
+
+
+def _distance(name: str, query: str) -> int:
+    """How far a name is from what was typed: it begins so, it has the words, or the URL has."""
+    name, query = name.casefold(), query.casefold()
+    if name.startswith(query):
+        return 0
+    return 1 if all(word in name for word in query.split()) else 2
 
 
 def _monitor(monitor: MonitorRef) -> Hit:
@@ -351,17 +359,22 @@ def _read(query: str) -> list[tuple[Verb, str]]:
 
 
 def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]:
-    """Monitors by name; those whose names begin with ``target`` come first."""
+    """Monitors by name; those whose names begin with ``target`` come first, and those whose URL
+    alone has its words are left out if there are others.
+    """
     query = MonitorQuery(
         search=target or None,
+        search_by=MonitorSearchBy.ANY,
         sort_by=MonitorSortBy.NATURAL,
         sort="asc",
         state=state,
         per_page=25,
         uptime=(),
     )
-    monitors = list(current_store().monitors.list(query).items)
-    return sorted(monitors, key=lambda monitor: not monitor.name.casefold().startswith(target))
+    monitors = current_store().monitors.list(query).items
+    nearest = sorted(monitors, key=lambda monitor: _distance(monitor.name, target))
+    named = [monitor for monitor in nearest if _distance(monitor.name, target) < 2]
+    return named or nearest
 
 
 def _pause_actions(target: str) -> Actions:
