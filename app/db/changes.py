@@ -21,6 +21,7 @@ from app.db.turns import Turn, take_turn
 
 # The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
+_NEWEST = select(func.max(ChangeRow.__table__.c.id))
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.before_commit"
 MAX_FOLLOWED = 5000  # changes in one read
@@ -72,7 +73,7 @@ def newest() -> int:
 
 def newest_of(session: AnySession) -> int:
     """The number of the newest change, read in the caller's transaction."""
-    return session.scalar(select(func.max(ChangeRow.id))) or 0
+    return session.scalar(_NEWEST) or 0
 
 
 def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | None:

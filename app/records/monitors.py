@@ -295,7 +295,8 @@ class MonitorQuery:
     server sends them all), and whether ``hours`` are added, if the store has them. ``counts``: what
     ``overview`` has just returned for the same filters, so that a list by state need not count
     again. ``exact``: of the state ``down``, leave out those that are failing and not confirmed.
-    ``bound_tag``: the tag that a key is bound to, besides all filters. ``brief``: leave out
+    ``bound_tag``: the tag that a key is bound to, besides all filters. ``ids``: the monitors that a
+    search has found already. ``brief``: leave out
     ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, the last minute's changes of
     ``last_checked_at`` and ``response_time``.
     """
@@ -316,6 +317,7 @@ class MonitorQuery:
     location: str | None = None
     depends_on: int | None = None
     bound_tag: str | None = None
+    ids: tuple[int, ...] | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False
     fresh: bool = True

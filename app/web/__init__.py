@@ -58,6 +58,7 @@ def init_app(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
+        url_for=links.url,
         cached=lru_cache(maxsize=256),
         once=repeated.token,
         path=links.path,

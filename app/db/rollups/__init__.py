@@ -10,6 +10,7 @@ PostgreSQL only, and take account of neither maintenance nor late results.
 
 from app.db.rollups.days import CachedDays, Days, day_of, plus
 from app.db.rollups.reading import (
+    NO_FIGURES,
     Charted,
     ListFigures,
     between,
@@ -24,6 +25,7 @@ from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
     "DOWN_SINCE",
+    "NO_FIGURES",
     "SUMMED",
     "CachedDays",
     "Charted",

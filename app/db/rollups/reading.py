@@ -42,6 +42,7 @@ from app.records import PHASES, UPTIME_RANGES
 from app.stats import report
 from app.stats.cover import Span
 from app.stats.series import (
+    MINUTE_MS,
     ChartSpan,
     ChartSums,
     LastHours,
@@ -70,6 +71,9 @@ class Figures:
     hours: Mapping[int, Sequence[Mapping[str, Any]]]
 
 
+NO_FIGURES = Figures({}, {})
+
+
 class ListFigures:
     """Reads the figures of lists, and caches those of rollups until these change (``Cached``).
 
@@ -79,14 +83,53 @@ class ListFigures:
     def __init__(self) -> None:
         self._uptimes: Cached[UpDown] = Cached(20_000)
         self._strips: Cached[LastHours] = Cached(1_000)
+        self._shown: Cached[tuple[Mapping[str, float | None], Sequence[Mapping[str, Any]]]] = (
+            Cached(1_000)
+        )
 
     def read(
-        self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
+        self,
+        monitors: Sequence[Any],
+        now: datetime,
+        ranges: Collection[str],
+        *,
+        hours: bool,
+        change: int | None = None,
     ) -> Figures:
         """The figures of ``monitors``, which have the columns of ``MONITORS``. ``ranges``: some of
         ``UPTIME_RANGES``. ``hours``: whether to read the strips.
 
-        One call reads both, because both need the results that are not summed yet, which take the
+        Only results and changes change them, and the time that passes. So with ``change``, the
+        number of the newest change, they are cached for a minute at most; then ``monitors`` have
+        ``newest_at`` too, the time of their newest result. Lists are shown again and again, and
+        most of their monitors are as before.
+        """
+        if change is None:
+            return self._read(monitors, now, ranges, hours=hours)
+        minute = to_ms(now) // MINUTE_MS
+        versions = {
+            monitor.monitor_id: (
+                minute, change, monitor.newest_at, monitor.sums_version, monitor.rolled_until,
+            )
+            for monitor in monitors
+        }  # fmt: skip
+
+        def fetch(missing: Collection[int]) -> dict[int, Any]:
+            wanted = {*missing}
+            some = [monitor for monitor in monitors if monitor.monitor_id in wanted]
+            figures = self._read(some, now, ranges, hours=hours)
+            return {id: (figures.uptimes[id], figures.hours.get(id, ())) for id in missing}
+
+        shown = self._shown.read(versions, (*ranges, hours), fetch)
+        return Figures(
+            {id: uptimes for id, (uptimes, _hours) in shown.items()},
+            {id: entries for id, (_uptimes, entries) in shown.items()} if hours else {},
+        )
+
+    def _read(
+        self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
+    ) -> Figures:
+        """Both at once, because both need the results that are not summed yet, which take the
         longest to read.
         """
         now_ms = to_ms(now)

@@ -18,7 +18,7 @@ from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
 from app.db import DbSession, assignments, changes, db, dependencies, latest, rollups, writing
-from app.db.cached import Cached, reading, stored
+from app.db.cached import Cached, of_transaction, reading, stored
 from app.db.tables import (
     AssignmentRow,
     DomainRow,
@@ -90,6 +90,7 @@ from app.stores.mail import base_here
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MAX_OF_ONE_URL = 20
 MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
+FEW_MATCHES = 500  # monitors of a search whose ids are read first
 MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -127,7 +128,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         self._tag_counts: tuple[int, Mapping[str, int]] | None = None
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        now = self.now()
+        now, query = self.now(), _searched(query)
         windows = active_windows(now)
         parameters = {"now": now, "until": latest.last_moment(now)}
         if query.sort_by == MonitorSortBy.STATE:
@@ -215,11 +216,12 @@ class LocalMonitors(LocalPart, base.Monitors):
         return sorted(tags, key=natural_key)[:limit]
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
+        query = _searched(query)
         matching = _matching(replace(query, tag=None))
         if query.state or matching.whereclause is not None:
             return _tag_counts(matching, query, self.now())
         # All monitors: counted again once one has changed.
-        version = changes.newest_of(db.session)
+        version = _newest_change()
         if self._tag_counts is None or self._tag_counts[0] != version:
             self._tag_counts = version, _tag_counts(matching, query, self.now())
         return self._tag_counts[1]
@@ -336,7 +338,7 @@ class LocalMonitors(LocalPart, base.Monitors):
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()
         in_states = states.during(tuple(active_windows(now)))
-        return in_states.counts(_matching(query), {"now": now})
+        return in_states.counts(_matching(_searched(query)), {"now": now})
 
     def _records(
         self,
@@ -355,11 +357,15 @@ class LocalMonitors(LocalPart, base.Monitors):
         """
         if not ids:
             return []
+        fresh = fresh or bool(ranges) or hours  # figures need the newest result
+        change = _newest_change() if ranges or hours else 0
         statement = _reading(tuple(windows), fresh=fresh)
         parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
         rows = db.session.execute(statement, parameters).all()
         own = self._own(rows)
-        figures = self._figures.read(rows, now, ranges, hours=hours)
+        figures = rollups.NO_FIGURES
+        if ranges or hours:
+            figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
         confirm = timedelta(seconds=self._confirm_seconds)
         watched = {} if brief else watched_from(list(own), now)
         alerts = (
@@ -379,7 +385,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 own[id],
                 row,
                 Derived(
-                    figures.uptimes[id],
+                    figures.uptimes.get(id, {}),
                     None if brief else next_check_at(row, places, now, confirm),
                     [place.name for place in places],
                     dependencies.parents_in(row.depends_on),
@@ -487,6 +493,7 @@ def _matching(query: MonitorQuery) -> Select[Any]:
     return _filtered(
         query.search,
         query.search_by,
+        query.ids,
         query.status_page_id,
         query.contact_id,
         query.location,
@@ -499,6 +506,7 @@ def _matching(query: MonitorQuery) -> Select[Any]:
 def _filtered(
     search: str | None,
     search_by: str,
+    ids: tuple[int, ...] | None,
     status_page_id: int | None,
     contact_id: int | None,
     location: str | None,
@@ -508,6 +516,8 @@ def _filtered(
     statement = select(MonitorRow.id)
     if search:
         statement = statement.where(_search_condition(search, search_by))
+    if ids is not None:
+        statement = statement.where(MonitorRow.id.in_(ids))
     if status_page_id is not None:
         if not fits(status_page_id):
             return statement.where(MonitorRow.id < 0)
@@ -534,10 +544,19 @@ def _filtered(
     return statement
 
 
+def _newest_change() -> int:
+    """Read once for a page, before what it is the version of."""
+    cache = of_transaction()
+    if "change" not in cache:
+        cache["change"] = changes.newest_of(db.session)
+    number: int = cache["change"]
+    return number
+
+
 def _tag_counts(matching: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
     if query.state:
         during = states.during(tuple(active_windows(now)))
-        matching = during.in_states(matching, query.states, is_few=False)
+        matching = during.in_states(matching, query.states, is_few=True)
     statement = matching.with_only_columns(
         MonitorRow.tags, func.count(), maintain_column_froms=True
     ).where(MonitorRow.tags != "")
@@ -545,6 +564,21 @@ def _tag_counts(matching: Select[Any], query: MonitorQuery, now: datetime) -> Ma
     for text, count in db.session.execute(statement.group_by(MonitorRow.tags), {"now": now}):
         counts.update(dict.fromkeys(tags_of(text), count))
     return counts
+
+
+def _searched(query: MonitorQuery) -> MonitorQuery:
+    """``query`` with the monitors that its words find, if they are few: a page needs three
+    statements, and each would look through all monitors.
+    """
+    if not query.search or query.search_by != MonitorSearchBy.ANY:
+        return query
+    cache, name = of_transaction(), f"search {query.search}"
+    if name not in cache:
+        condition = _search_condition(query.search, query.search_by)
+        matches = select(MonitorRow.id).where(condition).limit(FEW_MATCHES + 1)
+        cache[name] = tuple(db.session.scalars(matches))
+    ids = cache[name]
+    return replace(query, search=None, ids=ids) if len(ids) <= FEW_MATCHES else query
 
 
 def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
@@ -54,6 +55,20 @@ def here(**changes: Any) -> str:
     kept = {name: value for name, value in args.items() if value not in (None, "")}
     values: dict[str, Any] = {**(request.view_args or {}), **kept}
     return url_for(request.endpoint or "home.show", **values)
+
+
+@lru_cache(maxsize=256)
+def _url(_root: str, _blueprint: str | None, endpoint: str) -> str:
+    return url_for(endpoint)
+
+
+def url(endpoint: str, **values: Any) -> str:
+    """``url_for`` of templates. A page names thirty pages in its menu: those without values are
+    built once. ``_root``: what the URL begins with.
+    """
+    if values:
+        return url_for(endpoint, **values)
+    return _url(request.root_path, request.blueprint, endpoint)
 
 
 def page_link(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ LASTED = {
     "unknown": N_("unknown %(span)s"),
 }
 _SECONDS = itemgetter(*LASTED)
+_HOUR = itemgetter(*LASTED, "response_time")
 LISTED = "30d"  # the range whose uptime a list shows
 
 
@@ -58,14 +60,18 @@ def rows_of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
 
 
 def _row(monitor: Monitor, lately: str) -> MonitorListRow:
-    hours = monitor.hours
-    return MonitorListRow(
-        monitor=monitor,
-        host=host(monitor.url),
-        strip=charts.strip(charts.cells(hours), in_words(hours, lately)) if hours else "",
-        spark=charts.sparkline(tuple([hour["response_time"] for hour in hours])),
-        warnings=tuple(warnings(monitor)),
-    )
+    strip, spark = _drawn(tuple(map(_HOUR, monitor.hours)), lately)
+    return MonitorListRow(monitor, host(monitor.url), strip, spark, tuple(warnings(monitor)))
+
+
+@lru_cache(maxsize=1_000)  # most are shown again, unchanged
+def _drawn(hours: tuple[tuple[int, ...], ...], lately: str) -> tuple[Markup | str, Markup]:
+    """The strip and the sparkline of hours, each of which has the values of ``_HOUR``."""
+    if not hours:
+        return "", Markup()
+    buckets = [dict(zip((*LASTED, "response_time"), hour, strict=True)) for hour in hours]
+    strip = charts.strip(charts.cells(buckets), in_words(buckets, lately))
+    return strip, charts.sparkline(tuple(hour[-1] for hour in hours))
 
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
