@@ -49,6 +49,7 @@ pytest_plugins = [
     "tests.support.applications",
     "tests.support.browser",
     "tests.support.order",
+    "tests.support.plans",
     "tests.support.postgres",
     "tests.support.redis",
 ]

@@ -16,12 +16,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import bindparam, select, tuple_, type_coerce
+from sqlalchemy import bindparam, select, type_coerce
 from sqlalchemy.types import NullType
 
 from app.db import db, writing
 from app.db.latest import last_moment
-from app.db.statements import bulk_insert, insert_new, inserting
+from app.db.statements import are_among, bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, number_of, to_ms
 from app.judge.verdict import MIN_COVER_S
@@ -157,11 +157,10 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
     """The pairs of a monitor and a time (ms) for which a result of this location is stored."""
     if not times:
         return set()
-    key = tuple_(ResultRow.monitor_id, ResultRow.at)
+    results: Any = ResultRow.__table__
+    key = results.c.monitor_id, results.c.at
     rows = db.session.execute(
-        select(ResultRow.monitor_id, ResultRow.at).where(
-            key.in_(sorted(times)), ResultRow.location_id == location
-        )
+        select(*key).where(are_among(key, sorted(times)), results.c.location_id == location)
     )
     return {(monitor_id, at) for monitor_id, at in rows}
 

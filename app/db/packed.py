@@ -30,14 +30,13 @@ from sqlalchemy import (
     delete,
     func,
     select,
-    tuple_,
     type_coerce,
 )
 
 from app.db import DbSession, db, writing
 from app.db.journal import COLUMNS, KEY, RAW
 from app.db.latest import lock_states
-from app.db.statements import inserting
+from app.db.statements import are_among, inserting
 from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.lasting import Lasting
@@ -299,7 +298,7 @@ def _store(session: DbSession, taken: Iterable[Row]) -> None:
     }
     if not hours:
         return
-    for stored in session.execute(_PACKED_HOURS.where(tuple_(*_KEY).in_(list(hours)))).all():
+    for stored in session.execute(_PACKED_HOURS.where(are_among(_KEY, hours))).all():
         *key, _packed = stored
         earlier = _unpacked(stored, COLUMNS[len(KEY) :])
         hours[tuple(key)] = with_packed(hours[tuple(key)], earlier)

@@ -8,23 +8,28 @@ store them: times in ms. On PostgreSQL the rows are sent as one array for each c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
     Update,
     case,
+    cast,
     delete,
     func,
     literal,
     or_,
     select,
+    tuple_,
     update,
+    values,
 )
+from sqlalchemy import column as sql_column
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import AnySession, db
@@ -55,6 +60,20 @@ def locked(table: type[T]) -> Select[T]:
 def updating(table: Any) -> Update:
     """An update that does not change the objects that the session has loaded."""
     return update(table).execution_options(synchronize_session=False)
+
+
+def are_among(
+    columns: Sequence[ColumnElement[int]], keys: Iterable[Sequence[int]]
+) -> ColumnElement[bool]:
+    """Whether the whole numbers of these columns are one of ``keys``, read by an index.
+
+    In place of ``tuple_(...).in_(keys)``: the numbers of its VALUES have no type to SQLite, which
+    uses no index then and reads the whole table.
+    """
+    names = [column.name for column in columns]
+    listed = values(*(sql_column(name, BigInteger) for name in names), name="keys")
+    table = listed.data([tuple(key) for key in keys]).cte("keys")
+    return tuple_(*columns).in_(select(*(cast(table.c[name], BigInteger) for name in names)))
 
 
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
