@@ -126,6 +126,11 @@ def test_an_installed_wakeful_shows_its_first_page_with_its_style(installed):
         assert any(".css" in asset for asset in assets), page.text
         for asset in assets:
             assert client.get(asset).status_code == 200, asset
+
+        from app.web.shown import manuals
+
+        assert "Add one" in manuals.rendered("heartbeats")
+        assert (manuals.DOCS / "pictures" / "incident-light.webp").is_file()
         """
     )
 

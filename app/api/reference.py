@@ -140,7 +140,9 @@ class TriedAnswer:
 
 def groups() -> Mapping[str, tuple[str, list[Reference]]]:
     """All operations by the first part of their paths, with what they have in common."""
-    by_tag: dict[str, tuple[str, list[Reference]]] = {}
+    by_tag: dict[str, tuple[str, list[Reference]]] = {
+        tag: (TAGS[tag], []) for tag in ("monitors", "incidents")
+    }
     for reference in references().values():
         by_tag.setdefault(reference.tag, (TAGS[reference.tag], []))[1].append(reference)
     return by_tag

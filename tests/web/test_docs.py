@@ -37,6 +37,9 @@ def test_every_manual_is_a_small_page_whose_links_lead_somewhere(viewer: Visitor
         answer = viewer.client.get(path, headers={"Accept-Encoding": "gzip"})
         assert len(answer.data) < MAX_BYTES, path
         assert "<script" not in html
+        for source in IMAGE.findall(html):
+            with viewer.client.get(urljoin(path, source)) as picture:
+                assert picture.mimetype == "image/webp", f"{path}: {source}"
         for link in LINK.findall(html):
             there, _sign, anchor = urljoin(path, link).partition("#")
             if there.startswith("http"):
@@ -57,8 +60,9 @@ def test_a_manual_is_markdown_as_github_shows_it_and_its_html_is_text(viewer: Vi
     assert "&lt;script src=&quot;https://status.example.com/widget.js&quot;" in widget
     for path in ("/docs/nothing", "/docs/people.md", "/docs/..%2fpyproject", "/docs/pictures/no"):
         assert viewer.client.get(path).status_code == 404, path
-    with viewer.client.get("/docs/pictures/home-light.webp") as picture:
-        assert picture.mimetype == "image/webp"
+    kinds = article(viewer, "/docs/kinds")
+    for theme in ("light", "dark"):
+        assert f'<img class="on-{theme}" src="pictures/incident-{theme}.webp" alt="An inc' in kinds
 
 
 @pytest.mark.parametrize(
@@ -117,6 +121,9 @@ def test_the_page_about_the_api_has_every_operation(app: Flask, viewer: Visitor)
     page = viewer.open("/docs/api").page.text
     paths = app.test_client().get("/api/v1/openapi.json").json["paths"]
     assert set(re.findall(r"<code>(/[^<]*)</code>", page)) == paths.keys()
+    assert (
+        page.index(">Monitors</h2>") < page.index(">Incidents</h2>") < page.index(">Contacts</h2>")
+    )
     operations = set(re.findall(r'href="(/docs/api/\w+)"', page))
     assert len(operations) == sum(len(p.keys() - {"put"}) for p in paths.values())
     for path in operations:

@@ -115,7 +115,7 @@ def names() -> dict[str, str]:
 
 
 @cache
-def html(name: str) -> Markup:
+def rendered(name: str) -> Markup:
     """A manual as a page. Raises KeyError for a name that none has."""
     parser = _parser()
     tokens = parser.parse(_text(name))
@@ -207,10 +207,25 @@ def _rewrite_links(tokens: Iterable[Token], base: str) -> None:
             file = target
             if target in pages:
                 token.attrSet("href", f"{base}{pages[target]}{sign}{anchor}")
+        elif token.type == "image":
+            _pair(token, base)
         elif token.type == "text" and token.content == file and file in pages:
             token.content = _title(pages[file], anchor)
         if is_plain and token.tag == "a":
             token.tag, token.attrs = "span", {}
+
+
+def _pair(image: Token, base: str) -> None:
+    """A picture of a page in light colours has one in dark beside it; the theme shows one."""
+    light = f"{base}{image.attrGet('src')}"
+    pair = Markup('<img class="on-{}" src="{}" alt="{}" loading="lazy">')
+    image.type, image.content = (
+        "html_inline",
+        "".join(
+            pair.format(theme, source, image.content)
+            for theme, source in (("light", light), ("dark", light.replace("-light.", "-dark.")))
+        ),
+    )
 
 
 def _title(name: str, anchor: str) -> str:

@@ -40,7 +40,7 @@ def show(name: str) -> str:
 
 def _manual(name: str) -> str:
     return render_template(
-        "docs/manual.html", name=name, html=manuals.html(name), sections=manuals.sections(name)
+        "docs/manual.html", name=name, html=manuals.rendered(name), sections=manuals.sections(name)
     )
 
 
