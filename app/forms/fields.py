@@ -23,7 +23,7 @@ from wtforms.validators import ValidationError
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
 from app.i18n import N_, _
-from app.records import AUTO, MASK, mask
+from app.records import AUTO, MASK, MAX_TAG, mask
 from app.rules import text, zones
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone
@@ -156,6 +156,20 @@ class Text(OneValue):
         if self.rule is not None:
             self.rule(value)
         return value
+
+
+class Tag(Text):
+    """One tag of monitors."""
+
+    suggests_tags = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, most=MAX_TAG, **kwargs)
+
+    def read(self, value: str) -> str:
+        if "," in value:
+            raise ValueError(_("Enter one tag, without a comma."))
+        return super().read(value).strip()
 
 
 class Url(Text):

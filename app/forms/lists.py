@@ -512,6 +512,8 @@ class Tags(OneValue):
     A list is read too, one tag for each index: in JSON, the list that the API returned.
     """
 
+    suggests_tags = True
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
 

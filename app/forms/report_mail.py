@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.forms.fields import Text
+from app.forms.fields import Tag, Text
 from app.forms.schema import SchemaForm
 from app.i18n import N_
-from app.records import MAX_CONTACT_NAME, MAX_TAG
+from app.records import MAX_CONTACT_NAME
 
 
 class ReportMailForm(SchemaForm):
@@ -15,8 +15,7 @@ class ReportMailForm(SchemaForm):
         most=MAX_CONTACT_NAME,
         description=N_("Its name or id. The report goes to its email addresses."),
     )
-    tag = Text(
+    tag = Tag(
         N_("Tag"),
-        most=MAX_TAG,
         description=N_("Only the monitors with this tag. Leave empty for all."),
     )

@@ -87,6 +87,8 @@ class SchemaField(Field):
     extra = False
     # Reads names of three brackets too, such as groups[0][monitors][0].
     nested = False
+    suggests_tags = False  # a browser offers the tags that exist
+    warning = ""  # what the person should know before it is saved
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -194,6 +194,11 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
         return {}
 
+    def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
+        """How many monitors have one of ``tags``, or one of ``ids``."""
+        pages = [self.every(MonitorQuery(tag=tag, per_page=100, uptime=()), 10) for tag in tags]
+        return len({*ids, *(monitor.id for page in pages for monitor in page)})
+
     @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``, of those that the filters of

@@ -37,6 +37,7 @@ from app.web.frame import (
     security,
     servers,
     session,
+    tags,
 )
 from app.web.shown import charts, looks, manuals, phases, places, times
 from app.web.views import blueprints
@@ -61,6 +62,7 @@ def init_app(app: Flask) -> None:
         url_for=links.url,
         cached=lru_cache(maxsize=256),
         once=repeated.token,
+        tags_in_use=tags.in_use,
         path=links.path,
         full_path=links.full_path,
         times=times,

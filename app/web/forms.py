@@ -17,6 +17,7 @@ from app.forms.fields import (
     Options,
     Password,
     Switch,
+    Tag,
     Text,
     WordChoice,
     Zone,
@@ -26,7 +27,6 @@ from app.records import (
     MAX_CREDENTIAL,
     MAX_NAME,
     MAX_PERSON_NAME,
-    MAX_TAG,
     MIN_PASSWORD,
     Role,
     Scope,
@@ -224,9 +224,8 @@ class KeyEditForm(BrowserForm):
 
 class KeyForm(KeyEditForm):
     scope = WordChoice(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
-    tag = Text(
+    tag = Tag(
         N_("Tag"),
-        most=MAX_TAG,
         description=N_(
             "Limits the key to the monitors with this tag, their incidents, results and messages. "
             "Leave empty for everything."
@@ -263,9 +262,8 @@ class WallLinkForm(BrowserForm):
         most=MAX_NAME,
         description=N_("Where the screen is, such as Lobby."),
     )
-    tag = Text(
+    tag = Tag(
         N_("Tag"),
-        most=MAX_TAG,
         description=N_("Only the monitors with this tag. Leave empty for all."),
     )
     zone = Zone(N_("Time zone"), required=True)

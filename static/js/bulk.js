@@ -10,7 +10,8 @@ function show() {
   const count = bar.querySelector("[data-bulk-count]");
   bar.hidden = ticked === 0;
   count.hidden = false;
-  count.textContent = document.body.dataset.selected.replace("{}", ticked);
+  const everything = bar.querySelector("#everything");
+  count.textContent = everything?.checked ? everything.nextElementSibling.textContent : document.body.dataset.selected.replace("{}", ticked);
   const all = form.querySelector("[data-tick-all]");
   all.hidden = false;
   all.checked = ticked > 0 && ticked === boxes(form).length;

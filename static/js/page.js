@@ -100,3 +100,33 @@ window.addEventListener("load", () => { for (const form of forms) before.set(for
 window.addEventListener("pageshow", () => { sent = null; });
 document.addEventListener("submit", (event) => { if (!event.defaultPrevented) sent = event.target; });
 window.addEventListener("beforeunload", (event) => { if (forms.some(isChanged)) event.preventDefault(); });
+
+// Fields for tags: the list offers each of several, behind the last comma; a line says how many monitors
+// they reach.
+document.addEventListener("input", (event) => {
+  const input = event.target;
+  if (!input.matches("[data-tags]")) return;
+  const typed = input.name === "tags" ? input.value.slice(0, input.value.lastIndexOf(",") + 1) : "";
+  for (const option of input.list?.options ?? []) {
+    option.dataset.tag ??= option.value;
+    option.value = typed ? `${typed} ${option.dataset.tag}` : option.dataset.tag;
+  }
+});
+let reachSoon;
+let reachAsked = 0;
+async function reach(form, line) {
+  const chosen = new FormData(form);
+  const tags = [...chosen.getAll("tags"), ...chosen.getAll("tag")];
+  const parameters = new URLSearchParams([...tags.map((tag) => ["tags", tag]), ...chosen.getAll("monitors").map((id) => ["monitors", id])]);
+  const mine = ++reachAsked;
+  const answer = await fetch(`${line.dataset.reach}?${parameters}`, { redirect: "error" }).catch(() => null);
+  if (mine === reachAsked && answer?.ok) line.textContent = await answer.text();
+}
+for (const line of document.querySelectorAll("[data-reach]")) {
+  const form = line.closest("form");
+  form.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-tags], [name=monitors]")) return;
+    clearTimeout(reachSoon);
+    reachSoon = setTimeout(reach, 300, form, line);
+  });
+}

@@ -4,7 +4,7 @@ import pytest
 
 from app.db import writing
 from app.db.tables import ApiKeyRow, PersonRow
-from tests.factories import make_key, make_person
+from tests.factories import make_key, make_monitor, make_person
 from tests.support.store import access_of
 
 
@@ -18,6 +18,7 @@ def keys_path(app, name, what=""):
 
 
 def test_a_key_belongs_to_who_creates_it_and_can_be_changed(app, editor):
+    make_monitor(app, tags="\nprod\n")
     editor.open("/keys").press(
         "Create key", name="CI", scope="write", networks="203.0.113.7, ::ffff:10.0.0.0/104",
         tag="prod",

@@ -21,6 +21,7 @@ def stored(app):
 
 
 def test_a_marker_is_added_listed_and_deleted(app, editor):
+    make_monitor(app, tags="\nshop\n")
     editor.open("/markers").shows("No markers")
     editor.press(
         "Add marker",

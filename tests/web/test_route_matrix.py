@@ -48,7 +48,7 @@ MAY_OPEN = {
         deliveries.index deliveries.show docs.api docs.index docs.operation docs.picture docs.search
         docs.show home.show incidents.index incidents.show jump.show
         locations.index markers.index monitors.index monitors.show posts.show
-        monitors.ping monitors.pings page_editor.colours_of
+        monitors.ping monitors.pings monitors.reach page_editor.colours_of
         profile.show remote.lacking reports.download reports.show sessions.index
         status_pages.index status_pages.show status_pages.subscribers two_factor.app
         two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, case, func, or_, select
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
@@ -214,6 +214,10 @@ class LocalMonitors(LocalPart, base.Monitors):
         kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
         return sorted(tags, key=natural_key)[:limit]
+
+    def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
+        chosen = or_(tagged(tags), MonitorRow.id.in_([id for id in ids if fits(id)]))
+        return db.session.scalar(select(func.count(MonitorRow.id)).where(chosen)) or 0
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         query = _searched(query)

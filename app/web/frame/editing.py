@@ -29,7 +29,7 @@ from app.forms.browser import BrowserForm, browser
 from app.forms.resources import form_of
 from app.i18n import N_, _
 from app.stores import current_store, same_url
-from app.web.frame import servers
+from app.web.frame import servers, tags
 from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN, outlook
 from app.web.shown import times
@@ -56,6 +56,7 @@ class Editing(Generic[R, F]):
     deletion = ""  # the sentence of the question before a deletion; empty if there is none
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
+    by_tag = ""  # the field whose tags choose monitors
 
     form: F
     record: R | None = None
@@ -119,8 +120,18 @@ class Editing(Generic[R, F]):
         return None
 
     def question(self) -> Response | None:
-        """What the person is asked before a valid form is saved."""
-        return None
+        """What the person is asked before a valid form is saved: whether to keep tags that no
+        monitor has.
+        """
+        field: Any = self.form[self.by_tag] if self.by_tag else None
+        if field is None or not field.data or "anyway" in request.form:
+            return None
+        names = [field.data] if isinstance(field.data, str) else list(field.data)
+        ids = self.form["monitors"].data if "monitors" in self.form else ()
+        if tags.reached(names, ids):
+            return None
+        field.warning = tags.sentence(names)
+        return self.page(200)
 
     def save(self) -> R:
         fields = self.form.fields()

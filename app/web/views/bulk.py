@@ -117,7 +117,9 @@ def act() -> Answer:
     if done:
         flash(DONE_SENTENCES.get(action, _changed_sentence)(done), "success")
     elif not failed:
-        flash(_("Nothing was changed: none of these monitors exists any more."), "info")
+        gone = _("Nothing was changed: none of these monitors exists any more.")
+        untagged = _("Nothing was changed: none of them has the tag %(tag)s.", tag=form.tag.data)
+        flash(untagged if action == "untag" else gone, "info")
     return redirect(back)
 
 
@@ -210,6 +212,8 @@ def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) ->
         return False
     if action in CONTACT_ACTIONS and "alerts" in monitor.unreadable:
         refused[id] = _not_changed(monitor, _(ALERTS_UNREADABLE))
+        return False
+    if action == "untag" and form.tag.data.strip() not in monitor.tags:
         return False
     if action == "unplace" and set(monitor.locations) == {form.place.data}:
         refused[id] = _not_changed(monitor, _(ONLY_PLACE))

@@ -20,6 +20,7 @@ blueprint = guarded("markers", __name__, "/markers")
 
 
 class MarkerAdding(Editing[Marker, BrowserForm]):
+    by_tag = "tags"
     """The form stands above the list."""
 
     collection, template, subject = "markers", "markers/index.html", "marker"

@@ -32,6 +32,7 @@ from app.records import (
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
     MAX_SEARCH,
+    MAX_TAGS,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -42,7 +43,7 @@ from app.records import (
     is_heartbeat,
 )
 from app.stores import Extent, current_store, same_url
-from app.web.frame import choices, fragments, links, remembered, servers
+from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
@@ -173,6 +174,15 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 def _list_name() -> str:
     """A bare server has fewer orders, so what is chosen there is another choice."""
     return "bare_monitors" if servers.is_bare() else "monitors"
+
+
+@blueprint.get("/reach")
+def reach() -> str:
+    """How many monitors the tags and monitors of a form mean, while it is typed."""
+    typed = [tag.strip() for text in request.args.getlist("tags") for tag in text.split(",")]
+    names = [tag for tag in dict.fromkeys(typed) if tag][:MAX_TAGS]
+    texts = request.args.getlist("monitors")[: choices.MAX]
+    return tags.sentence(names, [int(text[:18]) for text in texts if text.isdecimal()])
 
 
 @blueprint.get("/<int:id>")

@@ -20,6 +20,7 @@ from app.forms.report_mail import ReportMailForm
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import current_store
+from app.web.frame import tags
 from app.web.frame.session import guarded
 from app.web.shown import paper, report
 from app.web.shown.months import Month
@@ -77,6 +78,8 @@ def send_monthly() -> Response:
     form = browser(ReportMailForm)()
     if not form.validate_on_submit():
         raise Invalid(form.named_errors())
+    if form.tag.data and not tags.reached([form.tag.data]):
+        raise Invalid({"tag": [tags.sentence([form.tag.data])]})
     mail = current_store().report_mails.create(form.fields())
     flash(
         _(

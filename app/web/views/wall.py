@@ -260,6 +260,7 @@ HEADERS = {
 class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
     """``record``: the link and its token."""
 
+    by_tag = "tag"
     template = "wall_links/index.html"
 
     def bind(self) -> WallLinkForm:

@@ -19,7 +19,7 @@ from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.rules.zones import present_name
 from app.stores import current_store
-from app.web.frame import choices, fragments, links, servers
+from app.web.frame import choices, fragments, links, servers, tags
 from app.web.frame.editing import Editing
 from app.web.frame.session import guarded
 from app.web.shown import months, planned, times
@@ -132,6 +132,7 @@ def show(id: int) -> Response:
         window=window,
         planned=planned.planned_of(window),
         dates=planned.next_dates(window),
+        reach=tags.sentence(window.tags, window.monitors),
         names=_names([window]),
         explain=recurrence.explain,
     )
@@ -139,6 +140,7 @@ def show(id: int) -> Response:
 
 class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     collection, template, subject = "windows", "maintenance/form.html", "window"
+    by_tag = "tags"
     leads, delete_button = ".show", N_("Delete this window")
     deletion = N_(
         "If it is in progress, it ends at once, and people are alerted again. Time already recorded"
@@ -162,9 +164,9 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         return self.page(200) if "find" in request.form else None
 
     def question(self) -> Response | None:
-        """The next occurrences of what is typed, if they were asked for."""
+        """The next occurrences of what is typed, if they were asked for, and whom it reaches."""
         if "preview" not in request.form:
-            return None
+            return super().question()
         form = self.form
         empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
         typed = replace(
@@ -173,7 +175,8 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
             repeat_until=form.repeat_until.data,
             zone=form.zone.data,
         )
-        return self.page(200, dates=planned.next_dates(typed), previewed=typed)
+        reach = tags.sentence(form.tags.data, form.monitors.data)
+        return self.page(200, dates=planned.next_dates(typed), previewed=typed, reach=reach)
 
     def context(self) -> dict[str, Any]:
         chosen = self.form.monitors.data
