@@ -61,6 +61,10 @@ def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_p
         try:
             assert "This is a demonstration. Log in as demo@wakeful.test" in printed
             assert requests.get(f"{url}/healthz", timeout=60).status_code == 200
+            page = requests.get(f"{url}/status/shop", timeout=60).text
+            assert all(name in page for name in ("For developers", "Accounts", "Payments"))
+            contacts = names(tmp_path, "SELECT name FROM contacts")
+            assert contacts == {"Shop team", "On call"}
             eventually(lambda: names(tmp_path, OPENED) >= ALWAYS, "the broken ones are down")
             eventually(lambda: names(tmp_path, BEHIND) == {"Intranet wiki"}, "one is unreachable")
             assert "Intranet wiki" not in names(tmp_path, OPENED), "behind the old intranet"

@@ -380,7 +380,7 @@ def test_a_missing_contact_is_created_once_for_all_lines_that_name_it(app, edito
     editor.open(START).press("Preview", urls=lines)
     editor.shows("4 can be created", "New contacts", "Shop team", "dev@example.com", "Nobody")
     editor.press("Create 4 monitors", channel_2="none")
-    editor.shows("Shop team", status=422)
+    editor.shows("Shop team Choose how it is reached, or that it is not created.", status=422)
     assert rows(app) == [], "nothing is created before everybody can be reached"
     hook = {"channel_0": "webhook", "value_0": "http://127.0.0.1:9/"}
     editor.press("Create 4 monitors", **hook).shows("4 monitors created")
