@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import MarkerQuery
-from app.web.shown.markers import Lettering, marker_lines
+from app.web.shown.markers import Lettering, marker_lines, unnamed
 from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
 
@@ -109,3 +109,9 @@ def test_names_of_markers_far_apart_stand_in_one_row():
         (0, -14, False), (0, -14, False), (0, -14, True),
     ]  # fmt: skip
     assert len(lines[0].name) == 24
+
+
+def test_markers_without_room_for_a_name_are_listed_by_their_moments():
+    drawn = [(100 + place, f"v{place}", f"Fri {place // 4}: v{place}") for place in range(8)]
+    lines = marker_lines(drawn, 900, Lettering(8, 14))
+    assert unnamed(lines) == "Fri 0: v1, v2, v3; Fri 1: v4, v6, v7"

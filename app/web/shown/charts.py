@@ -18,7 +18,7 @@ from app.i18n import _
 from app.records import PHASES, IncidentSeverity
 from app.rules.figures import EXACT_BELOW, milliseconds
 from app.stats.series import day_state
-from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines
+from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines, unnamed
 
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 70, 6, 10, 26
@@ -101,6 +101,10 @@ class Chart:
     @property
     def above(self) -> int:
         return height_above(self.markers)
+
+    @property
+    def unnamed(self) -> str:
+        return unnamed(self.markers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 
 from app.i18n import N_, _
 from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
@@ -51,6 +53,7 @@ def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
 
 NAME_LENGTH = 24
 ROWS = 3  # of names, above the chart
+MAX_UNNAMED = 10  # of those that find no room there
 GAP = 5  # between a line and its name
 
 
@@ -120,6 +123,15 @@ def _collide(line: MarkerLine, other: MarkerLine) -> bool:
 def height_above(lines: Sequence[MarkerLine]) -> int:
     """How far the names reach above a chart."""
     return -min((line.y for line in lines if line.y is not None), default=0)
+
+
+def unnamed(lines: Sequence[MarkerLine]) -> str:
+    """The newest of those that have no name on the chart, by their moments."""
+    titles = [line.title.partition(": ") for line in lines if line.y is None][-MAX_UNNAMED:]
+    by_moment = groupby(titles, key=itemgetter(0))
+    return "; ".join(
+        f"{moment}: {', '.join(name for _, _, name in titles)}" for moment, titles in by_moment
+    )
 
 
 # Before and after -----------------------------------------------------------------------------
