@@ -127,10 +127,10 @@ def height_above(lines: Sequence[MarkerLine]) -> int:
 
 def unnamed(lines: Sequence[MarkerLine]) -> str:
     """The newest of those that have no name on the chart, by their moments."""
-    titles = [line.title.partition(": ") for line in lines if line.y is None][-MAX_UNNAMED:]
+    titles = [line.title.split(": ", 1) for line in lines if line.y is None][-MAX_UNNAMED:]
     by_moment = groupby(titles, key=itemgetter(0))
     return "; ".join(
-        f"{moment}: {', '.join(name for _, _, name in titles)}" for moment, titles in by_moment
+        f"{moment}: {', '.join(map(itemgetter(1), group))}" for moment, group in by_moment
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -180,7 +181,11 @@ def draw(
 
     deployed = markers.between(monitor.id, first, last)
     phases = _phases(monitor, buckets)
+    places = () if _stacked() else _lines(monitor, first, len(buckets), seconds)
     earlier = _earlier(monitor.id, first, last, seconds)
+    if earlier and places:
+        title = _("%(time)s, all places", time=earlier.title)
+        earlier = replace(earlier, title=title)
     chart = charts.response_chart(
         statistics,
         format_moment,
@@ -189,7 +194,7 @@ def draw(
         marks=axis.of_statistics(statistics, zone),
         incidents=real,
         markers=[(marker.time, marker.name or "") for marker in deployed],
-        places=() if _stacked() else _lines(monitor, first, len(buckets), seconds),
+        places=places,
         earlier=earlier,
     )
     readings = axis.readings(buckets, format_moment, chart, phases, earlier)
