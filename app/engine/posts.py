@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select
 
@@ -20,6 +21,7 @@ from app.db.statements import locked
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
+    MonitorStateRow,
     PostMonitorRow,
     PostRow,
     PostUpdateRow,
@@ -28,7 +30,7 @@ from app.db.tables import (
 )
 from app.db.windows import MaintenanceTimes
 from app.i18n import N_, _
-from app.records import Ending, PostState
+from app.records import Cause, Ending, IncidentSeverity, PostState
 from app.rules.public_causes import draft
 
 log = logging.getLogger(__name__)
@@ -76,10 +78,20 @@ def _pages_with_incidents() -> Sequence[int]:
     trouble = (
         exists()
         .where(shown.status_page_id == StatusPageRow.id)
-        .where(IncidentRow.monitor_id == shown.monitor_id, IncidentRow.ended_at.is_(None))
+        .where(_concerns(shown.monitor_id), IncidentRow.ended_at.is_(None))
     )
     query = select(StatusPageRow.id).where(StatusPageRow.auto_post_after.is_not(None), trouble)
     return db.session.scalars(query).all()
+
+
+def _concerns(monitor_id: Any) -> ColumnElement[bool]:
+    """In SQL: whether an incident is a monitor's own, or the outage that it is behind."""
+    behind = exists().where(
+        MonitorStateRow.monitor_id == monitor_id,
+        MonitorStateRow.behind_id == IncidentRow.monitor_id,
+        IncidentRow.severity == IncidentSeverity.DOWN,
+    )
+    return or_(IncidentRow.monitor_id == monitor_id, behind)
 
 
 def _post(session: AnySession, page_id: int, now: datetime) -> bool:
@@ -107,7 +119,7 @@ def _unposted(
     """The open incidents of a page that no post of it is about, the oldest first."""
     query = (
         select(IncidentRow, MonitorRow)
-        .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+        .join(MonitorRow, _concerns(MonitorRow.id))
         .join(StatusPageMonitorRow, StatusPageMonitorRow.monitor_id == MonitorRow.id)
         .where(
             StatusPageMonitorRow.status_page_id == page_id,
@@ -115,7 +127,7 @@ def _unposted(
             IncidentRow.classification.is_(None),
             ~exists().where(PostRow.status_page_id == page_id, _is_about(now)),
         )
-        .order_by(IncidentRow.started_at, IncidentRow.id)
+        .order_by(IncidentRow.started_at, IncidentRow.id, MonitorRow.id)
     )
     rows = [(row[0], row[1]) for row in session.execute(query)]
     windows = MaintenanceTimes(session, now) if rows else None
@@ -137,7 +149,7 @@ def _is_about(now: datetime) -> ColumnElement[bool]:
     has_monitor = (
         exists()
         .where(PostMonitorRow.post_id == PostRow.id)
-        .where(PostMonitorRow.monitor_id == IncidentRow.monitor_id)
+        .where(_concerns(PostMonitorRow.monitor_id))
         .correlate(PostRow, IncidentRow)  # by itself it would name one of them anew
     )
     return or_(
@@ -159,8 +171,12 @@ def _write(
     now: datetime,
 ) -> None:
     posted = [incident for incident, _monitor in troubles]
-    codes = {incident.cause_code for incident in posted}
-    names = names_on_page(session, page_id, [monitor.id for _incident, monitor in troubles])
+    ids = list(dict.fromkeys(monitor.id for _incident, monitor in troubles))
+    codes = {
+        incident.cause_code if incident.monitor_id == monitor.id else Cause.UNREACHABLE
+        for incident, monitor in troubles
+    }
+    names = names_on_page(session, page_id, ids)
     text = draft(names, codes.pop() if len(codes) == 1 else None, posted[0].started_at)
     post = PostRow(
         status_page_id=page_id,
@@ -173,7 +189,7 @@ def _write(
     )
     session.add(post)
     session.flush()
-    session.add_all(PostMonitorRow(post_id=post.id, monitor_id=row.monitor_id) for row in posted)
+    session.add_all(PostMonitorRow(post_id=post.id, monitor_id=id) for id in ids)
     _add_update(session, post, PostState(text["state"]), text["body"], now)
 
 

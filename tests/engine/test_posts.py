@@ -353,3 +353,38 @@ def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: 
         done: "completed",
         longer: "in_progress",
     }
+
+
+@pytest.mark.both_databases
+def test_a_monitor_behind_an_outage_that_the_page_does_not_show_is_posted_about(
+    core: Flask, pages: Pages
+) -> None:
+    router = make_monitor(core, name="router-1.internal")
+    behind = {"verdict": "down", "behind_id": router.id}
+    shop = make_monitor(core, name="shop", state=behind)
+    mail = make_monitor(core, name="mail", state=behind)
+    pages.page(shop, mail, names=["Shop", "Mail"], now=T, auto_post_after=5)
+    outage = make_incident(core, router, started_at=T, cause_code="http_status:503")
+
+    assert write_due(core, T + 5 * MINUTE) == 1
+    [post] = pages.posts()
+    assert (post.title, post.incident_id) == ("Problems with Shop and Mail", outage.id)
+    assert pages.monitors_of(post.id) == {shop.id, mail.id}
+    with core.app_context(), writing() as session:
+        body = session.query(PostUpdateRow).one().body
+    assert body.startswith("The service does not respond.")
+    assert write_due(core, T + 6 * MINUTE) == 0
+
+    change(core, outage, ended_at=T + 7 * MINUTE)
+    assert write_due(core, T + 8 * MINUTE) == 1
+    assert pages.updates()[-1] == (post.id, "resolved")
+
+
+def test_a_slow_incident_of_what_a_monitor_is_reached_through_is_not_its_own(
+    core: Flask, pages: Pages
+) -> None:
+    router = make_monitor(core)
+    shop = make_monitor(core, state={"verdict": "down", "behind_id": router.id})
+    pages.page(shop, now=T, auto_post_after=5)
+    make_incident(core, router, started_at=T, severity="degraded")
+    assert write_due(core, T + 5 * MINUTE) == 0

@@ -8,6 +8,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.db import writing
+from app.db.tables import UnreachableRow
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 
@@ -54,3 +56,32 @@ def test_the_length_of_an_incident_of_which_a_part_was_not_watched_is_a_limit(
     history = client.get("/status/example/history").text
     assert ", at most 5 min" in history
     assert ", 7 min" in history
+
+
+@pytest.mark.both_databases
+def test_unreachable_time_is_shown_as_down_and_counted_in_no_percentage(
+    app: Flask, client: FlaskClient
+):
+    shop, mail, router = make_shown(app, "Shop"), make_shown(app, "Mail"), make_shown(app, "Router")
+    yesterday = now().replace(hour=2, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    make_day(app, shop, yesterday, unknown_s=7200)
+    make_day(app, mail, yesterday, maintenance_s=86400)
+    with app.app_context(), writing() as session:
+        for monitor in (shop, mail):
+            session.add(
+                UnreachableRow(
+                    monitor_id=monitor.id,
+                    parent_id=router.id,
+                    started_at=yesterday,
+                    ended_at=yesterday + timedelta(hours=1),
+                )
+            )
+    make_page(app, [shop, mail])
+    front = client.get("/status/example").text
+    assert "Shop, Last 90 days: 100% up, 1 day with downtime, at most 1 h on" in front
+    assert ",88:100:3600::3600" in front  # an hour down, an hour unknown
+    assert "Mail, Last 90 days: No data yet." in front
+    assert "unreachable time (what a monitor is reached through was down)" in front
+    month = f"{yesterday:%Y-%m}"
+    history = client.get(f"/status/example/history?month={month}").text
+    assert "<b>Shop</b> The service does not respond." in history

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
 
@@ -29,6 +30,7 @@ from app.db.tables import (
     StatusPageGroupRow,
     StatusPageMonitorRow,
     StatusPageRow,
+    UnreachableRow,
 )
 from app.db.tags import tags_of
 from app.db.types import to_ms
@@ -41,6 +43,7 @@ from app.records import (
     PAGE_DAYS,
     SUBSCRIBER_CHANNELS,
     Brand,
+    Cause,
     Channel,
     Component,
     ComponentState,
@@ -59,7 +62,8 @@ from app.rules.page_state import page_link, page_state, stated, worst
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
-from app.stats.tally import NO_OUTAGE, percent
+from app.stats.cover import overlap
+from app.stats.tally import BEHIND, NO_OUTAGE, percent, trouble
 from app.stores.local.page_states import (
     BEHIND_SINCE,
     EXCUSED,
@@ -333,7 +337,8 @@ class LocalPublicPages(PublicPages):
                 sum, zip(*cached.seconds, *cached.unsummed.values(), strict=True)
             )
             touched = _touched(midnights, incidents[id], to_ms(now))
-            figures[id] = percent(up, down), _public_days(days, cached, touched)
+            unreachable = _unreachable(midnights, incidents[id], to_ms(now))
+            figures[id] = percent(up, down), _public_days(days, cached, touched, unreachable)
         return figures
 
 
@@ -452,14 +457,23 @@ def _next_month(year: int, month: int) -> date:
 
 
 def _public_days(
-    days: Sequence[date], own: rollups.Days, touched: Mapping[int, int]
+    days: Sequence[date],
+    own: rollups.Days,
+    touched: Mapping[int, int],
+    unreachable: Mapping[int, int],
 ) -> Sequence[PublicDay]:
-    """The days as the public sees them. Mostly, only today is not cached."""
+    """The days as the public sees them. Mostly, only today is not cached. What was ``unreachable``
+    is shown as down, because the public could not reach it; no percentage counts it (decision 20).
+    """
     public_days = list(own.shown)
     for n, seconds in own.unsummed.items():
         public_days[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
     for n, incidents in touched.items():
         public_days[n] = replace(public_days[n], incidents=incidents)
+    for n, behind_s in unreachable.items():
+        day = public_days[n]
+        moved = min(behind_s, day.unknown_s)  # maintenance stays maintenance
+        public_days[n] = replace(day, down_s=day.down_s + moved, unknown_s=day.unknown_s - moved)
     return public_days
 
 
@@ -476,6 +490,17 @@ def _touched(
         for day in range(first, min(bisect_left(midnights, stop), len(midnights) - 1)):
             counts[day] = counts.get(day, 0) + 1
     return counts
+
+
+def _unreachable(
+    midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
+) -> Mapping[int, int]:
+    """How long a monitor was unreachable on each day, in seconds by its index; 0 is left out."""
+    if all(classification != BEHIND for _start, _end, classification in incidents):
+        return {}
+    behind = trouble(incidents, now).behind
+    of_days = enumerate(overlap(behind, begin, end) for begin, end in pairwise(midnights))
+    return {n: ms // 1000 for n, ms in of_days if ms}
 
 
 def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[PublicIncident]:
@@ -497,7 +522,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
         )
         .order_by(IncidentRow.started_at.desc(), IncidentRow.id.desc())
     )
-    return [
+    incidents = [
         PublicIncident(
             row.id,
             row.monitor_id,
@@ -508,6 +533,19 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
         )
         for row in rows
     ]
+    spans = db.session.scalars(
+        select(UnreachableRow).where(
+            UnreachableRow.monitor_id.in_(ids),
+            UnreachableRow.started_at < end,
+            or_(UnreachableRow.ended_at.is_(None), UnreachableRow.ended_at > start),
+        )
+    )
+    cause = public_cause(Cause.UNREACHABLE)
+    incidents += [
+        PublicIncident(span.id, span.monitor_id, span.started_at, span.ended_at, cause)
+        for span in spans
+    ]
+    return sorted(incidents, key=lambda incident: incident.started_at, reverse=True)
 
 
 # --- Posts ----------------------------------------------------------------------------------------
