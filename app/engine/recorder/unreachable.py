@@ -81,15 +81,26 @@ def parents_of(batch: ResultBatch, monitor: MonitorInBatch) -> Parents:
     failing = failing_parent((parent.row.id, parent.state) for parent in parents)
     if failing is not None:
         return Parents(failing)
-    state = monitor.state
-    if state.checked_at is None or batch.now - state.checked_at > REQUEST_LASTS:
-        # Nothing was checked meanwhile: the request is too old to be carried out. Ask again.
-        monitor.columns["parents_asked_at"] = None
-    confirming = state.failing_since is not None
+    confirming = monitor.state.failing_since is not None
     asked_at = monitor.columns["parents_asked_at"] if confirming else None
+    if (
+        asked_at is not None
+        and _was_interrupted(monitor, batch.now)
+        and any(_lacks_answer(parent, asked_at, batch.now) for parent in parents)
+    ):
+        asked_at = monitor.columns["parents_asked_at"] = None  # ask again
     awaited = any(_is_awaited(parent, asked_at, batch.now) for parent in parents)
     ids = [parent.row.id for parent in parents]
     return Parents(None, awaited, _good_since(batch.session, ids, batch.now))
+
+
+def _was_interrupted(monitor: MonitorInBatch, now: datetime) -> bool:
+    """Whether the monitor was not repeated for so long that nothing was checked: the request to its
+    parents is too old to be carried out.
+    """
+    longest = REQUEST_LASTS + confirm_pause() + timedelta(seconds=monitor.row.timeout)
+    checked_at = monitor.state.checked_at
+    return checked_at is not None and now - checked_at > longest
 
 
 def _watched(batch: ResultBatch, monitor: MonitorInBatch) -> list[MonitorInBatch]:
@@ -108,11 +119,19 @@ def _is_awaited(parent: MonitorInBatch, asked_at: datetime | None, now: datetime
     """Whether a check of the parent is still to come that began after it was asked for. A place
     that is silent is not waited for, and nor is a heartbeat, which cannot be asked.
     """
-    if parent.state.verdict is Verdict.UNKNOWN or not parent.assigned.is_assigned:
-        return False
-    if asked_at is None:
-        return True
-    if now - asked_at > timedelta(seconds=parent.row.timeout + ANSWER_SECONDS):
+    if asked_at is not None:
+        in_time = now - asked_at <= timedelta(seconds=parent.row.timeout + ANSWER_SECONDS)
+        return in_time and _lacks_answer(parent, asked_at, now)
+    return _can_be_asked(parent)
+
+
+def _can_be_asked(parent: MonitorInBatch) -> bool:
+    return parent.state.verdict is not Verdict.UNKNOWN and parent.assigned.is_assigned
+
+
+def _lacks_answer(parent: MonitorInBatch, asked_at: datetime, now: datetime) -> bool:
+    """Whether a place of the parent that is not silent has made no check since it was asked."""
+    if not _can_be_asked(parent):
         return False
     checked = parent.assigned.checked()
     times = [parent.newest] if len(checked) == 1 else checked
