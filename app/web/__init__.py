@@ -90,6 +90,7 @@ def init_app(app: Flask) -> None:
         why_no_ping=str if settings.store == "remote" else icmp.why_not,
         tell_places_apart=places.tell_apart,
         RETENTION_DAYS=settings.retention_days,
+        own_place=settings.location,
         version=__version__,
     )
     app.jinja_env.filters.update(

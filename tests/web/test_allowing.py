@@ -82,7 +82,8 @@ def test_an_admin_allows_the_network_in_the_form_and_what_was_typed_stays(app, u
 @closed
 def test_the_monitors_page_and_a_channel_offer_it_too(app, admin, worker):
     monitor = make_monitor(app, url="http://127.0.0.1:9/")
-    admin.open(f"/monitors/{monitor.id}").press("Check now").shows(REFUSED)
+    admin.open(f"/monitors/{monitor.id}").shows(REFUSED, "Not checked yet")
+    admin.press("Check now").shows(REFUSED)
     assert admin.press(ALLOW).hides(ALLOW).path == f"/monitors/{monitor.id}"
     with app.app_context():
         access_of(app).settings.set(ALLOW_NETWORKS, "192.168.0.0/16")

@@ -92,7 +92,7 @@ def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
 def test_wrong_input_is_named_at_its_field_and_in_a_summary_and_nothing_typed_is_lost(editor):
     typed = {"url": "ftp://example.com", "timeout": "99", "request_auth_password": "typed",
              "tags": "kept", "alerts[0][value]": "not an address"}  # fmt: skip
-    more = {"name": "", "alert_condition": "url_text", "alerts[0][key]": "email"}
+    more = {"name": "n" * 256, "alert_condition": "url_text", "alerts[0][key]": "email"}
     assert editor.open("/monitors/new").press("Save", **typed, **more).status == 422
     page = editor.page.text
     assert 'role="alert"' in page

@@ -18,10 +18,11 @@ from flask_login import current_user
 from werkzeug.datastructures import ImmutableMultiDict
 
 from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
+from app.checks.kinds import kind_of, read_url
 from app.config import Settings
 from app.errors import Denied
 from app.i18n import N_, _, listed
-from app.net.policy import Policy
+from app.net.policy import Policy, Refusal
 from app.records import Role
 from app.stores import current_access
 from app.web.frame import recent, servers
@@ -61,7 +62,7 @@ def init_app(app: Flask) -> None:
     """After all blueprints."""
     for endpoint in ENDPOINTS:
         app.view_functions[endpoint] = _allowing(app.view_functions[endpoint])
-    app.jinja_env.globals["offer_of"] = offer_of
+    app.jinja_env.globals.update(offer_of=offer_of, refusal_of=refusal_of)
 
 
 def offer_of(text: str | None) -> NetworkOffer | None:
@@ -80,6 +81,18 @@ def offer_of(text: str | None) -> NetworkOffer | None:
     names = listed(admins[:ADMINS_NAMED])
     sentence = _("Ask an admin to allow %(network)s: %(names)s.", network=network, names=names)
     return NetworkOffer(whom=sentence)
+
+
+def refusal_of(url: str) -> Refusal | None:
+    """Why the address that stands in the URL of a monitor is refused, before any check; None for a
+    name, which only a check looks up.
+    """
+    if servers.servers() is not None or kind_of(url) is None:
+        return None
+    _kind, target = read_url(url)
+    server = getattr(target, "server", target)  # of a DNS name: who is asked for it
+    address = server and ("127.0.0.1" if server.dns_name == "localhost" else server.address)
+    return policy().refusal(address) if address else None
 
 
 def _allowing(view: View) -> View:

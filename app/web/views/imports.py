@@ -14,7 +14,6 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access import tokens
-from app.checks.kinds import read_url
 from app.errors import Denied, Invalid
 from app.forms.alert_lists import CHANNEL_CHOICES
 from app.forms.binding import bind
@@ -218,15 +217,9 @@ def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, in
 
 def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     """One refusal of each network that URLs name, and how many entries it is about."""
-    policy = allowing.policy()
     refusals: dict[Network, tuple[str, int]] = {}
     for row in rows:
-        if not row.is_new or servers.servers() is not None:
-            continue
-        _kind, target = read_url(row.judged.url)
-        server = getattr(target, "server", target)
-        address = server and ("127.0.0.1" if server.dns_name == "localhost" else server.address)
-        refusal = policy.refusal(address) if address else None
+        refusal = allowing.refusal_of(row.judged.url) if row.is_new else None
         if refusal is not None:
             sentence, count = refusals.get(refusal.network, (str(refusal), 0))
             refusals[refusal.network] = sentence, count + 1
