@@ -166,14 +166,15 @@ def test_ticks_and_choices_outlive_a_refresh_and_the_count_is_new(app, visit):
 
 @DESKTOP
 def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
-    incidents = [make_incident(app, make_monitor(app, name=name)) for name in ("Old", "Mid", "New")]
+    names = ("Old", "Mid", "New")
+    incidents = [make_incident(app, make_monitor(app, name=name), cause=name) for name in names]
     page = visit("/")
     cards = page.locator("[data-key] .name-link")
     first, second = cards.nth(0).inner_text(), cards.nth(1).inner_text()
     button = page.get_by_role("button", name=f"Acknowledge {second}")
     button.focus()
     page.evaluate("addEventListener('focusout', () => { document.title = 'It left' })")
-    resolve(app, incidents[("Old", "Mid", "New").index(first)].id)
+    resolve(app, incidents[names.index(first)].id)
     page.evaluate(REFRESHED)
     expect(page.get_by_role("button", name=f"Acknowledge {first}")).to_have_count(0)
     expect(button).to_be_focused()
@@ -183,7 +184,8 @@ def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
 @PHONE
 def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone(app, visit):
     names = ("Alpha", "Beta")
-    ids = {name: make_incident(app, make_monitor(app, name=name)).id for name in names}
+    monitors = {name: make_monitor(app, name=name) for name in names}
+    ids = {name: make_incident(app, row, cause=name).id for name, row in monitors.items()}
     page, store = visit("/"), store_of(app)
     page.get_by_role("button", name="Acknowledge Alpha").focus()
     store.incidents.update(ids["Alpha"], {"acknowledged_at": store.now()})
