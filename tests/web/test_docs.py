@@ -69,12 +69,15 @@ def test_a_manual_is_markdown_as_github_shows_it_and_its_html_is_text(viewer: Vi
     ("question", "first"),
     [
         ("add a heartbeat", "/docs/heartbeats#add-one"),
-        ("How do I make an API key", "/docs/people#api-keys"),
-        ("backup", "/docs/backup#back-up-and-restore"),
-        ("create monitor", "/docs/api/monitors_store"),
+        ("How do I make an API key?", "/docs/people#api-keys"),
+        ("create a heartbeat", "/docs/heartbeats#add-one"),
+        ("heartbeats", "/docs/heartbeats#heartbeats-jobs-that-call-wakeful"),
+        ("backups", "/docs/backup#back-up-and-restore"),
+        ("acknowledge many incidents", "/docs/api/incidents_acknowledge"),
         ("NGINX proxy", "/docs/operate#put-a-proxy-in-front"),
         ("<b>", None),
         ("zebra", None),
+        ("?", None),
         ("", None),
     ],
 )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 INDEX = "README"  # the manuals by task
 API = "api-manual"  # /docs/api is the reference, which is generated
-CHANGES = "changelog"
 # Which manual helps with a page: by endpoint, or else by blueprint.
 HELP = {
     "home": "",
@@ -58,8 +57,9 @@ HELP = {
     "jump": "people#find-and-do-things-with-ctrl-k",
     "remote": "remote",
 }
-MAX_HITS = 25
+MAX_HITS, MAX_WORDS = 25, 10
 _EXCERPT = 110  # characters before and after the first word that matches
+_MAKING = ("add", "create", "make", "new")  # who asks for one of these means any
 # Words of a question that say nothing about its topic.
 _FILLERS = frozenset(
     (
@@ -184,6 +184,7 @@ def _mark(tokens: Sequence[Token], base: str) -> None:
                     token.attrSet("data-label", columns[column])
                 column += 1
             case "code_block" | "fence":
+                token.type = "code_block"  # in which attributes are those of <pre>
                 token.attrSet("tabindex", "0")  # a keyboard scrolls it
             case "inline":
                 _rewrite_links(token.children or (), base)
@@ -219,13 +220,9 @@ def _pair(image: Token, base: str) -> None:
     """A picture of a page in light colours has one in dark beside it; the theme shows one."""
     light = f"{base}{image.attrGet('src')}"
     pair = Markup('<img class="on-{}" src="{}" alt="{}" loading="lazy">')
-    image.type, image.content = (
-        "html_inline",
-        "".join(
-            pair.format(theme, source, image.content)
-            for theme, source in (("light", light), ("dark", light.replace("-light.", "-dark.")))
-        ),
-    )
+    sources = (("light", light), ("dark", light.replace("-light.", "-dark.")))
+    image.type = "html_inline"
+    image.content = "".join(pair.format(*source, image.content) for source in sources)
 
 
 def _title(name: str, anchor: str) -> str:
@@ -250,8 +247,8 @@ def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
     """The sections of all manuals, and ``more``, that have the words of ``query``: first those
     that have most of them in their heading.
     """
-    words = query.casefold().split()
-    words = [word for word in words if word not in _FILLERS] or words
+    words = [word for part in query.casefold().split() if (word := part.strip("?!.,;:'\"()"))]
+    words = ([word for word in words if word not in _FILLERS] or words)[:MAX_WORDS]
     patterns = [_pattern(word) for word in words]
     ranked = []
     everything = [section for name in names() for section in sections(name)]
@@ -272,6 +269,9 @@ def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
 
 def _pattern(word: str) -> re.Pattern[str]:
     """A word that begins so; a short one alone, or as a plural: "add" is not "address"."""
+    if word in _MAKING:
+        return re.compile(rf"\b(?:{'|'.join(_MAKING)})s?\b", re.IGNORECASE)
+    word = word.removesuffix("s") if len(word) > 3 else word
     end = r"\w*" if len(word) > 3 else r"(?:s\b|\b)"
     return re.compile(rf"(?<!\w){re.escape(word)}{end}", re.IGNORECASE)
 
