@@ -52,9 +52,16 @@ def test_a_window_says_how_many_monitors_it_reaches_before_it_is_saved(app, admi
         "Preview", name="Works", scope="chosen", tags="shop, eu", monitors=other.id
     )
     admin.shows("This reaches 3 monitors now.")
+    admin.press("Preview", scope="all").shows("This reaches 4 monitors now.")
     assert not store_of(app).windows.list(PageQuery()).items
     asked = admin.open(f"/monitors/reach?tags=shop, eu&monitors={shop.id}&monitors=77")
     assert asked.page.text == "This reaches 2 monitors now."
+
+
+def test_a_tag_that_none_has_is_not_said_to_be_removed(app, admin):
+    shop = make_monitor(app, tags="\nshop\n")
+    admin.open("/monitors").press("Apply", action="untag", tag="shopp", ids=[str(shop.id)])
+    admin.shows("Nothing was changed: none of them has the tag shopp.")
 
 
 def test_a_monthly_report_by_a_tag_that_no_monitor_has_is_refused(app, admin):

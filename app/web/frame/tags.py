@@ -38,10 +38,19 @@ def sentence(tags: Sequence[str], ids: Sequence[int] = ()) -> str:
     if not tags and not ids:
         return ""
     if count := reached(tags, ids):
-        return _n(
-            "This reaches %(num)s monitor now.",
-            "This reaches %(num)s monitors now.",
-            count,
-            num=f"{count:,}",
-        )
+        return _reaches(count)
     return _("This reaches no monitor now: none has the tag %(tags)s.", tags=", ".join(tags))
+
+
+def sentence_of_all() -> str:
+    """How many monitors are meant where all are."""
+    return _reaches(sum(current_store().monitors.overview().values()))
+
+
+def _reaches(count: int) -> str:
+    return _n(
+        "This reaches %(num)s monitor now.",
+        "This reaches %(num)s monitors now.",
+        count,
+        num=f"{count:,}",
+    )

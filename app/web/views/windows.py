@@ -175,7 +175,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
             repeat_until=form.repeat_until.data,
             zone=form.zone.data,
         )
-        reach = tags.sentence(form.tags.data, form.monitors.data)
+        reach = tags.sentence(form.tags.data, form.monitors.data) or tags.sentence_of_all()
         return self.page(200, dates=planned.next_dates(typed), previewed=typed, reach=reach)
 
     def context(self) -> dict[str, Any]:
