@@ -13,7 +13,7 @@ class ReportMailForm(SchemaForm):
         N_("Contact"),
         required=True,
         most=MAX_CONTACT_NAME,
-        description=N_("Its name or id. The report goes to its email addresses."),
+        description=N_("Name or id of the contact. The report goes to its email addresses."),
     )
     tag = Tag(
         N_("Tag"),

@@ -158,7 +158,7 @@ class PersonForm(BrowserForm):
     disabled = Switch(
         N_("No access"),
         default=False,
-        description=N_("They cannot log in, and are logged out at once."),
+        description=N_("Logs this person out at once, and blocks new log-ins."),
     )
     keys = WordChoice(
         N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose…")

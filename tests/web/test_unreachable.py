@@ -69,7 +69,7 @@ def test_home_does_not_say_that_all_is_up_before_those_behind_a_good_parent_are_
     router = make_monitor(app, name="Router", state={"verdict": "up"}).id
     make_monitor(app, name="Child", state={"verdict": "down", "behind_id": router})
     viewer = Visitor(app).log_in(make_person(app, "viewer").email)
-    viewer.open("/").shows("Nothing is known to be down").hides("Everything is up")
+    viewer.open("/").shows("No confirmed outage").hides("Everything is up")
 
 
 def test_a_report_names_unreachable_time_as_not_counted(app, outage):

@@ -110,8 +110,12 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
         flash(str(fault), "warning")
         return redirect(url_for(LISTS.get(request.blueprint or "", "home.show")))
     details: dict[str, Any] = {}
+    sentence = str(fault)
     if isinstance(fault, Invalid):
-        details["errors"] = _other_errors(str(fault), fault.errors)
+        if request.method in SAFE_METHODS and fault.errors:
+            names = ", ".join(fault.errors)
+            sentence = _("This link has an invalid value: %(names)s.", names=names)
+        details["errors"] = _other_errors(sentence, fault.errors)
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
@@ -129,7 +133,7 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
             }
     after = fault.retry_seconds
     headers = {} if after is None else {"Retry-After": str(after)}
-    return _page(fault.status, str(fault), title, **details), fault.status, headers
+    return _page(fault.status, sentence, title, **details), fault.status, headers
 
 
 def _other_errors(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -220,7 +220,7 @@ def sentence(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> d
         return _headline("degraded", _monitors_failing(failing))
     # A monitor whose parent is good again is unreachable until it is checked itself.
     if counters.get(MonitorStatus.UNKNOWN) or counters.get(MonitorStatus.UNREACHABLE):
-        return _headline("unknown", _("Nothing is known to be down"))
+        return _headline("unknown", _("No confirmed outage"))
     if counters.get(MonitorStatus.DEGRADED):
         return _headline("degraded", _("Nothing is down"))
     if counters.get(MonitorStatus.UP):
