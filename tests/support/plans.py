@@ -40,7 +40,9 @@ def _explain(
         return  # reads no more than it returns
     own = cursor.connection.cursor()
     try:
-        plan = own.execute(f"EXPLAIN QUERY PLAN {statement}", parameters[0] if many else parameters)
+        # Rows in one statement of many values come as one flat tuple.
+        rows = many and isinstance(parameters[0], (tuple, dict))
+        plan = own.execute(f"EXPLAIN QUERY PLAN {statement}", parameters[0] if rows else parameters)
         steps = [row[3] for row in plan.fetchall()]
     finally:
         own.close()
