@@ -223,7 +223,7 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
     page = visit("/monitors/import")
     page.get_by_label("File (optional)").set_input_files(BACKUP)
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("button", name="Create 5 monitors")).to_be_visible()
+    expect(page.get_by_role("button", name="Create 5 monitors").first).to_be_visible()
     page = visit("/monitors/import")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_be_focused()
@@ -232,12 +232,12 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
     )
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Cannot be imported.")).to_be_visible()
-    button = page.get_by_role("button", name="Create 2 monitors")
+    button = page.get_by_role("button", name="Create 2 monitors").first
     box = page.get_by_label("Create one.example.com (Line 1)")
     box.uncheck()
-    expect(page.get_by_role("button", name="Create 1 monitor", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Create 1 monitor", exact=True).first).to_be_visible()
     page.get_by_label("Create Shop (Line 2)").uncheck()
-    expect(page.get_by_role("button", name="Create 0 monitors")).to_be_disabled()
+    expect(page.get_by_role("button", name="Create 0 monitors").first).to_be_disabled()
     box.check()
     page.get_by_label("Create Shop (Line 2)").check()
     page.evaluate(
@@ -262,7 +262,7 @@ def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch)
     page.get_by_role("button", name="Preview").click()
     sent: list[str] = []
     page.on("request", lambda asked: sent.append(asked.method))
-    page.get_by_role("button", name="Create 4 monitors").click()
+    page.get_by_role("button", name="Create 4 monitors").first.click()
     expect(page.get_by_text("4 monitors created").first).to_be_visible()
     assert sent.count("POST") == 4
 
