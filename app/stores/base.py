@@ -80,7 +80,7 @@ class Extent(IntEnum):
 
 
 # Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decision 8).
-API_LEVEL = 2
+API_LEVEL = 1
 
 
 # --- What resources have in common ----------------------------------------------------------------

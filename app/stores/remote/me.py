@@ -24,7 +24,6 @@ class Me:
     def __init__(self, connection: RemoteConnection, ask_for_records: Callable[[], object]) -> None:
         self.connection, self.ask_for_records = connection, ask_for_records
         self._extent: Extent | None = None
-        self._level = 0
         self._asked_at = 0.0
 
     @property
@@ -44,11 +43,6 @@ class Me:
         return self._extent
 
     @property
-    def level(self) -> int:
-        """The level of its API in its last answer; 0 for a bare server's."""
-        return self._level if self.extent > Extent.BARE else 0
-
-    @property
     def is_wakeful(self) -> bool:
         """Whether its last answer was a Wakeful's. Sends no request."""
         return self._extent is not None and self._extent > Extent.BARE
@@ -60,7 +54,6 @@ class Me:
             raise_if_refused(self.connection, answer)
         data = envelope.record(answer.body, "key")
         if 200 <= answer.status < 300 and _is_wakeful(data):
-            self._level = data["api_level"]
             return Extent.TAG if data.get("tag") else Extent.WHOLE
         # Whatever else this is, it is not the ``me`` of a Wakeful. But a proxy says 404 to
         # everything while its server restarts, and then nothing is known.

@@ -38,7 +38,6 @@ OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
 NO_SUCH_FIELD = N_("This server cannot store it. Leave it as it was.")
 PASSWORD_NEEDED = N_("Enter the password again: the server does not return it.")
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
-SECOND_LEVEL = 2  # of the API: it searches name, URL and tags at once, and has natural order
 NAMES_PAGE = 100
 NAMES_PAGES = 5
 NAMES_SECONDS = 300.0
@@ -71,9 +70,9 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.state or query.tag or query.depends_on or query.sort_by in OWN_ORDERS:
             self._refuse_bare()
-        if query.sort_by == MonitorSortBy.NATURAL and self.me.level < SECOND_LEVEL:
+        if query.sort_by == MonitorSortBy.NATURAL and self.me.extent == Extent.BARE:
             query = replace(query, sort_by=MonitorSortBy.NAME)
-        if query.search_by == MonitorSearchBy.ANY and self.me.level < SECOND_LEVEL:
+        if query.search_by == MonitorSearchBy.ANY and self.me.extent == Extent.BARE:
             query = replace(query, search_by=MonitorSearchBy.NAME)
         with_hours = query.hours and self.me.extent > Extent.BARE
         return parameters(query, leave=UNSENT if with_hours else UNSENT_IF_BARE)
@@ -224,8 +223,6 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         chosen = {name: value for name, value in chosen.items() if value is not None}
         if "search" not in chosen:
             del chosen["search_by"]
-        elif query.search_by == MonitorSearchBy.ANY and self.me.level < SECOND_LEVEL:
-            chosen["search_by"] = MonitorSearchBy.NAME
         return self._content(self._read("/overview", brackets.write(chosen)), _overview)
 
 
