@@ -217,7 +217,7 @@ def test_the_log_says_what_it_shows_and_names_what_changes_point_at(app, admin, 
          changes={"monitors": {"old": [4711], "new": None}})  # fmt: skip
     admin.open("/audit?object_kind=status_page&object_id=1")
     admin.shows("Changes to Our status", "Checkout, Gone → Checkout, Search", "#4711")
-    admin.shows("Search: Find", "Shop (Checkout, Search)", "7 fields")
-    assert '<details class="small"><summary>7 fields' in admin.page.text
+    admin.shows("Search: Find", "Shop (Checkout, Search)", "8 fields")
+    assert '<details class="small"><summary>8 fields' in admin.page.text
     admin.open("/audit?actor_kind=person&actor_id=2").shows("What editor@wakeful.test has done")
     admin.open("/audit?object_kind=contact&object_id=9").shows("Changes to #9")

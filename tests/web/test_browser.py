@@ -317,7 +317,7 @@ def test_the_wall_takes_in_what_changed_and_says_when_what_it_shows_is_old(app, 
     expect(page.get_by_role("heading", name="Everything is up")).to_be_visible()
     make_monitor(app, name="Beta", state={"verdict": "down", "cause": "It refused."})
     page.evaluate(REFRESHED)
-    expect(page.get_by_role("heading", name="1 down")).to_be_visible()
+    expect(page.get_by_role("heading", name="1 failing, checking again")).to_be_visible()
     expect(page.get_by_text("It refused.")).to_be_visible()
     with page.expect_response(f"{site}/wall") as answer:
         page.evaluate(REFRESH)
@@ -396,7 +396,7 @@ def test_a_report_prints_without_the_dashboard_around_it(app, visit):
     page.emulate_media(media="print")
     expect(page.get_by_role("navigation").first).to_be_hidden()
     expect(page.get_by_role("button", name="Print")).to_be_hidden()
-    expect(page.get_by_role("rowheader", name="Shop")).to_be_visible()
+    expect(page.get_by_role("heading", name="Availability of Shop")).to_be_visible()
     expect(page.get_by_text("How is this counted?")).to_be_visible()
 
 

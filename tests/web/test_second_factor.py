@@ -457,6 +457,7 @@ OPEN = {
     "account.join", "acknowledge.page", "static", "bootstrap.static", "screen.show",
     "second.show", "second.code", "second.recovery", "second.passkey", "second.passkey_request",
     "two_factor.show", "two_factor.app", "two_factor.new_passkey", "two_factor.passkey_options",
+    "docs.index", "docs.show", "docs.picture", "docs.search",
 }  # fmt: skip
 
 

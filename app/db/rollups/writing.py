@@ -6,7 +6,7 @@ would have to carry failures in a row over the border.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +44,8 @@ AT_ONCE_MS = 3 * HOUR_MS
 FAR_FUTURE_MS = 2**62  # later than any time
 
 _STATES = MonitorStateRow.__table__
-# Run after each change of sums, in the same transaction: readers cache them by ``sums_version``.
+# Run after each change of sums, and of what is not summed yet, in the same transaction: readers
+# cache figures by ``sums_version``.
 _SET_ROLLED = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(_STATES.c.monitor_id == bindparam("id"))
@@ -115,8 +116,8 @@ def _delete_future(until: int) -> None:
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
     """Sum the hours between two times again, because an incident in them has changed.
 
-    ``to`` defaults to now. Joins the caller's transaction, and does nothing if these hours are not
-    summed yet. Hours whose results have been deleted by age stay as they are.
+    ``to`` defaults to now. Joins the caller's transaction. Of hours that are not summed yet,
+    readers read the figures again. Hours whose results have been deleted by age stay as they are.
     """
     reroll_each({monitor_id: (from_, to)})
 
@@ -124,14 +125,16 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
 def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
     """``reroll`` several monitors, each between two times of its own."""
     with writing() as session:
+        monitors = _locked(session, list(times))
         spans = [
             (monitor, start, end)
-            for monitor in _locked(session, list(times))
+            for monitor in monitors
             for start, end in [_summed_hours(monitor, *times[monitor.monitor_id])]
             if start < end
         ]
         for first in range(0, len(spans), CHUNK):
             _sum_again(session, spans[first : first + CHUNK])
+        _set_rolled(session, monitors)
 
 
 def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[int, int]:
@@ -156,10 +159,12 @@ def _sum_again(session: DbSession, spans: Sequence[MonitorSpan]) -> None:
         until = {monitor.monitor_id: to_ms(monitor.rolled_until) for monitor, _start, _end in spans}
         begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
         _upsert(session, _days(session, until, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
-    rolled = [
-        {"id": monitor.monitor_id, "until": monitor.rolled_until} for monitor, _start, _end in spans
-    ]
-    session.execute(_SET_ROLLED, rolled)
+
+
+def _set_rolled(session: DbSession, monitors: Iterable[Any]) -> None:
+    rolled = [{"id": monitor.monitor_id, "until": monitor.rolled_until} for monitor in monitors]
+    if rolled:
+        session.execute(_SET_ROLLED, rolled)
 
 
 def is_summed(until: datetime | None, moment: datetime) -> bool:

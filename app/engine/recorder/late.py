@@ -245,7 +245,7 @@ def _reroll(
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> None:
-    """Sum the hours of these results and changes again, those that are summed already."""
+    """Sum the hours of these results and changes again."""
     times = []
     for result in results:
         id, at = result.monitor_id or 0, result.checked_at
@@ -255,10 +255,7 @@ def _reroll(
     for id, at in times:
         first, last = spans.get(id, (at, at))
         spans[id] = min(first, at), max(last, at)
-    summed = {
-        id: (first, last + timedelta(milliseconds=1))
-        for id, (first, last) in spans.items()
-        if rollups.is_summed(monitors[id].rolled_until, first)
-    }
-    if summed:
-        rollups.reroll_each(summed)
+    if spans:
+        rollups.reroll_each(
+            {id: (first, last + timedelta(milliseconds=1)) for id, (first, last) in spans.items()}
+        )
