@@ -253,6 +253,7 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.open("/settings").text
     admin.client.post(form.action, data=dict(form.values))
     admin.open("/settings").shows("The secret has already been shown.").hides("whsec_")
+    admin.shows("Webhook secret: shown just now")
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text
     assert "also signs" not in admin.open("/settings/webhook-secret/change").text

@@ -166,7 +166,7 @@ def _people_state() -> str:
 
 def _backup_state() -> str:
     last = current_access().settings.get(LAST_BACKUP)
-    return str(times.ago(datetime.fromisoformat(last))) if last else _("none has been made yet")
+    return _ago(datetime.fromisoformat(last)) if last else _("none has been made yet")
 
 
 def _places_state() -> str:
@@ -212,7 +212,12 @@ def _secret_state() -> str:
     if webhook_secret.is_unreadable(settings, access.settings):
         return _("cannot be read")
     shown = webhook_secret.shown_at(settings, access.settings)
-    return _("shown %(when)s", when=times.ago(shown)) if shown else _("not shown yet")
+    return _("shown %(when)s", when=_ago(shown)) if shown else _("not shown yet")
+
+
+def _ago(moment: datetime) -> str:
+    """Without markup: a state is a plain sentence."""
+    return times.relative(moment, times.now().astimezone(times.zone()))
 
 
 # Label, state, endpoint (with the part of the page), and how much the store must have. Pages that
