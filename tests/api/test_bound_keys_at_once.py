@@ -50,6 +50,8 @@ def test_the_tag_stays_until_a_change_under_it_is_stored(app, monkeypatch):
                 patch.setattr(inner, name, partial(change, getattr(inner, name)))
                 answer = key(method, template.format(**ids), data=data.get(name))
             assert answer.status_code < 300, (name, answer.text)
+            if collection == "deliveries":
+                assert answer.json["data"]["message"] is None, "it names monitors without the tag"
             assert not early, f"{name}: the tag was taken off in the middle"
             assert asked[0].result(60).status_code == 200
             again = key(method, template.format(**ids), data=data.get(name))

@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from app.access.keys import BOUND
 from app.db import DbSession, db, writing
-from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.tables import ContactRow, IncidentRow, MonitorContactRow, MonitorRow
 from app.db.tags import tagged
 from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _
@@ -87,6 +87,14 @@ class _Tag:
             monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
             session.execute(monitor.with_for_update(key_share=True)).all()
         return self.has(monitor_id)
+
+    def keep_among(self, session: DbSession, ids: Collection[int]) -> set[int]:
+        """Like ``among`` and ``keeps``. The rows are locked in one order: two requests for the same
+        monitors would wait for each other.
+        """
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
+        session.execute(monitors.with_for_update(key_share=True)).all()
+        return self.among(ids)
 
 
 class _Closed:
@@ -246,18 +254,16 @@ class _Incidents(_BoundPart):
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        faults: dict[int, WakefulError] = {}
+        chosen = IncidentRow.id.in_([id for id in ids if fits(id)])
         with writing() as session:
-            for id in ids:
-                try:
-                    self._hold(session, id)
-                except NotFound as fault:
-                    faults[id] = fault
-            shown = [id for id in ids if id not in faults]
+            rows = session.execute(select(IncidentRow.id, IncidentRow.monitor_id).where(chosen))
+            monitor_ids = {row.id: row.monitor_id for row in rows}
+            kept = self._tag.keep_among(session, set(monitor_ids.values()))
+            shown = [id for id in ids if monitor_ids.get(id) in kept]
             answers = dict(zip(shown, self._inner.incidents.acknowledge(shown, by=by), strict=True))
         return [
             self._shown(answer) if isinstance(answer, Incident) else answer
-            for answer in (faults.get(id) or answers[id] for id in ids)
+            for answer in (answers.get(id) or NotFound("incident", id) for id in ids)
         ]
 
     def delete(self, id: int) -> None:
@@ -323,21 +329,26 @@ class _Deliveries(_BoundPart):
         delivery = self._inner.deliveries.get(id)
         if not self._tag.has(delivery.monitor_id):
             raise NotFound("delivery", id)
-        return replace(delivery, message=None)  # it names other monitors that are down
+        return _without_message(delivery)
 
     def retry(self, id: int) -> Delivery:
         with writing() as session:
             self._hold(session, id)
-            return self._inner.deliveries.retry(id)
+            return _without_message(self._inner.deliveries.retry(id))
 
     def give_up(self, id: int) -> Delivery:
         with writing() as session:
             self._hold(session, id)
-            return self._inner.deliveries.give_up(id)
+            return _without_message(self._inner.deliveries.give_up(id))
 
     def _hold(self, session: DbSession, id: int) -> None:
         if not self._tag.keeps(session, self.get(id).monitor_id):
             raise NotFound("delivery", id)
+
+
+def _without_message(delivery: Delivery) -> Delivery:
+    """The message names other monitors that are down."""
+    return replace(delivery, message=None)
 
 
 class _Channels(_BoundPart):
