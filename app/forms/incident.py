@@ -57,7 +57,7 @@ class IncidentStoreForm(IncidentUpdateForm):
 class IncidentIds(IdList):
     """The ids of one incident or more."""
 
-    required = True
+    kind, required = "incident", True
 
 
 class AcknowledgeAllForm(SchemaForm):

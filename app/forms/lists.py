@@ -387,10 +387,12 @@ class EntryList(ListField):
 
 
 class IdList(EntryList):
-    """Ids of records: a tuple of ``int``."""
+    """Ids of records: a tuple of ``int``. ``kind``: what the sentence about a wrong one names."""
+
+    kind = "monitor"
 
     def entry(self, value: str) -> int:
-        return text.record_id(value)
+        return text.record_id(value, self.kind)
 
 
 class DependencyIds(IdList):

@@ -115,10 +115,10 @@ def too_many(most: int) -> str:
     return _("There are too many. Use %(most)s at most.", most=f"{most:,}")
 
 
-def record_id(value: str) -> int:
+def record_id(value: str, kind: str = "monitor") -> int:
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(no_such("monitor", number))  # no other ids are sent in lists
+        raise ValueError(no_such(kind, number))
     return number
 
 

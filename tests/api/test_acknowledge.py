@@ -59,6 +59,7 @@ def test_each_has_an_answer_and_sent_again_nothing_changes(api: Api, app: Flask)
         ({"json": {}}, "ids"),
         ({"json": {"ids": list(range(1, MAX_IN_BATCH + 2))}}, "ids"),
         ({"json": {"ids": [1, "x"]}}, "ids.1"),
+        ({"json": {"ids": [1, 0]}}, "ids.1"),
         ({"data": {"ids": "1,2"}}, "ids"),
         ({"data": {"ids[0]": "1", "comment": "x"}}, "comment"),
     ],
@@ -71,11 +72,17 @@ def test_a_list_that_is_wrong_is_refused_as_a_whole(
     assert api.get(f"/incidents/{id}")["data"]["status"] == "unresolved"
 
 
+def test_an_id_that_none_can_have_is_called_an_incident(api: Api) -> None:
+    fault = ["There is no incident with the id 0."]
+    assert api.errors("POST", PATH, json={"ids": [0]}) == {"ids.0": fault}
+
+
 def test_rights_are_those_of_an_update(api: Api, app: Flask) -> None:
     shop, other = outage(api, tags="shop"), outage(api)
     bound = Api(app.test_client(), make_key(app, "write", tag="shop"))
     rows = bound("POST", PATH, json={"ids": [other, shop]}).json["data"]
     assert [row["status"] for row in rows] == [404, 200]
+    assert rows[0]["message"] == f"There is no incident with the id {other}."
     assert api.get(f"/incidents/{other}")["data"]["status"] == "unresolved"
     assert (
         Api(app.test_client(), make_key(app, "read"))(
