@@ -341,7 +341,9 @@ def test_one_search_finds_each_word_in_name_url_or_tag(app, editor):
     make_monitor(app, name="Shop service 1", url="https://a.example/", tags="\nprod\n")
     make_monitor(app, name="Shop service 2", url="https://b.example/one", tags="\nPROD\neu\n")
     make_monitor(app, name="Blog", url="https://shop.example/1")
+    make_monitor(app, name="Praxis", url="https://c.example/", tags="\nÄrzte\n")
     for search, names in {
+        "Ärzte": ["Praxis"],
         "shop 1": ["Shop service 1", "Blog"],
         "SHOP prod": ["Shop service 1", "Shop service 2"],
         "eu": ["Shop service 2"],

@@ -588,7 +588,7 @@ def _searched(query: MonitorQuery) -> MonitorQuery:
 def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
     if search_by == MonitorSearchBy.ANY:
         return has_words(
-            search, MonitorRow.name_folded, MonitorRow.url_folded, func.lower(MonitorRow.tags)
+            search, MonitorRow.name_folded, MonitorRow.url_folded, tags=MonitorRow.tags
         )
     by_url = search_by == MonitorSearchBy.URL
     return contains(MonitorRow.url_folded if by_url else MonitorRow.name_folded, search)

@@ -29,10 +29,18 @@ def contains(column: Order, text: str) -> ColumnElement[bool]:
     return column.contains(text.casefold(), autoescape=True)
 
 
-def has_words(search: str, *columns: Order) -> ColumnElement[bool]:
-    """Whether each word of ``search`` is in one of these folded columns."""
-    words = search.split()
-    return and_(true(), *(or_(*(contains(column, word) for column in columns)) for word in words))
+def has_words(search: str, *columns: Order, tags: Order | None = None) -> ColumnElement[bool]:
+    """Whether each word of ``search`` is in one of these folded columns, or in ``tags``: no column
+    has these folded, and SQLite folds ASCII alone. So one such as "Ärzte" is found as it is typed.
+    """
+    return and_(true(), *(_has_word(word, columns, tags) for word in search.split()))
+
+
+def _has_word(word: str, columns: Sequence[Order], tags: Order | None) -> ColumnElement[bool]:
+    matches = [contains(column, word) for column in columns]
+    if tags is not None:
+        matches += [contains(func.lower(tags), word), tags.contains(word, autoescape=True)]
+    return or_(*matches)
 
 
 def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
