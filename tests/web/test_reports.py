@@ -18,6 +18,7 @@ from app.rules.figures import report_subject
 from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
+from app.web.frame.tags import SUGGESTED
 from app.web.shown import paper
 from app.web.shown.paper import plain
 from tests.factories import keep_results, make_incident, make_monitor, now
@@ -236,6 +237,10 @@ def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor, viewer):
     editor.shows("Boss gets this report by email", "Boss : monitors tagged shop")
     assert "Boss : monitors tagged shop" in viewer.open("/reports").text
     assert "Send monthly" not in viewer.text
+    for number in range(SUGGESTED):  # so many that no field suggests "shop"
+        for _ in range(2):
+            make_monitor(app, tags=f"\nother{number}\n")
+    editor.open("/reports").shows("Boss : monitors tagged shop (1 monitor)")
     editor.press("Stop").shows("no longer gets this monthly report")
     assert not store_of(app).report_mails.list(PageQuery()).items
     assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from flask import g
 
 from app.i18n import _, _n
+from app.rules.natural import natural_key
 from app.stores import current_store
 from app.web.frame.store_errors import NOT_TAKEN
 
 SUGGESTED = 50  # the most used of more
 
 
-def in_use() -> Sequence[tuple[str, int]]:
-    """The tags by name, with how many monitors have each; none where the store does not say. Asked
-    once a request.
-    """
-    if "tags_in_use" not in g:
+def counts() -> Mapping[str, int]:
+    """How many monitors have each tag; empty where the store does not say. Asked once a request."""
+    if "tag_counts" not in g:
         try:
-            counts = current_store().monitors.tag_counts()
+            g.tag_counts = current_store().monitors.tag_counts()
         except NOT_TAKEN:  # a form does without rather than fail
-            counts = {}
-        most_used = sorted(counts.items(), key=lambda pair: -pair[1])[:SUGGESTED]
-        g.tags_in_use = sorted(most_used, key=lambda pair: pair[0].casefold())
-    tags: Sequence[tuple[str, int]] = g.tags_in_use
-    return tags
+            g.tag_counts = {}
+    by_tag: Mapping[str, int] = g.tag_counts
+    return by_tag
+
+
+def in_use() -> Sequence[tuple[str, int]]:
+    """The tags that a field suggests, by name, with how many monitors have each."""
+    most_used = sorted(counts().items(), key=lambda pair: -pair[1])[:SUGGESTED]
+    return sorted(most_used, key=lambda pair: natural_key(pair[0]))
 
 
 def reached(tags: Sequence[str], ids: Sequence[int] = ()) -> int:

@@ -42,6 +42,7 @@ from app.records import (
     Sort,
     is_heartbeat,
 )
+from app.rules.natural import natural_key
 from app.stores import Extent, current_store, same_url
 from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, is_kept
@@ -137,7 +138,7 @@ def chips(query: MonitorQuery) -> Sequence[tuple[str, int]]:
     counts = dict(current_store().monitors.tag_counts(query))
     if query.tag:
         counts.setdefault(query.tag, 0)
-    most_first = sorted(counts.items(), key=lambda chip: (-chip[1], chip[0].casefold()))
+    most_first = sorted(counts.items(), key=lambda chip: (-chip[1], natural_key(chip[0])))
     return sorted(most_first, key=lambda chip: chip[0] != query.tag)
 
 

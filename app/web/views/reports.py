@@ -62,6 +62,7 @@ def show() -> Response | str:
         address=lambda month: _address(".show", availability, month),
         csv=_address(".download", availability),
         mails=_mails(),
+        counts=tags.counts(),
         contacts=current_store().contacts.names(),
         pdf=_address(".show", availability, format="pdf") if paper.available() else None,
     )
