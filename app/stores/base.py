@@ -42,6 +42,7 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
+    MonitorSortBy,
     Outcome,
     Page,
     PageQuery,
@@ -58,6 +59,7 @@ from app.records import (
     ResultQuery,
     SharedChannel,
     SlowAlerts,
+    Sort,
     StatusPage,
     Subscriber,
     SubscriberQuery,
@@ -168,8 +170,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """The first monitors, by name, that depend on this one directly."""
         query = MonitorQuery(
             depends_on=id,
-            sort_by="name",
-            sort="asc",
+            sort_by=MonitorSortBy.NATURAL,
+            sort=Sort.ASC,
             per_page=PAGE_SIZES[-1],
             uptime=(),
             brief=True,

@@ -67,7 +67,7 @@ def _steps() -> Iterator[FirstStep]:
     if current_user.is_admin:
         yield FirstStep(
             _("Make a backup"),
-            _("One command. Keep the file on another machine."),
+            _("Download one, and keep the file on another machine."),
             "backups.show",
             current_access().settings.get(LAST_BACKUP) is not None,
         )

@@ -61,26 +61,10 @@ MAX_HITS, MAX_WORDS = 25, 10
 _EXCERPT = 110  # characters before and after the first word that matches
 _MAKING = ("add", "create", "make", "new")  # who asks for one of these means any
 # Words of a question that say nothing about its topic.
-_FILLERS = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "can",
-        "do",
-        "does",
-        "for",
-        "how",
-        "i",
-        "in",
-        "is",
-        "my",
-        "of",
-        "on",
-        "the",
-        "to",
-    )
-)
+_FILLERS = {
+    "a", "an", "and", "can", "do", "does", "for", "how", "i", "in", "is", "my", "of", "on", "the",
+    "to",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

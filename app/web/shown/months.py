@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from app.errors import Invalid
 from app.i18n import N_, _
-from app.rules.figures import MONTHS
+from app.rules.figures import MONTHS, SHORT_MONTHS
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS = range(1971, 2200)
@@ -40,7 +40,7 @@ class Month:
     @property
     def short(self) -> str:
         """``Oct``: beside a month of the same time."""
-        return f"{datetime(self.year, self.number, 1, tzinfo=UTC):%b}"
+        return _(SHORT_MONTHS[self.number - 1])
 
     def plus(self, months: int) -> Month | None:
         """The month that is ``months`` later; None after the end of the calendar."""

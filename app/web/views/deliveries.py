@@ -176,7 +176,7 @@ def _why_not(delivery: Delivery) -> str:
     channel, tries = channel_label(delivery.channel), len(delivery.attempts)
     if not tries:
         return _("%(channel)s has not been tried yet.", channel=channel)
-    answer = (delivery.attempts[-1].get("answer") or _("It failed")).rstrip(".")
+    answer = (delivery.last_answer or _("It failed")).rstrip(".")
     return _n(
         "%(channel)s: %(answer)s. %(num)s try.",
         "%(channel)s: %(answer)s. %(num)s tries.",

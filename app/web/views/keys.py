@@ -33,10 +33,9 @@ ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may 
 
 
 class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
-    by_tag = "tag"
     """``record``: the key and its secret."""
 
-    template = "keys/index.html"
+    template, by_tag = "keys/index.html", "tag"
 
     def bind(self) -> KeyForm:
         form = KeyForm(zone=times.zone())

@@ -20,9 +20,9 @@ blueprint = guarded("markers", __name__, "/markers")
 
 
 class MarkerAdding(Editing[Marker, BrowserForm]):
-    by_tag = "tags"
     """The form stands above the list."""
 
+    by_tag = "tags"
     collection, template, subject = "markers", "markers/index.html", "marker"
     delete_button = N_("Delete this marker")
     deletion = N_("It disappears from charts and incidents. This cannot be undone.")
