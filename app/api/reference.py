@@ -23,6 +23,7 @@ from app.api.call import JSON
 from app.api.openapi import STATUS_TEXTS, TAGS, document
 from app.api.operations import PATHS, PREFIX, Operation, Path
 from app.codec.schema import Schema
+from app.i18n import speaking
 from app.records import Scope
 
 # What examples send in fields of these names: each is valid, also together with the others.
@@ -301,8 +302,9 @@ def send(app: Flask, reference: Reference, target: str, secret: str, body: str) 
         content_type=JSON if body else None,
         data=body or None,
     ).get_environ()
-    # With a context of its own: the person who is logged in must not be there for the API.
-    with actors.acting_as(actors.actor()), app.app_context():
+    # With a context of its own: the person who is logged in must not be there for the API, nor
+    # their language, which a request forgets at its end.
+    with speaking(None), actors.acting_as(actors.actor()), app.app_context():
         answer = Response.from_app(partial(Flask.wsgi_app, app), environ, buffered=True)
     text = answer.get_data(as_text=True)
     if answer.mimetype == JSON:

@@ -308,6 +308,13 @@ def test_the_api_and_public_pages_stay_english_after_a_page_in_another_language(
     assert OPEN not in client.get("/login").text
 
 
+def test_a_page_that_has_tried_the_api_stays_in_its_language_and_the_api_in_english(admin):
+    admin.open("/docs/api/monitors_list_")
+    page = admin.press(f"{OPEN}Send GET{CLOSE}", api_secret="wk_nobody").page.text
+    assert f"{OPEN}Try it{CLOSE}" in page
+    assert "&#34;A valid API key is required" in page
+
+
 # --- What forms answer ----------------------------------------------------------------------------
 
 
