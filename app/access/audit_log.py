@@ -68,18 +68,20 @@ class AuditLog:
         names: dict[tuple[Kind, int], str] = {}
         for kind in {kind for kind, _id in asked}:
             ids = [id for of, id in asked if of == kind and 0 <= id <= MAX_ID]
-            stored = (
-                select(AuditRow.object_id, AuditRow.object_name)
-                .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(ids))
-                .where(AuditRow.object_name.is_not(None))
-                .order_by(AuditRow.id)
-            )
-            names |= {(kind, id): name for id, name in db.session.execute(stored) if id and name}
             for row_class, table in TABLES.items():
                 if table.kind == kind and not table.is_part:
                     rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
                     things = [table.thing(row) for row in rows]
                     names |= {(kind, thing.id or 0): thing.name for thing in things if thing.name}
+            # Only of these: a monitor that is there may have thousands of lines.
+            deleted = [id for id in ids if (kind, id) not in names]
+            stored = (
+                select(AuditRow.object_id, AuditRow.object_name)
+                .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(deleted))
+                .where(AuditRow.object_name.is_not(None))
+                .order_by(AuditRow.id)
+            )
+            names |= {(kind, id): name for id, name in db.session.execute(stored) if id and name}
         return names
 
     def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
