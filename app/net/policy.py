@@ -109,6 +109,10 @@ class Policy:
     def allows(self, address: Address | str) -> bool:
         return self.refusal(address) is None
 
+    def opens(self, network: Network) -> bool:
+        """Whether this network was added to the public ones, by itself or within another."""
+        return any(_within(network, opened) for opened in self._opened)
+
     @property
     def offerable(self) -> Iterable[Network]:
         """What ``offered`` may return."""

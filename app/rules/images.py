@@ -51,7 +51,7 @@ def check(data: bytes) -> None:
             _check_svg(data)
     except _NotPlain:
         raise ValueError(_(ACTIVE_SVG)) from None
-    except expat.ExpatError:
+    except (expat.ExpatError, LookupError, ValueError):  # LookupError: an encoding of no name
         raise ValueError(_(NO_IMAGE)) from None
 
 

@@ -14,7 +14,7 @@ from app.records import ApiKey, Role
 from app.stores import current_access
 from tests import samples
 from tests.api.conftest import MONITOR, Api
-from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from tests.factories import make_delivery, make_incident, make_key, make_monitor, make_person, now
 
 pytestmark = pytest.mark.settings(rate_limit=0)
 
@@ -231,3 +231,19 @@ def test_networks_that_cannot_be_read_let_nobody_in():
     )
     assert not allowed_from(key, "10.0.0.1")
     assert allowed_from(ApiKey(1, "x", "x", "read", now()), None)
+
+
+def test_no_answer_about_a_delivery_has_its_text_which_names_other_monitors(app, api):
+    mine = make_monitor(app, tags="\nprod\n")
+    facts = {"sent": f"Also down: {CANARY}"}
+    ids = [
+        make_delivery(app, monitor_id=mine.id, status=status, facts=facts)
+        for status in ("failed", "pending")
+    ]
+    assert CANARY in api.data("GET", f"/deliveries/{ids[0]}")["message"]
+    for method, path in (
+        ("GET", f"/deliveries/{ids[0]}"),
+        ("POST", f"/deliveries/{ids[0]}/retry"),
+        ("POST", f"/deliveries/{ids[1]}/give-up"),
+    ):
+        assert bound(app).data(method, path)["message"] is None, path

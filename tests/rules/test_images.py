@@ -33,6 +33,10 @@ REFUSED = [
     (SVG.format('<g onload="alert(1)"/>').encode(), "scripts"),
     (SVG.format("<foreignObject/>").encode(), "scripts"),
     (f'<!DOCTYPE svg [<!ENTITY a "b">]>{SVG.format("&a;")}'.encode(), "scripts or entities"),
+    *(
+        (f'<?xml version="1.0" encoding="{name}"?>{SVG.format("")}'.encode(), "no image")
+        for name in ("none-such", "rot13", "punycode", "utf-7", "utf-32")
+    ),
     (PNG + bytes(images.MAX_IMAGE_BYTES), "too large: at most 100 KB"),
 ]
 

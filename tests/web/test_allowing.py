@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from app.access.sessions import RECENT
@@ -77,6 +79,22 @@ def test_an_admin_allows_the_network_in_the_form_and_what_was_typed_stays(app, u
     assert admin.press("Save").path == "/monitors/1"
     admin.shows("Shop saved.", "Ask Ben")
     admin.open("/audit").shows("Networks that checks and alerts may reach")
+
+
+@closed
+def test_what_is_confirmed_is_what_was_shown_also_where_a_part_was_allowed(app):
+    clock = clock_of(app)
+    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    with app.app_context():
+        access_of(app).settings.set(ALLOW_NETWORKS, "127.0.0.0/30")
+    clock.now += RECENT
+    form = token(admin.open("/monitors/new")) | {"allow": ["127.0.0.0/8", "10.0.0.0/8"]}
+    page = admin.client.post("/monitors/new", data=form).text
+    assert ("127.0.0.0/8" in page, "10.0.0.0/8" in page) == (True, False)
+    carried = re.search('name="carried"[^>]* value="([^"]+)"', page)
+    form = token(admin.open("/monitors/new")) | {"carried": carried[1], "your_password": PASSWORD}
+    admin.client.post("/monitors/new", data=form)
+    assert allowed(app) == "127.0.0.0/30, 127.0.0.0/8"
 
 
 @closed

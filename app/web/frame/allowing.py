@@ -15,7 +15,7 @@ from typing import Any
 
 from flask import Flask, current_app, flash, request
 from flask_login import current_user
-from werkzeug.datastructures import ImmutableMultiDict
+from werkzeug.datastructures import ImmutableMultiDict, MultiDict
 
 from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
 from app.checks.kinds import kind_of, read_url
@@ -36,7 +36,7 @@ ENDPOINTS = (
 )  # fmt: skip
 CHANGE = recent.GuardedChange(
     N_("Allow a network for checks and alerts"),
-    shows=lambda form: [(ALLOW, dict(form)[ALLOW].partition(" ")[0])],
+    shows=lambda form: [(ALLOW, MultiDict(form)[ALLOW].partition(" ")[0])],
 )
 ALLOWED = N_("Checks and alerts may reach %(network)s from now on.")
 NEVER = N_("This network is not offered. An admin can allow it on the Settings page.")
@@ -132,7 +132,7 @@ def _allow(text: str) -> None:
     network = next((network for network in current.offerable if str(network) == text), None)
     if network is None:
         raise Denied(_(NEVER))
-    if not current.allows(network.network_address):  # another page may have allowed it
+    if not current.opens(network):  # another page may have allowed it
         before = allowed_networks(_settings()).strip()
         value = f"{before}, {network}" if before else str(network)
         current_access().settings.set(ALLOW_NETWORKS, value)
