@@ -6,12 +6,14 @@ import dataclasses
 import io
 import os
 import re
+import shutil
 import sqlite3
 import stat
 import tarfile
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -193,6 +195,23 @@ def test_an_admin_downloads_one_that_can_be_restored(app, elsewhere, tmp_path):
     assert names_in(elsewhere) == ["Shop"]
     left = app.extensions["wakeful.settings"].instance.glob(".*")
     assert [path.name for path in left] == []
+
+
+def test_a_download_fills_no_disk_and_removes_what_a_killed_one_left(app, monkeypatch):
+    instance = app.extensions["wakeful.settings"].instance
+    killed, running = instance / ".download-killed", instance / ".download-running"
+    for folder in (killed, running):
+        folder.mkdir()
+        (folder / "wakeful.backup").write_bytes(b"half")
+    os.utime(killed, (0, 0))
+    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=0))
+        admin.open("/settings/backup").press("Download a backup").shows("and 0 MB are free")
+    answer = admin.press("Download a backup").page
+    answer.close()
+    assert answer.mimetype == "application/octet-stream"
+    assert [path.name for path in instance.glob(".*")] == [".download-running"]
 
 
 # --- Onto a second installation

@@ -86,13 +86,18 @@ def _to_disk(path: Path) -> None:
 def _clone_or_copy(file: Path, copy: Path) -> None:
     """Clone the file where the file system can: that takes no time and no room. Else copy it."""
     if _cp("always", file, copy):
-        needed, free = file.stat().st_size, shutil.disk_usage(copy.parent).free
-        if needed > free:
-            raise OSError(
-                errno.ENOSPC, _(NO_ROOM, needed=-(-needed // MEGABYTE), free=free // MEGABYTE)
-            )
+        check_room(file.stat().st_size, copy.parent)
         if fault := _cp("never", file, copy):
             raise OSError(errno.EIO, fault)
+
+
+def check_room(needed: int, folder: Path) -> None:
+    """Raises OSError unless so many bytes are free."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC, _(NO_ROOM, needed=-(-needed // MEGABYTE), free=free // MEGABYTE)
+        )
 
 
 def _cp(clone: str, file: Path, copy: Path) -> str:

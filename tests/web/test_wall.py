@@ -97,3 +97,11 @@ def test_one_sentence_says_it():
         ({MonitorStatus.DOWN: 1, MonitorStatus.UNREACHABLE: 2}, "1 down"),
     ):
         assert wall.answer(counters, sum(counters.values()))[0] == sentence
+
+
+def test_no_name_in_a_query_is_taken_for_a_part_of_the_address(app, admin):
+    monitor = make_monitor(app)
+    for path in (f"/monitors/{monitor.id}", "/wall", "/audit"):
+        for name in ("endpoint", "_anchor", "_method", "_scheme", "_external", "id"):
+            page = admin.open(f"{path}?{name}=77")
+            assert (page.status, "/monitors/77" in page.text) == (200, False), f"{path}?{name}"

@@ -5,7 +5,9 @@ application context.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -28,6 +30,8 @@ from app.rules.time import iso
 from app.stores.keeping import archive, postgres
 from app.version import __version__
 
+DOWNLOAD = ".download-"
+LEFT_AFTER_SECONDS = 24 * 3600
 EXISTS = N_("%(file)s exists already. Choose another name.")
 
 
@@ -67,10 +71,28 @@ def opened(settings: Settings) -> BinaryIO:
     WakefulError.
     """
     folder = settings.instance
-    with _writing(folder), TemporaryDirectory(prefix=".download-", dir=folder) as private:
-        target = Path(private) / "wakeful.backup"
-        make(settings, target)
-        return target.open("rb")
+    with _writing(folder):
+        _forget_left(folder)
+        _check_room(folder)
+        with TemporaryDirectory(prefix=DOWNLOAD, dir=folder) as private:
+            target = Path(private) / "wakeful.backup"
+            make(settings, target)
+            return target.open("rb")
+
+
+def _forget_left(folder: Path) -> None:
+    """Delete what downloads left behind whose process was killed in the middle."""
+    for left in folder.glob(f"{DOWNLOAD}*"):
+        if time.time() - left.stat().st_mtime > LEFT_AFTER_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _check_room(folder: Path) -> None:
+    """The database may be on the same disk: if a download filled it, no check could be stored."""
+    if db.engine.dialect.name != "sqlite" or not db.engine.url.database:
+        return
+    needed = 2 * Path(db.engine.url.database).stat().st_size  # a copy, and the backup of it
+    copying.check_room(needed, folder)
 
 
 def _move_into_place(unfinished: Path, target: Path) -> None:

@@ -15,6 +15,8 @@ from app.records import MAX_ID, Sort
 from app.stores.mail import base_here
 
 Args = MultiDict[str, str]
+# What ``url_for`` takes for itself: in somebody's query it would fail.
+RESERVED = frozenset({"endpoint", "_anchor", "_method", "_scheme", "_external"})
 
 
 def pairs(*without: str, args: Args | None = None) -> list[tuple[str, str]]:
@@ -48,12 +50,14 @@ def here(**changes: Any) -> str:
 
     A changed filter goes back to the first page.
     """
-    args: dict[str, Any] = {name: value for name, value in request.args.items() if value != ""}
+    args: dict[str, Any] = {
+        name: value for name, value in request.args.items() if value != "" and name not in RESERVED
+    }
     if "page" not in changes:
         args.pop("page", None)
     args |= changes
     kept = {name: value for name, value in args.items() if value not in (None, "")}
-    values: dict[str, Any] = {**(request.view_args or {}), **kept}
+    values: dict[str, Any] = {**kept, **(request.view_args or {})}
     return url_for(request.endpoint or "home.show", **values)
 
 
