@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
@@ -11,7 +10,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, func, or_, select
+from sqlalchemy import Select, bindparam, func, or_, select
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
@@ -20,15 +19,11 @@ from app.config import Settings
 from app.db import DbSession, assignments, changes, db, dependencies, latest, rollups, writing
 from app.db.cached import Cached, of_transaction, reading, stored
 from app.db.tables import (
-    AssignmentRow,
     DomainRow,
     IncidentRow,
-    LocationRow,
-    MonitorContactRow,
     MonitorDependencyRow,
     MonitorRow,
     MonitorStateRow,
-    StatusPageMonitorRow,
 )
 from app.db.tags import notes_of, tagged, tags_of
 from app.db.types import SHORT, Encrypted, Replaced, Unreadable, is_same
@@ -44,7 +39,6 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
-    MonitorSearchBy,
     MonitorSortBy,
     MonitorStatus,
     Page,
@@ -57,7 +51,7 @@ from app.rules.recurrence import applies_to, next_occurrences
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
-from app.stores.local import contacts, heartbeats, reached_through, states
+from app.stores.local import contacts, heartbeats, monitor_lists, reached_through, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
@@ -76,12 +70,9 @@ from app.stores.local.rows import (
     monitor_record,
 )
 from app.stores.local.search import (
-    PageStatements,
-    contains,
     fits,
     has_words,
     ordered,
-    page_statements,
 )
 from app.stores.local.windows import active_windows
 from app.stores.mail import base_here
@@ -90,7 +81,6 @@ from app.stores.mail import base_here
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MAX_OF_ONE_URL = 20
 MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
-FEW_MATCHES = 500  # monitors of a search whose ids are read first
 MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -101,19 +91,6 @@ DEFAULTS: Mapping[str, Any] = {
 }
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
-SORT_COLUMNS = {
-    MonitorSortBy.ID: (MonitorRow.id,),
-    MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
-    MonitorSortBy.URL: (MonitorRow.url_folded, MonitorRow.id),
-    MonitorSortBy.NATURAL: (MonitorRow.name_natural, MonitorRow.id),
-}
-
-
-# The earlier one; not by min() or least(), which differ between databases about nulls.
-EXPIRES_AT = case(
-    (DomainRow.expires_at < MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
-    else_=func.coalesce(MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
-)
 
 
 class LocalMonitors(LocalPart, base.Monitors):
@@ -128,11 +105,11 @@ class LocalMonitors(LocalPart, base.Monitors):
         self._tag_counts: tuple[int, Mapping[str, int]] | None = None
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        now, query = self.now(), _searched(query)
+        now, query = self.now(), monitor_lists.searched(query)
         windows = active_windows(now)
         parameters = {"now": now, "until": latest.last_moment(now)}
         if query.sort_by == MonitorSortBy.STATE:
-            matching = _matching(query)
+            matching = monitor_lists.matching(query)
             in_states = states.during(tuple(windows))
             counts = query.counts
             if counts is None:
@@ -145,7 +122,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             is_few = count is None or count <= states.FEW_IN_STATE
             # The fields that are shown of each monitor do not change which monitors match.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
-            ids, total = _statements(asked, tuple(windows), is_few=is_few).read(count, parameters)
+            listed = monitor_lists.statements(asked, tuple(windows), is_few=is_few)
+            ids, total = listed.read(count, parameters)
         monitors = self._records(
             ids,
             windows,
@@ -180,7 +158,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         if search:
             columns = (MonitorRow.name_folded, MonitorRow.url_folded)
             statement = statement.where(has_words(search, *columns))
-        order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NATURAL])
+        order = ordered(Sort.ASC, *monitor_lists.SORT_COLUMNS[MonitorSortBy.NATURAL])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
 
@@ -189,7 +167,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             select(MonitorRow.id, MonitorRow.name, MonitorRow.url, func.count().over())
             .join(MonitorDependencyRow, MonitorDependencyRow.monitor_id == MonitorRow.id)
             .where(MonitorDependencyRow.parent_id == id)
-            .order_by(*ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NATURAL]))
+            .order_by(*ordered(Sort.ASC, *monitor_lists.SORT_COLUMNS[MonitorSortBy.NATURAL]))
             .limit(per_page)
         )
         rows = db.session.execute(statement).all()
@@ -220,14 +198,14 @@ class LocalMonitors(LocalPart, base.Monitors):
         return db.session.scalar(select(func.count(MonitorRow.id)).where(chosen)) or 0
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        query = _searched(query)
-        matching = _matching(replace(query, tag=None))
+        query = monitor_lists.searched(query)
+        matching = monitor_lists.matching(replace(query, tag=None))
         if query.state or matching.whereclause is not None:
-            return _tag_counts(matching, query, self.now())
+            return monitor_lists.tag_counts(matching, query, self.now())
         # All monitors: counted again once one has changed.
         version = _newest_change()
         if self._tag_counts is None or self._tag_counts[0] != version:
-            self._tag_counts = version, _tag_counts(matching, query, self.now())
+            self._tag_counts = version, monitor_lists.tag_counts(matching, query, self.now())
         return self._tag_counts[1]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
@@ -342,7 +320,7 @@ class LocalMonitors(LocalPart, base.Monitors):
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()
         in_states = states.during(tuple(active_windows(now)))
-        return in_states.counts(_matching(_searched(query)), {"now": now})
+        return in_states.counts(monitor_lists.matching(monitor_lists.searched(query)), {"now": now})
 
     def _records(
         self,
@@ -474,80 +452,6 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
     )
 
 
-@lru_cache(maxsize=64)
-def _statements(
-    query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool
-) -> PageStatements:
-    """A list in another order than that of states; needs the parameters ``now`` and ``until``.
-    ``is_few``: few are in ``query.state``.
-    """
-    matching = _matching(query)
-    # A list in an order of the monitors' own needs no states, not even to be counted.
-    if query.state:
-        matching = states.during(windows).in_states(matching, query.states, is_few=is_few)
-    elif query.sort_by not in SORT_COLUMNS:
-        matching = states.joined(matching)
-    if query.sort_by == MonitorSortBy.EXPIRES_AT:
-        matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-    return page_statements(matching, _order(query), query.page, query.per_page)
-
-
-def _matching(query: MonitorQuery) -> Select[Any]:
-    """The ids of the monitors that the filters find, whatever their state."""
-    return _filtered(
-        query.search,
-        query.search_by,
-        query.ids,
-        query.status_page_id,
-        query.contact_id,
-        query.location,
-        query.depends_on,
-        tuple(tag for tag in (query.tag, query.bound_tag) if tag),
-    )
-
-
-@lru_cache(maxsize=64)
-def _filtered(
-    search: str | None,
-    search_by: str,
-    ids: tuple[int, ...] | None,
-    status_page_id: int | None,
-    contact_id: int | None,
-    location: str | None,
-    parent_id: int | None,
-    tags: tuple[str, ...],
-) -> Select[Any]:
-    statement = select(MonitorRow.id)
-    if search:
-        statement = statement.where(_search_condition(search, search_by))
-    if ids is not None:
-        statement = statement.where(MonitorRow.id.in_(ids))
-    if status_page_id is not None:
-        if not fits(status_page_id):
-            return statement.where(MonitorRow.id < 0)
-        on_page = select(StatusPageMonitorRow.monitor_id).where(
-            StatusPageMonitorRow.status_page_id == status_page_id
-        )
-        statement = statement.where(MonitorRow.id.in_(on_page))
-    if contact_id is not None:
-        id = contact_id if fits(contact_id) else -1
-        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == id)
-        statement = statement.where(MonitorRow.id.in_(using))
-    if location is not None:
-        checked = select(AssignmentRow.monitor_id).join(
-            LocationRow, LocationRow.id == AssignmentRow.location_id
-        )
-        statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
-    if parent_id is not None:
-        id = parent_id if fits(parent_id) else -1
-        edge = MonitorDependencyRow
-        below = select(edge.monitor_id).where(edge.parent_id == id)
-        statement = statement.where(MonitorRow.id.in_(below))
-    for tag in tags:
-        statement = statement.where(tagged([tag]))
-    return statement
-
-
 def _newest_change() -> int:
     """Read once for a page, before what it is the version of."""
     cache = of_transaction()
@@ -555,52 +459,6 @@ def _newest_change() -> int:
         cache["change"] = changes.newest_of(db.session)
     number: int = cache["change"]
     return number
-
-
-def _tag_counts(matching: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
-    if query.state:
-        during = states.during(tuple(active_windows(now)))
-        matching = during.in_states(matching, query.states, is_few=True)
-    statement = matching.with_only_columns(
-        MonitorRow.tags, func.count(), maintain_column_froms=True
-    ).where(MonitorRow.tags != "")
-    counts: Counter[str] = Counter()
-    for text, count in db.session.execute(statement.group_by(MonitorRow.tags), {"now": now}):
-        counts.update(dict.fromkeys(tags_of(text), count))
-    return counts
-
-
-def _searched(query: MonitorQuery) -> MonitorQuery:
-    """``query`` with the monitors that its words find, if they are few: a page needs three
-    statements, and each would look through all monitors.
-    """
-    if not query.search or query.search_by != MonitorSearchBy.ANY:
-        return query
-    cache, name = of_transaction(), f"search {query.search}"
-    if name not in cache:
-        condition = _search_condition(query.search, query.search_by)
-        matches = select(MonitorRow.id).where(condition).limit(FEW_MATCHES + 1)
-        cache[name] = tuple(db.session.scalars(matches))
-    ids = cache[name]
-    return replace(query, search=None, ids=ids) if len(ids) <= FEW_MATCHES else query
-
-
-def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
-    if search_by == MonitorSearchBy.ANY:
-        return has_words(
-            search, MonitorRow.name_folded, MonitorRow.url_folded, tags=MonitorRow.tags
-        )
-    by_url = search_by == MonitorSearchBy.URL
-    return contains(MonitorRow.url_folded if by_url else MonitorRow.name_folded, search)
-
-
-def _order(query: MonitorQuery) -> list[Any]:
-    if query.sort_by == MonitorSortBy.RESPONSE_TIME:
-        time = latest.response_time()
-        return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
-    if query.sort_by == MonitorSortBy.EXPIRES_AT:
-        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
-    return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
 
 
 def _places_in(fields: Fields) -> Sequence[str]:

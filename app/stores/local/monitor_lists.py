@@ -1,0 +1,170 @@
+"""Which monitors a list has, and in which order: its filters, search, tags and sort."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, select
+
+from app.db import db, latest
+from app.db.cached import of_transaction
+from app.db.tables import (
+    AssignmentRow,
+    DomainRow,
+    LocationRow,
+    MonitorContactRow,
+    MonitorDependencyRow,
+    MonitorRow,
+    MonitorStateRow,
+    StatusPageMonitorRow,
+)
+from app.db.tags import tagged, tags_of
+from app.records import MaintenanceWindow, MonitorQuery, MonitorSearchBy, MonitorSortBy
+from app.stores.local import states
+from app.stores.local.search import (
+    PageStatements,
+    contains,
+    fits,
+    has_words,
+    ordered,
+    page_statements,
+)
+from app.stores.local.windows import active_windows
+
+FEW_MATCHES = 500  # monitors of a search whose ids are read first
+SORT_COLUMNS = {
+    MonitorSortBy.ID: (MonitorRow.id,),
+    MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
+    MonitorSortBy.URL: (MonitorRow.url_folded, MonitorRow.id),
+    MonitorSortBy.NATURAL: (MonitorRow.name_natural, MonitorRow.id),
+}
+# The earlier one; not by min() or least(), which differ between databases about nulls.
+EXPIRES_AT = case(
+    (DomainRow.expires_at < MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+    else_=func.coalesce(MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+)
+
+
+@lru_cache(maxsize=64)
+def statements(
+    query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool
+) -> PageStatements:
+    """A list in another order than that of states; needs the parameters ``now`` and ``until``.
+    ``is_few``: few are in ``query.state``.
+    """
+    chosen = matching(query)
+    # A list in an order of the monitors' own needs no states, not even to be counted.
+    if query.state:
+        chosen = states.during(windows).in_states(chosen, query.states, is_few=is_few)
+    elif query.sort_by not in SORT_COLUMNS:
+        chosen = states.joined(chosen)
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        chosen = chosen.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+    return page_statements(chosen, _order(query), query.page, query.per_page)
+
+
+def matching(query: MonitorQuery) -> Select[Any]:
+    """The ids of the monitors that the filters find, whatever their state."""
+    return _filtered(
+        query.search,
+        query.search_by,
+        query.ids,
+        query.status_page_id,
+        query.contact_id,
+        query.location,
+        query.depends_on,
+        tuple(tag for tag in (query.tag, query.bound_tag) if tag),
+    )
+
+
+@lru_cache(maxsize=64)
+def _filtered(
+    search: str | None,
+    search_by: str,
+    ids: tuple[int, ...] | None,
+    status_page_id: int | None,
+    contact_id: int | None,
+    location: str | None,
+    parent_id: int | None,
+    tags: tuple[str, ...],
+) -> Select[Any]:
+    statement = select(MonitorRow.id)
+    if search:
+        statement = statement.where(_search_condition(search, search_by))
+    if ids is not None:
+        statement = statement.where(MonitorRow.id.in_(ids))
+    if status_page_id is not None:
+        if not fits(status_page_id):
+            return statement.where(MonitorRow.id < 0)
+        on_page = select(StatusPageMonitorRow.monitor_id).where(
+            StatusPageMonitorRow.status_page_id == status_page_id
+        )
+        statement = statement.where(MonitorRow.id.in_(on_page))
+    if contact_id is not None:
+        id = contact_id if fits(contact_id) else -1
+        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == id)
+        statement = statement.where(MonitorRow.id.in_(using))
+    if location is not None:
+        checked = select(AssignmentRow.monitor_id).join(
+            LocationRow, LocationRow.id == AssignmentRow.location_id
+        )
+        statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
+    if parent_id is not None:
+        id = parent_id if fits(parent_id) else -1
+        edge = MonitorDependencyRow
+        below = select(edge.monitor_id).where(edge.parent_id == id)
+        statement = statement.where(MonitorRow.id.in_(below))
+    for tag in tags:
+        statement = statement.where(tagged([tag]))
+    return statement
+
+
+def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
+    if query.state:
+        during = states.during(tuple(active_windows(now)))
+        chosen = during.in_states(chosen, query.states, is_few=True)
+    statement = chosen.with_only_columns(
+        MonitorRow.tags, func.count(), maintain_column_froms=True
+    ).where(MonitorRow.tags != "")
+    counts: Counter[str] = Counter()
+    for text, count in db.session.execute(statement.group_by(MonitorRow.tags), {"now": now}):
+        counts.update(dict.fromkeys(tags_of(text), count))
+    return counts
+
+
+def searched(query: MonitorQuery) -> MonitorQuery:
+    """``query`` with the monitors that its words find, if they are few: a page needs three
+    statements, and each would look through all monitors.
+    """
+    if not query.search or query.search_by != MonitorSearchBy.ANY:
+        return query
+    cache, name = of_transaction(), f"search {query.search}"
+    if name not in cache:
+        condition = _search_condition(query.search, query.search_by)
+        matches = select(MonitorRow.id).where(condition).limit(FEW_MATCHES + 1)
+        cache[name] = tuple(db.session.scalars(matches))
+    ids = cache[name]
+    return replace(query, search=None, ids=ids) if len(ids) <= FEW_MATCHES else query
+
+
+def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
+    if search_by == MonitorSearchBy.ANY:
+        return has_words(
+            search, MonitorRow.name_folded, MonitorRow.url_folded, tags=MonitorRow.tags
+        )
+    by_url = search_by == MonitorSearchBy.URL
+    return contains(MonitorRow.url_folded if by_url else MonitorRow.name_folded, search)
+
+
+def _order(query: MonitorQuery) -> list[Any]:
+    if query.sort_by == MonitorSortBy.RESPONSE_TIME:
+        time = latest.response_time()
+        return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
+    return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
