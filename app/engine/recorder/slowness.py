@@ -15,8 +15,8 @@ from app.engine.recorder.by_place import counted
 from app.judge.slow import SlowFold, SlowRules, Usual, cause_of
 from app.judge.verdict import Check
 from app.records import PHASES, Result, Verdict
+from app.stats.series import MINUTE_MS
 
-MINUTE_MS = 60_000
 CHECKS_IN_WINDOW = 3  # of each place, at least: of a longer interval than the minutes allow
 WEEK = timedelta(days=7)
 MAX_UNPACKED = timedelta(milliseconds=packed.SINGLE_MS) / 2

@@ -41,16 +41,19 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     only = (IS_ALERT,)
 
     def get(self, id: int) -> Delivery:
-        delivery, settings = super().get(id), current_app.extensions["wakeful.settings"]
+        rows = self.rows([id]) if fits(id) else []
+        if not rows:
+            raise NotFound(self.resource.singular, id)
+        (delivery,), settings = _records(rows), current_app.extensions["wakeful.settings"]
         base_url = messages.base_url(settings.public_url, settings.bind)
-        return replace(delivery, message=message_text(self.rows([id])[0], base_url))
+        return replace(delivery, message=message_text(rows[0], base_url))
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_attempted(self._read_again, ids, seconds, POLL_SECONDS)
 
     def _read_again(self, id: int) -> Delivery:
         db.session.rollback()  # ends the read transaction, which would show the same rows for ever
-        return self.get(id)
+        return super().get(id)
 
     def matching(self, query: DeliveryQuery) -> Select[Any]:
         matching = super().matching(query)
@@ -72,9 +75,7 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
         return matching
 
     def records(self, ids: Sequence[int]) -> Sequence[Delivery]:
-        rows, covered = self.rows(ids), covered_ids(db.session, ids)
-        names = contact_names(db.session, {row.sources for row in rows})
-        return [to_record(row, covered.get(row.id, ()), names) for row in rows]
+        return _records(self.rows(ids))
 
     def retry(self, id: int) -> Delivery:
         if not fits(id):
@@ -91,6 +92,12 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
             by_hand.give_up(id, self.now())
             audit.note(session, Action.GIVEN_UP, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
+
+
+def _records(rows: Sequence[DeliveryRow]) -> Sequence[Delivery]:
+    covered = covered_ids(db.session, [row.id for row in rows])
+    names = contact_names(db.session, {row.sources for row in rows})
+    return [to_record(row, covered.get(row.id, ()), names) for row in rows]
 
 
 class LocalChannels(LocalPart, base.Channels):

@@ -17,7 +17,8 @@ from markupsafe import Markup, escape
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
 from app.rules.figures import EXACT_BELOW, milliseconds
-from app.stats.series import day_state
+from app.stats.series import MINUTE_MS, day_state
+from app.stats.tally import HOUR_MS
 from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines, unnamed
 
 WIDTH, HEIGHT = 900, 230
@@ -299,7 +300,7 @@ def _place_sentence(place: PlaceSeries, largest: float) -> str:
 # those that end equally high, the first.
 STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
 STEP_COUNTS = (4, 5, 3, 2, 1)
-SECOND_MS, MINUTE_MS, HOUR_MS = 1000, 60_000, 3_600_000
+SECOND_MS = 1000
 
 
 def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
