@@ -8,15 +8,13 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports.candidates import (
     NO_CODES,
-    TEXT_FOUND,
-    TEXT_MISSING,
     Draft,
     Reading,
     dns_url,
     host_and_port,
     ping_url,
 )
-from app.imports.tool import Tool
+from app.imports.tool import Tool, Variables
 from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
 
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
@@ -31,10 +29,7 @@ WINDOW = N_("Maintenance hours dropped. Add a maintenance window.")
 TOOL = Tool(
     N_("Better Stack"),
     names=["pronounceable_name"],
-    kinds={
-        "udp": "UDP",
-        "playwright": "Playwright",
-    },
+    kinds={"udp": "UDP", "playwright": "Playwright"},
     dropped={
         "maintenance_from": WINDOW, "maintenance_to": WINDOW, "maintenance_days": WINDOW,
         "maintenance_timezone": WINDOW,
@@ -69,7 +64,7 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
     return [entry for entry in entries if "pronounceable_name" in entry or "monitor_type" in entry]
 
 
-def read(data: object) -> Reading:
+def read(data: object, _variables: Variables) -> Reading:
     remarks = [_(POLICIES_DROPPED)]
     pages = data if isinstance(data, list) else [data]
     if len(pages) == 1 and mapping(mapping(pages[0]).get("pagination")).get("next"):
@@ -92,9 +87,8 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     elif kind == "ping":
         draft.url = ping_url(draft.url)
     elif kind == "dns":  # the server is in its URL, the name in its body
-        draft.url = dns_url(
-            entry.text("request_body"), "A", draft.url.partition("://")[2] or draft.url
-        )
+        server = draft.url.partition("://")[2] or draft.url
+        draft.url = dns_url(entry.text("request_body"), "A", server)
     elif kind in MAIL:
         _mail(draft, entry, kind)
     else:
@@ -107,17 +101,15 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     draft.paused = any(paused)
     if entry.number("confirmation_period"):
         draft.remark(
-            _("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
+            N_("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
         )
     if period := entry.number("recovery_period"):
         draft.remark(
-            _(
-                "Recovery period of %(period)s dropped: a second good check ends an incident.",
-                period=span(period),
-            )
+            N_("Recovery period of %(period)s dropped: a second good check ends an incident."),
+            period=span(period),
         )
     if entry.is_off("remember_cookies"):
-        draft.remark(_("Wakeful keeps cookies within a chain of redirects."))
+        draft.remark(N_("Wakeful keeps cookies within a chain of redirects."))
 
 
 def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
@@ -131,7 +123,7 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
     host = draft.url.partition("://")[2] or draft.url
     draft.url = host_and_port(host, chosen, "tls" if has_tls else "tcp")
     if not has_tls:
-        draft.text(TEXT_MISSING, greeting)
+        draft.text(greeting)
         return
     if chosen not in TLS_PORTS:
         draft.fields["starttls"] = starttls
@@ -144,12 +136,11 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if kind == "expected_status_code":
         draft.statuses(entry.list("expected_status_codes"))
         if not entry.list("expected_status_codes"):
-            draft.refuse(_(NO_CODES))
+            draft.refuse(NO_CODES)
     elif kind == "status":
         draft.statuses(["200-299"])
     if kind.startswith("keyword"):
-        condition = TEXT_FOUND if kind == "keyword_absence" else TEXT_MISSING
-        draft.text(condition, entry.text("required_keyword"))
+        draft.text(entry.text("required_keyword"), unwanted=kind == "keyword_absence")
     draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -48,8 +49,6 @@ MAX_CANDIDATES = 10_000
 MAX_REMARKS = 30
 MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
 MAX_TAG_READ = 1_000
-TEXT_MISSING = AlertCondition.URL_NO_TEXT.value
-TEXT_FOUND = AlertCondition.URL_TEXT.value
 # Wakeful warns on one day: the one to take from tools that warn on several days.
 WARN_DAYS = 14
 SLOW_ALERTS = N_("A slow response alerts when it is slow for %(minutes)s minutes.")
@@ -65,7 +64,13 @@ NO_MONITORS = N_("The file has no monitors.")
 
 
 class NotReadable(ValueError):
-    """The file as a whole cannot be read. ``str(fault)`` is a sentence that repeats no value."""
+    """The file as a whole cannot be read. ``str(fault)`` is a sentence that repeats no value of the
+    file. ``line``: of the first error, if that is known.
+    """
+
+    def __init__(self, sentence: str, /, *, line: int | None = None, **values: Any) -> None:
+        position = " " + _("The first error is in line %(line)s.", line=line) if line else ""
+        super().__init__(_(sentence, **values) + position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +105,6 @@ def no_kind(kind: str) -> str:
     return _("Wakeful has no %(kind)s checks yet.", kind=_(kind))
 
 
-def at_line(sentence: str, line: int | None) -> str:
-    """What is wrong with a file, and where, if that is known."""
-    position = _("The first error is in line %(line)s.", line=line) if line else ""
-    return f"{sentence} {position}".rstrip()
-
-
 E = TypeVar("E")
 
 
@@ -113,10 +112,7 @@ def limited(entries: Sequence[E]) -> Sequence[E]:
     """``entries``, none of which was read yet. Raises NotReadable where there are too many."""
     if len(entries) > MAX_CANDIDATES:
         raise NotReadable(
-            _(
-                "The file has more than %(most)s entries. Split it.",
-                most=f"{MAX_CANDIDATES:,}",
-            )
+            N_("The file has more than %(most)s entries. Split it."), most=f"{MAX_CANDIDATES:,}"
         )
     return entries
 
@@ -151,15 +147,15 @@ class Draft:
         """A draft for a tool whose warning of a certificate is a switch, off by default."""
         return cls(position, name, fields={"ssl_alert_days": ""})
 
-    def remark(self, sentence: str) -> None:
+    def remark(self, sentence: str, /, **values: Any) -> None:
         """Every remark is made here. ``sentence``: what is dropped or changed."""
         if len(self.remarks) == MAX_REMARKS:
-            sentence = _("There are more changes.")
-        if sentence not in self.remarks:
-            self.remarks.append(sentence)
+            sentence, values = N_("There are more changes."), {}
+        if (remark := _(sentence, **values)) not in self.remarks:
+            self.remarks.append(remark)
 
-    def refuse(self, sentence: str) -> None:
-        self.refusal = self.refusal or sentence
+    def refuse(self, sentence: str, /, **values: Any) -> None:
+        self.refusal = self.refusal or _(sentence, **values)
 
     def drop_rest(
         self, entry: ImportEntry, sentences: Mapping[str, str], ignored: Collection[str] = ()
@@ -171,9 +167,9 @@ class Draft:
         beginnings = tuple(ignored)
         for key in entry.unread():
             if key in sentences:
-                self.remark(_(sentences[key]))
+                self.remark(sentences[key])
             elif not key.startswith(beginnings):
-                self.remark(_(UNKNOWN_SETTING, name=shown(key)))
+                self.remark(UNKNOWN_SETTING, name=shown(key))
 
     def notify(self, notification: Notification) -> None:
         self.notifications.append(notification)
@@ -184,14 +180,14 @@ class Draft:
         """``given``: what the file says."""
         if seconds is None or seconds <= 0:
             if string(given):
-                sentence = _('The interval "%(value)s" cannot be read.', value=shown(string(given)))
-                self.refuse(sentence)
+                sentence = N_('The interval "%(value)s" cannot be read.')
+                self.refuse(sentence, value=shown(string(given)))
             return
         least, most = CHECK_EVERY_SECONDS
         chosen = round(min(max(seconds, least), most))
         self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
         if chosen != seconds:
-            self._changed(N_("Interval"), span(seconds), span(chosen))
+            self.remark(BECOMES, field=_("Interval"), old=span(seconds), new=span(chosen))
 
     def heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
         """A monitor that is called. ``token``: the secret of its ping URL, which jobs have."""
@@ -209,7 +205,7 @@ class Draft:
         """``pause``: seconds between confirmations in the other tool."""
         self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
         if count and count > 0 and pause:
-            self.remark(_(RECHECK_PAUSE, pause=span(pause)))
+            self.remark(RECHECK_PAUSE, pause=span(pause))
 
     def pings(self, count: float | None) -> None:
         self._bounded("ping_count", N_("Pings"), count, PING_COUNT, plain)
@@ -218,25 +214,22 @@ class Draft:
         """The first of several, where Wakeful has room for one; empty for none."""
         if len(values) > 1:
             self.remark(
-                _(
-                    "%(what)s: %(first)s is kept, the others are dropped.",
-                    what=_(what),
-                    first=shown(values[0]),
-                )
+                N_("%(what)s: %(first)s is kept, the others are dropped."),
+                what=_(what),
+                first=shown(values[0]),
             )
         return values[0] if values else ""
 
     def remind_after(self, minutes: float | None) -> None:
         if minutes:
-            show = lambda value: span(value * 60)  # noqa: E731
-            self._bounded("remind_after", N_("Reminder every"), minutes, REMIND_AFTER_MINUTES, show)
+            label = N_("Reminder every")
+            self._bounded("remind_after", label, minutes, REMIND_AFTER_MINUTES, span, 60)
 
     def slow_after(self, ms: float | None) -> None:
         if ms is not None:
-            show = lambda value: f"{value:g} ms"  # noqa: E731
-            self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, show)
+            self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, "{:g} ms".format)
             self.fields["slow_alert_after"] = str(SLOW_MINUTES)
-            self.remark(_(SLOW_ALERTS, minutes=SLOW_MINUTES))
+            self.remark(SLOW_ALERTS, minutes=SLOW_MINUTES)
 
     def _bounded(
         self,
@@ -245,16 +238,16 @@ class Draft:
         value: float | None,
         bounds: tuple[int, int],
         show: Callable[[float], str],
+        unit: int = 1,
     ) -> None:
+        """``show`` writes the value times ``unit`` for people."""
         if value is None:
             return
         number = round(min(max(value, bounds[0]), bounds[1]))
         self.fields[name] = str(number)
         if number != value:
-            self._changed(label, show(value), show(number))
-
-    def _changed(self, label: str, old: str, new: str) -> None:
-        self.remark(_(BECOMES, field=_(label), old=old, new=new))
+            old, new = show(value * unit), show(number * unit)
+            self.remark(BECOMES, field=_(label), old=old, new=new)
 
     def expiry(self, name: str, label: str, days: float | None) -> None:
         """``name``: ``ssl_alert_days`` or ``domain_alert_days``."""
@@ -264,19 +257,17 @@ class Draft:
         self.fields[name] = str(chosen)
         if chosen != days:
             self.remark(
-                _(
-                    "%(field)s: %(old)s days becomes %(new)s.",
-                    field=_(label),
-                    old=plain(days),
-                    new=chosen,
-                )
+                N_("%(field)s: %(old)s days becomes %(new)s."),
+                field=_(label),
+                old=plain(days),
+                new=chosen,
             )
 
     def warn(self, name: str, what: str) -> None:
         """A warning of expiry that the other tool repeats on days that the file does not name."""
         self.fields[name] = str(WARN_DAYS)
         self.remark(
-            _("%(what)s: once, %(days)s days before it expires.", what=_(what), days=WARN_DAYS)
+            N_("%(what)s: once, %(days)s days before it expires."), what=_(what), days=WARN_DAYS
         )
 
     def switch(self, name: str, *, on: bool) -> None:
@@ -287,18 +278,16 @@ class Draft:
         if text.strip():
             self.fields["notes"] = text[:MAX_NOTES]
         if len(text) > MAX_NOTES:
-            self.remark(_("Notes: the first %(most)s characters are kept.", most=f"{MAX_NOTES:,}"))
+            self.remark(N_("Notes: the first %(most)s characters are kept."), most=f"{MAX_NOTES:,}")
 
     def redirects(self, most: float | None) -> None:
         """``most``: how many the other tool follows, if it says so."""
         self.switch("follow_redirects", on=most != 0)
         if most and most != MAX_REDIRECTS:
             self.remark(
-                _(
-                    "At most %(most)s redirects: Wakeful follows up to %(ours)s.",
-                    most=plain(most),
-                    ours=MAX_REDIRECTS,
-                )
+                N_("At most %(most)s redirects: Wakeful follows up to %(ours)s."),
+                most=plain(most),
+                ours=MAX_REDIRECTS,
             )
 
     def request(self, entry: ImportEntry, method: str, headers: str = "", body: str = "") -> None:
@@ -313,20 +302,16 @@ class Draft:
         """The headers of the request, in any of the forms of ``header_rows``."""
         rows = header_rows(value)
         if rows is None:
-            self.refuse(_("The request headers cannot be read."))
+            self.refuse(N_("The request headers cannot be read."))
         for name, text in rows or ():
             self.pair("request_headers", name, text)
 
     def statuses(self, codes: Iterable[object]) -> None:
         """``200``, ``"200-299"`` and ``"2xx"``; the form says what is wrong with others."""
-        texts = [string(code).strip() for code in codes]
-        texts = [
-            f"{code[0]}00-{code[0]}99" if code[1:].lower() == "xx" else code
-            for code in texts
-            if code
-        ]
-        if texts:
-            self.fields["accepted_statuses"] = ",".join(texts)
+        texts = filter(None, (string(code).strip() for code in codes))
+        ranges = [re.sub(r"^(.)xx$", r"\g<1>00-\g<1>99", text, flags=re.I) for text in texts]
+        if ranges:
+            self.fields["accepted_statuses"] = ",".join(ranges)
 
     def codes(self, codes: Iterable[int]) -> None:
         """Single codes, as ranges."""
@@ -338,9 +323,10 @@ class Draft:
                 ranges.append([code, code])
         self.statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
-    def text(self, condition: str, lookup: str) -> None:
-        self.fields["alert_condition"] = condition
-        self.fields["alert_text_lookup"] = lookup
+    def text(self, lookup: str, *, unwanted: bool = False) -> None:
+        """``unwanted``: the alert is raised while the text is there."""
+        condition = AlertCondition.URL_TEXT if unwanted else AlertCondition.URL_NO_TEXT
+        self.fields |= {"alert_condition": condition.value, "alert_text_lookup": lookup}
 
     def assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
         """``path``: in JSON."""
@@ -355,11 +341,9 @@ class Draft:
             short = " ".join(tag[:MAX_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
                 self.remark(
-                    _(
-                        'The tag "%(tag)s" is cut to %(most)s characters.',
-                        tag=shown(short),
-                        most=MAX_TAG,
-                    )
+                    N_('The tag "%(tag)s" is cut to %(most)s characters.'),
+                    tag=shown(short),
+                    most=MAX_TAG,
                 )
                 short = short[:MAX_TAG].strip()
             if short and short not in kept:
@@ -389,25 +373,18 @@ class Draft:
     def basic(self, user: str, password: str) -> None:
         """Where the other tool says that it uses Basic authentication."""
         if not user:
-            self.refuse(_("The file lacks the user name of its Basic authentication."))
+            self.refuse(N_("The file lacks the user name of its Basic authentication."))
         elif not password:
-            self.remark(_("The file lacks the password of its Basic authentication. Add it."))
+            self.remark(N_("The file lacks the password of its Basic authentication. Add it."))
         self.login(user, password)
 
     def done(self) -> Candidate:
         url, user, password = without_login(self.url)
         if user or password:
-            self.remark(_("The user name and password move from the URL to their own fields."))
+            self.remark(N_("The user name and password move from the URL to their own fields."))
             self.login(user, password)
-        return Candidate(
-            self.position,
-            self.name.strip(),
-            url,
-            self.fields,
-            tuple(self.remarks),
-            self.refusal,
-            self.paused,
-        )
+        name, remarks = self.name.strip(), tuple(self.remarks)
+        return Candidate(self.position, name, url, self.fields, remarks, self.refusal, self.paused)
 
 
 def without_login(url: str) -> tuple[str, str, str]:

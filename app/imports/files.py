@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.i18n import N_, _
+from app.i18n import N_
 from app.imports import (
     betterstack,
     gatus,
@@ -18,7 +18,8 @@ from app.imports import (
     table,
     uptimerobot,
 )
-from app.imports.candidates import NotReadable, Reading, at_line
+from app.imports.candidates import NotReadable, Reading
+from app.imports.tool import Variables
 from app.imports.yaml_text import Parser
 from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 
@@ -34,7 +35,6 @@ UNKNOWN = N_(
 )
 MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
 JSON, YAML, LINES = "JSON", "YAML", "CSV"
-Variables = Mapping[str, str]
 
 
 def read_path(path: Path, format: str = "", variables: Variables | None = None) -> Reading:
@@ -42,9 +42,10 @@ def read_path(path: Path, format: str = "", variables: Variables | None = None) 
     with path.open("rb") as file:
         start = file.read(MAX_BYTES + 1)
     if start.startswith(kuma_database.HEADER):
-        return _database(lambda: kuma_database.read_path(path), format)
+        _check_format(format, "kuma")
+        return kuma_database.read_path(path)
     if len(start) > MAX_BYTES:
-        raise NotReadable(_(TOO_LARGE, most=MAX_BYTES // 1024**2))
+        raise NotReadable(TOO_LARGE, most=MAX_BYTES // 1024**2)
     return read(start, format, variables)
 
 
@@ -54,41 +55,45 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
     it stand for.
     """
     if data.startswith(kuma_database.HEADER):
-        return _database(lambda: kuma_database.read(data), format)
+        _check_format(format, "kuma")
+        return kuma_database.read(data)
     text = decoded(data)
     language = LINES if format == "csv" else language_of(text)
     if language == LINES:
-        if format not in ("", "csv", "uptimerobot", "betterstack"):
-            raise NotReadable(_(NOT_THE_FORMAT))
+        _check_format(format, "csv", "uptimerobot", "betterstack")
         return table.read(text)
-    content = parsed_json(text) if language == JSON else _yaml(text)
+    if language == JSON:
+        content = parsed_json(text)
+    else:
+        documents = Parser().parse(text)
+        content = documents[0] if len(documents) == 1 else documents
     try:
         for name, (recognizes, reader) in _TOOLS.items():
             if format in ("", name) and recognizes(content):
                 return reader(content, variables or {})
     except RecursionError:
-        raise NotReadable(_(NESTED)) from None
-    raise NotReadable(_(NOT_THE_FORMAT) if format else _(UNKNOWN, kind=language))
+        raise NotReadable(NESTED) from None
+    _check_format(format)
+    raise NotReadable(UNKNOWN, kind=language)
 
 
-def _database(reader: Callable[[], Reading], format: str) -> Reading:
-    if format not in ("", "kuma"):
-        raise NotReadable(_(NOT_THE_FORMAT))
-    return reader()
+def _check_format(chosen: str, *fitting: str) -> None:
+    if chosen and chosen not in fitting:
+        raise NotReadable(NOT_THE_FORMAT)
 
 
 def decoded(data: bytes) -> str:
     if data.startswith(_COMPRESSED):
-        raise NotReadable(_("The file is compressed. Unpack it first."))
+        raise NotReadable(N_("The file is compressed. Unpack it first."))
     coding = next((coding for mark, coding in _MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(coding)
     except UnicodeDecodeError:
-        raise NotReadable(_("The file is not text in UTF-8. Save it as UTF-8.")) from None
+        raise NotReadable(N_("The file is not text in UTF-8. Save it as UTF-8.")) from None
     if "\0" in text:
-        raise NotReadable(_("The file is not text."))
+        raise NotReadable(N_("The file is not text."))
     if not text.strip():
-        raise NotReadable(_("The file is empty."))
+        raise NotReadable(N_("The file is empty."))
     return text
 
 
@@ -97,7 +102,7 @@ def language_of(text: str) -> str:
     if start in ("{", "["):
         return JSON
     if start == "<":
-        raise NotReadable(_(MARKUP))
+        raise NotReadable(MARKUP)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("#")]
     if all(map(table.is_named_url, lines)):
@@ -112,27 +117,20 @@ def _is_key(line: str) -> bool:
     return bool(colon and key) and " " not in key and (not value or value[0].isspace())
 
 
-def _yaml(text: str) -> Any:
-    """The document of a YAML text, or a list if it has several."""
-    documents = Parser().parse(text)
-    return documents[0] if len(documents) == 1 else documents
-
-
 def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise NotReadable(_(NESTED)) from None
+        raise NotReadable(NESTED) from None
     except ValueError as fault:
-        line = getattr(fault, "lineno", None)
-        raise NotReadable(at_line(_(NOT_JSON), line)) from None
+        raise NotReadable(NOT_JSON, line=getattr(fault, "lineno", None)) from None
 
 
 _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables], Reading]]] = {
-    "kuma": (kuma.recognizes, lambda data, _variables: kuma.read(data)),
-    "uptimerobot": (uptimerobot.recognizes, lambda data, _variables: uptimerobot.read(data)),
-    "betterstack": (betterstack.recognizes, lambda data, _variables: betterstack.read(data)),
-    "healthchecks": (healthchecks.recognizes, lambda data, _variables: healthchecks.read(data)),
+    "kuma": (kuma.recognizes, kuma.read),
+    "uptimerobot": (uptimerobot.recognizes, uptimerobot.read),
+    "betterstack": (betterstack.recognizes, betterstack.read),
+    "healthchecks": (healthchecks.recognizes, healthchecks.read),
     "upptime": (other_tools.recognizes_upptime, other_tools.read_upptime),
     "kuvasz": (other_tools.recognizes_kuvasz, other_tools.read_kuvasz),
     "checkmate": (other_tools.recognizes_checkmate, other_tools.read_checkmate),

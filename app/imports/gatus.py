@@ -17,7 +17,7 @@ from app.imports.candidates import (
     limited,
     ping_url,
 )
-from app.imports.tool import Tool
+from app.imports.tool import Tool, Variables
 from app.imports.values import (
     ImportEntry,
     listed,
@@ -58,6 +58,7 @@ TOOL = Tool(
     },
     ignored=("ssh",),
 )  # fmt: skip
+SUITES = Tool("Gatus", N_("Suite %(position)s"), ignored=("",))
 PUSHED = Tool("Gatus", N_("External endpoint %(position)s"), ignored=("token", "heartbeat"))
 NEW_ADDRESS = N_("Its job must call the ping URL: Gatus' own address is not offered.")
 NO_DEADLINE = N_("Gatus expects no push by a time. Wakeful does within a year: set its period.")
@@ -105,11 +106,7 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
 def _is_configuration(configuration: Mapping[str, Any], depth: int) -> bool:
     """Whether this is a configuration. Below the top, others have ``endpoints`` of their own."""
     if not depth:
-        return (
-            "endpoints" in configuration
-            or "alerting" in configuration
-            or "external-endpoints" in configuration
-        )
+        return not {"endpoints", "alerting", "external-endpoints"}.isdisjoint(configuration)
     entries = [mapping(record) for key in _LISTS for record in listed(configuration.get(key))]
     alerting = mapping(configuration.get("alerting"))
     return any("conditions" in record or "token" in record for record in entries) or any(
@@ -133,21 +130,19 @@ def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
     return configuration
 
 
-def read(data: object, values: Mapping[str, str]) -> Reading:
+def read(data: object, values: Variables) -> Reading:
     """``values``: environment variables."""
     used: set[str] = set()
     configuration = mapping(variables.fill(_merged(_configurations(data)), values, used))
     lists = {key: listed(configuration.get(key)) for key in _LISTS}
     if not any(lists.values()):
-        raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
+        raise NotReadable(N_("The file has no endpoints. Gatus lists them under `endpoints:`."))
     limited([record for entries in lists.values() for record in entries])
     providers = _Providers(mapping(configuration.get("alerting")))
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
     drafts += PUSHED.drafts(lists["external-endpoints"], partial(_external, providers=providers))
-    for position, record in enumerate(lists["suites"], 1):
-        sentence = _("Wakeful has no checks in several steps.")
-        drafts.append(_refused(_("Suite %(position)s", position=position), record, sentence))
+    drafts += SUITES.drafts(lists["suites"], _suite)
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(configuration.get(key))]
     return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 
@@ -157,17 +152,19 @@ def _is_on(section: object) -> bool:
     return says_something(section) and (enabled is None or truth(enabled))
 
 
-def _refused(label: str, entry: object, sentence: str) -> Draft:
-    draft = Draft.of_tool(label, string(mapping(entry).get("name")))
-    draft.refuse(sentence)
-    return draft
+def _suite(draft: Draft, _entry: ImportEntry) -> None:
+    draft.refuse(N_("Wakeful has no checks in several steps."))
+
+
+def _need(draft: Draft, entry: ImportEntry, names: Sequence[str]) -> None:
+    """Refuse an entry without a value for a variable in one of these settings."""
+    for name in names:
+        draft.refuse(missing_variable(_('Setting "%(name)s"', name=name), entry.get(name)))
 
 
 def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.url = entry.text("url")
-    for name in _NEEDED:
-        if sentence := missing_variable(_('Setting "%(name)s"', name=name), entry.get(name)):
-            draft.refuse(sentence)
+    _need(draft, entry, _NEEDED)
     scheme = draft.url.partition("://")[0].lower()
     http = scheme in ("http", "https")
     if asked := entry.mapping("dns"):
@@ -201,9 +198,9 @@ def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.heartbeat(
         token if is_token(token) else "", seconds(expected) or PERIOD_SECONDS[1], GRACE_SECONDS[0]
     )
-    draft.remark(_(NEW_ADDRESS))
+    draft.remark(NEW_ADDRESS)
     if not says_something(expected):
-        draft.remark(_(NO_DEADLINE))
+        draft.remark(NO_DEADLINE)
     _enabled(draft, entry.get("enabled"))
     draft.tags([entry.text("group")])
     _alerts(draft, entry, providers, DEFAULT_HEARTBEAT_INTERVAL)
@@ -222,18 +219,16 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "method", "headers")
     if body := entry.text("body"):
         if entry.is_on("graphql"):
-            draft.refuse(_("Wakeful has no GraphQL request bodies."))
+            draft.refuse(N_("Wakeful has no GraphQL request bodies."))
         if "[RANDOM_STRING_LENGTH_" in body:
-            draft.refuse(_("Wakeful cannot send a random text in a request body."))
+            draft.refuse(N_("Wakeful cannot send a random text in a request body."))
         for name in ("name", "group", "url"):
             body = body.replace(f"[ENDPOINT_{name.upper()}]", entry.text(name))
         draft.body(body)
 
 
 def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None:
-    for name in ("timeout", "insecure", "ignore-redirect"):
-        if sentence := missing_variable(_('Setting "%(name)s"', name=name), client.get(name)):
-            draft.refuse(sentence)
+    _need(draft, client, ("timeout", "insecure", "ignore-redirect"))
     draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
     insecure, ignores = client.is_on("insecure"), client.is_on("ignore-redirect")
     if http or tls:
@@ -242,9 +237,9 @@ def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None
         draft.switch("follow_redirects", on=not ignores)
     for name in _LOGINS:
         if client.get(name):
-            draft.refuse(_(NO_CLIENT, name=name))
+            draft.refuse(NO_CLIENT, name=name)
     if mapping(client.get("tls")).get("certificate-file"):
-        draft.refuse(_(NO_CLIENT, name="tls"))
+        draft.refuse(NO_CLIENT, name="tls")
     draft.drop_rest(client, _CLIENT_DROPPED)
 
 
@@ -272,9 +267,7 @@ class _Providers:
             }
         of_group = self._groups[kind].get(group, {}) if group else {}
         settings = {
-            key: next(
-                filter(None, (_short(source.get(key)) for source in (own, of_group, provider))), ""
-            )
+            key: _first(key, own, of_group, provider)
             for key in (*channels.keys("gatus", kind), *channels.ELSEWHERE["gatus"])
         }
         name = f"{kind} {group}" if of_group else kind
@@ -286,16 +279,7 @@ class _Providers:
     def _notification(
         self, kind: str, name: str, settings: Mapping[str, str], configured: object
     ) -> Notification:
-        if sentence := next(
-            filter(
-                None,
-                (
-                    missing_variable(channels.labelled(name, kind), value)
-                    for value in settings.values()
-                ),
-            ),
-            "",
-        ):
+        if sentence := missing_variable(channels.labelled(name, kind), [*settings.values()]):
             dropped = _("It is dropped.")
             return Notification(name, (), (f"{sentence} {dropped}",))
         if not configured:
@@ -303,8 +287,12 @@ class _Providers:
         return channels.notification("gatus", kind, settings, name)
 
 
-def _short(value: object) -> str:
-    return value if isinstance(value, Unfilled) else string(value)[: channels.MAX_SETTING + 1]
+def _first(key: str, *sources: Mapping[str, Any]) -> str:
+    """The setting of the first source that has it, or the beginning of a long one."""
+    values = (source.get(key) for source in sources)
+    texts = (value if isinstance(value, Unfilled) else string(value) for value in values)
+    value = next(filter(None, texts), "")
+    return value if isinstance(value, Unfilled) else value[: channels.MAX_SETTING + 1]
 
 
 def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: float) -> None:
@@ -342,26 +330,22 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
     if failures[1:]:
         thresholds = ", ".join(map(plain, failures))
         draft.remark(
-            _(
-                "Failure thresholds %(thresholds)s: %(first)s counts for all alerts.",
-                thresholds=thresholds,
-                first=plain(failures[0]),
-            )
+            N_("Failure thresholds %(thresholds)s: %(first)s counts for all alerts."),
+            thresholds=thresholds,
+            first=plain(failures[0]),
         )
     successes = {number(alert.get("success-threshold")) or SUCCESSES for alert in alerts}
     if successes != {SUCCESSES}:
         draft.remark(
-            _(
-                "Success threshold %(thresholds)s dropped: a second good check ends an incident.",
-                thresholds=", ".join(map(plain, sorted(successes))),
-            )
+            N_("Success threshold %(thresholds)s dropped: a second good check ends an incident."),
+            thresholds=", ".join(map(plain, sorted(successes))),
         )
     if not all(truth(alert.get("send-on-resolved")) for alert in alerts):
-        draft.remark(_("Wakeful also alerts when an incident ends (send-on-resolved)."))
+        draft.remark(N_("Wakeful also alerts when an incident ends (send-on-resolved)."))
     reminders = {seconds(alert.get("minimum-reminder-interval")) or 0 for alert in alerts}
     if reminders != {0}:
         draft.remind_after(min(filter(None, reminders)) / 60)
         if len(reminders) > 1:
-            draft.remark(_("The reminders go to all alerts of the monitor."))
+            draft.remark(N_("The reminders go to all alerts of the monitor."))
     if any(string(alert.get("description")) for alert in alerts):
-        draft.remark(_("Alert descriptions dropped: Wakeful's messages name the cause."))
+        draft.remark(N_("Alert descriptions dropped: Wakeful's messages name the cause."))

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from app.i18n import N_, _
+from app.i18n import N_
 from app.imports.asserted import any_of, json_path, whole
-from app.imports.candidates import TEXT_FOUND, TEXT_MISSING, Draft
+from app.imports.candidates import Draft
 from app.imports.values import number, seconds, shown
 
 # In the order in which Gatus looks for them, with spaces around them.
@@ -31,25 +31,25 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     for condition in conditions:
         left, operator, right = _parts(condition)
         if not operator or any(f" {sign} " in right for sign in _OPERATORS):
-            draft.refuse(_(NEVER, condition=shown(condition)))
+            draft.refuse(NEVER, condition=shown(condition))
         elif left == "[CONNECTED]" and (right == "false") is (operator == "=="):
-            draft.refuse(_("Wakeful cannot check that a connection is refused."))
+            draft.refuse(N_("Wakeful cannot check that a connection is refused."))
         elif left == "[STATUS]" and http and (accepted := _accepted(operator, right)) is not None:
             codes &= accepted
         elif not _condition(draft, left, operator, right):
             dropped = True
             draft.remark(
-                _("Condition on %(left)s dropped: Wakeful cannot check it.", left=shown(left))
+                N_("Condition on %(left)s dropped: Wakeful cannot check it."), left=shown(left)
             )
         else:
             dropped = dropped or left.endswith("_EXPIRATION]")  # a warning, no failure
     if not http:
         return
     if not codes:
-        draft.refuse(_("No status code meets its conditions."))
+        draft.refuse(N_("No status code meets its conditions."))
     elif len(codes) == len(_CODES) and dropped:
         # What is left would call every answer up.
-        draft.remark(_(ANY_STATUS))
+        draft.remark(ANY_STATUS)
     else:
         draft.codes(codes)
 
@@ -92,7 +92,7 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
         return right in ("true", "false")  # what every check asks first
     if left == "[DNS_RCODE]" and operator == "==":
         if right != "NOERROR":
-            draft.refuse(_("Wakeful cannot check that a name is missing in DNS."))
+            draft.refuse(N_("Wakeful cannot check that a name is missing in DNS."))
         return True  # what every check of DNS asks first
     if left == "[RESPONSE_TIME]":
         return _time(draft, operator, right)
@@ -172,7 +172,7 @@ def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
     if operator in ("<", "<="):
         draft.assertion("json", "not_exists", path=f"{path}[{count - 1}]")
     draft.remark(
-        _("%(condition)s is read as the length of a list.", condition=shown(f"len({path})"))
+        N_("%(condition)s is read as the length of a list."), condition=shown(f"len({path})")
     )
     return True
 
@@ -211,5 +211,5 @@ def _text(draft: Draft, operator: str, right: str) -> bool:
     )
     if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
         return False
-    draft.text(TEXT_MISSING if operator == "==" else TEXT_FOUND, inner)
+    draft.text(inner, unwanted=operator != "==")
     return True

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports.candidates import Draft, Reading
-from app.imports.tool import Tool
+from app.imports.tool import Tool, Variables
 from app.imports.values import ImportEntry, records, span
 from app.records import DEFAULT_GRACE
 
@@ -37,7 +37,7 @@ def recognizes(data: object) -> bool:
     return any("grace" in row and "n_pings" in row for row in records(data, "checks"))
 
 
-def read(data: object) -> Reading:
+def read(data: object, _variables: Variables) -> Reading:
     rows = [row for row in records(data, "checks") if "grace" in row]
     remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
     return TOOL.reading(TOOL.drafts([_given(row) for row in rows], _check), remarks)
@@ -56,7 +56,7 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     if grace := draft.fields.get("grace"):
         draft.fields["max_run"] = grace
     if not token:
-        draft.remark(_(NO_UUID))
+        draft.remark(NO_UUID)
     lines = tuple(line.strip() for line in entry.text("schedule").splitlines() if line.strip())
     if lines:
         draft.fields.pop("period", None)
@@ -67,4 +67,4 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     draft.tags(entry.text("tags").split())
     draft.paused = entry.text("status") == "paused"
     if entry.number("grace") is None:
-        draft.remark(_("Grace becomes %(grace)s.", grace=span(DEFAULT_GRACE)))
+        draft.remark(N_("Grace becomes %(grace)s."), grace=span(DEFAULT_GRACE))

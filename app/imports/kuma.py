@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +13,6 @@ from app.i18n import N_, _
 from app.imports import channels
 from app.imports.asserted import json_path
 from app.imports.candidates import (
-    TEXT_FOUND,
-    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -24,8 +21,17 @@ from app.imports.candidates import (
     limited,
     ping_url,
 )
-from app.imports.tool import Tool
-from app.imports.values import ImportEntry, listed, mapping, records, shown, string, truth
+from app.imports.tool import Tool, Variables
+from app.imports.values import (
+    ImportEntry,
+    from_json,
+    listed,
+    mapping,
+    records,
+    shown,
+    string,
+    truth,
+)
 
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
@@ -68,33 +74,20 @@ TOOL = Tool(
 )  # fmt: skip
 # The backup's fields by the columns of the database that have other names.
 RENAMED = {
-    "ignore_tls": "ignoreTls",
-    "upside_down": "upsideDown",
-    "expiry_notification": "expiryNotification",
-    "invert_keyword": "invertKeyword",
-    "resend_interval": "resendInterval",
-    "auth_method": "authMethod",
-    "http_body_encoding": "httpBodyEncoding",
-    "json_path": "jsonPath",
-    "json_path_operator": "jsonPathOperator",
-    "expected_value": "expectedValue",
-    "proxy_id": "proxyId",
-    "retry_interval": "retryInterval",
+    "ignore_tls": "ignoreTls", "upside_down": "upsideDown", "cache_bust": "cacheBust",
+    "expiry_notification": "expiryNotification", "invert_keyword": "invertKeyword",
+    "resend_interval": "resendInterval", "auth_method": "authMethod", "proxy_id": "proxyId",
+    "http_body_encoding": "httpBodyEncoding", "json_path": "jsonPath", "ip_family": "ipFamily",
+    "json_path_operator": "jsonPathOperator", "expected_value": "expectedValue",
+    "retry_interval": "retryInterval", "expected_tls_alert": "expectedTlsAlert",
     "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
     "domain_expiry_notification": "domainExpiryNotification",
-    "cache_bust": "cacheBust",
-    "ip_family": "ipFamily",
-    "expected_tls_alert": "expectedTlsAlert",
-}
-_JSON_OPS = {
-    "==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "contains": "contains",
 }  # fmt: skip
+_JSON_OPS = {"==": "="} | {op: op for op in ("!=", "<", "<=", ">", ">=", "contains")}
 _BODY_TYPES = {
-    "": "application/json",
-    "json": "application/json",
-    "xml": "text/xml",
+    "": "application/json", "json": "application/json", "xml": "text/xml",
     "form": "application/x-www-form-urlencoded",
-}
+}  # fmt: skip
 _MARKS = frozenset({
     "maxretries", "retryInterval", "notificationIDList", "accepted_statuscodes", "upsideDown",
     "childrenIDs", "resendInterval", "retry_interval", "accepted_statuscodes_json",
@@ -113,7 +106,7 @@ def recognizes(data: object) -> bool:
     )
 
 
-def read(data: object) -> Reading:
+def read(data: object, _variables: Variables) -> Reading:
     notifications = mapping(data).get("notificationList")
     return reading_of(
         [record for record in records(data, *_LISTS) if "type" in record or "name" in record],
@@ -165,7 +158,7 @@ def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
     return groups
 
 
-def _is_paused(entry: Mapping[str, Any]) -> bool:
+def _is_paused(entry: Mapping[str, Any] | ImportEntry) -> bool:
     """``forceInactive``: a group above it is paused."""
     active = entry.get("active")
     return truth(entry.get("forceInactive")) or (active is not None and not truth(active))
@@ -190,7 +183,7 @@ def _monitor(
             draft.warn("ssl_alert_days", N_("Certificate warning"))
         draft.timeout(entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
-            draft.refuse(_("Wakeful cannot check that a server answers with a TLS alert."))
+            draft.refuse(N_("Wakeful cannot check that a server answers with a TLS alert."))
     elif kind == "ping":
         draft.url = ping_url(entry.text("hostname"))
         draft.pings(entry.number("ping_count"))
@@ -209,7 +202,7 @@ def _monitor(
         draft.url = string(entry.get("url") or entry.get("hostname"))
         TOOL.refuse_kind(draft, kind)
     if entry.is_on("upsideDown"):
-        draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
+        draft.refuse(N_("Wakeful has no upside-down mode (up while the check fails)."))
     if entry.is_on("domainExpiryNotification"):
         draft.warn("domain_alert_days", N_("Domain warning"))
     interval = entry.number("interval")
@@ -224,13 +217,12 @@ def _monitor(
     group = groups.get(entry.text("parent"))
     if group:
         draft.tags(group.names)
-    active = {"active": entry.get("active"), "forceInactive": entry.get("forceInactive")}
-    if _is_paused(active):
+    if _is_paused(entry):
         draft.paused = True
     elif group and group.paused:
         draft.paused = True
-        draft.remark(_("It starts paused, because its group is paused."))
-    for id in _chosen({"notificationIDList": entry.get("notificationIDList")}):
+        draft.remark(N_("It starts paused, because its group is paused."))
+    for id in _chosen(entry):
         draft.notify(notifications.get(id) or channels.missing(id))
 
 
@@ -250,8 +242,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if entry.is_on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":
-        inverted = entry.is_on("invertKeyword")
-        draft.text(TEXT_FOUND if inverted else TEXT_MISSING, entry.text("keyword"))
+        draft.text(entry.text("keyword"), unwanted=entry.is_on("invertKeyword"))
     if kind == "json-query":
         _json_query(draft, entry)
     _login(draft, entry)
@@ -266,11 +257,11 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
     op = _JSON_OPS.get(entry.text("jsonPathOperator") or "==")
     if path is None or op is None:
         draft.refuse(
-            _(
+            N_(
                 'The JSON query "%(query)s" is more than a path. Create the monitor with an'
-                " assertion on JSON.",
-                query=shown(expression),
-            )
+                " assertion on JSON."
+            ),
+            query=shown(expression),
         )
         return
     draft.assertion("json", op, entry.text("expectedValue"), path)
@@ -278,24 +269,8 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
 
 def _codes(text: str) -> Sequence[Any]:
     """The list that a column holds as JSON; the form says what is wrong with another text."""
-    try:
-        codes = json.loads(text or "[]")
-    except (ValueError, RecursionError):
-        return [text]
+    codes = from_json(text or "[]")
     return codes if isinstance(codes, list) else [text]
-
-
-def _object(text: object) -> Mapping[str, Any] | None:
-    """``text`` as an object, or the JSON of one; an empty one for no text."""
-    if isinstance(text, Mapping):
-        return text
-    if not string(text).strip():
-        return {}
-    try:
-        content = json.loads(string(text))
-    except (ValueError, RecursionError):
-        return None
-    return content if isinstance(content, Mapping) else None
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:
@@ -306,10 +281,8 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
         draft.pair("request_headers", "Authorization", f"Bearer {token}")
     elif method not in ("", "none", "basic"):
         draft.refuse(
-            _(
-                'Wakeful has no "%(method)s" authentication, only Basic and headers.',
-                method=shown(method),
-            )
+            N_('Wakeful has no "%(method)s" authentication, only Basic and headers.'),
+            method=shown(method),
         )
     elif method == "basic" or (user and not entry.has("authMethod")):  # which old backups lack
         draft.basic(user, entry.text("basic_auth_pass"))
@@ -327,14 +300,14 @@ def _tags(entry: ImportEntry) -> list[str]:
 
 
 def _notification(entry: Mapping[str, Any]) -> Notification:
-    settings = _object(entry.get("config")) or entry
+    settings = mapping(from_json(entry.get("config"))) or entry
     kind = string(settings.get("type"))[: channels.MAX_SETTING]
     keys = (*channels.keys("kuma", kind), *channels.ELSEWHERE["kuma"])
     values = {key: string(settings.get(key)) for key in keys}
     return channels.notification("kuma", kind, values, string(entry.get("name")))
 
 
-def _chosen(entry: Mapping[str, Any]) -> list[str]:
+def _chosen(entry: Mapping[str, Any] | ImportEntry) -> list[str]:
     """The ids of its notifications: ``{"1": true}``, or ``[1]`` as clients print them."""
     ids = entry.get("notificationIDList")
     if isinstance(ids, Mapping):

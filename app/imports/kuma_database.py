@@ -88,7 +88,7 @@ def _reading() -> Iterator[None]:
         yield
     except sqlite3.Error as fault:
         interrupted = "interrupted" in str(fault) or "too big" in str(fault)
-        raise NotReadable(_(TOO_MUCH if interrupted else DAMAGED)) from None
+        raise NotReadable(TOO_MUCH if interrupted else DAMAGED) from None
 
 
 def _reading_of(tables: Mapping[str, list[Row]]) -> Reading:
@@ -129,7 +129,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     tables = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
     plain = {name for name, root in tables if isinstance(root, int) and root > 0}
     if NEEDED not in plain:
-        raise NotReadable(_(NOT_KUMA))
+        raise NotReadable(NOT_KUMA)
     return [name for name in COLUMNS if name in plain]
 
 
@@ -138,7 +138,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     present = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
     columns = [name for name in COLUMNS[table] if name in present]
     if "id" in COLUMNS[table] and "id" not in columns:
-        raise NotReadable(_(NOT_KUMA))
+        raise NotReadable(NOT_KUMA)
     if not columns:
         return
     names = ", ".join(f'"{name}"' for name in columns)
@@ -147,7 +147,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     for index, values in enumerate(rows):
         size += sum(len(value) for value in values if isinstance(value, str | bytes))
         if index >= MAX_ROWS or size > MAX_TEXT:
-            raise NotReadable(_(TOO_MUCH))
+            raise NotReadable(TOO_MUCH)
         yield dict(zip(columns, values, strict=True))
 
 

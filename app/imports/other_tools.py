@@ -10,8 +10,6 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports import channels, variables
 from app.imports.candidates import (
-    TEXT_FOUND,
-    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -19,7 +17,7 @@ from app.imports.candidates import (
     no_kind,
     ping_url,
 )
-from app.imports.tool import Tool
+from app.imports.tool import Tool, Variables
 from app.imports.values import (
     ImportEntry,
     listed,
@@ -32,9 +30,6 @@ from app.imports.values import (
     truth,
 )
 from app.imports.variables import missing_variable
-
-Variables = Mapping[str, str]
-
 
 # --- Upptime --------------------------------------------------------------------------------------
 
@@ -109,9 +104,9 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
     down = entry.text("__dangerous__body_down")
     missing = entry.text("__dangerous__body_down_if_text_missing")
     if down and missing:
-        draft.remark(_("Wakeful looks for one text: of two, one is dropped."))
+        draft.remark(N_("Wakeful looks for one text: of two, one is dropped."))
     if down or missing:
-        draft.text(TEXT_MISSING if missing else TEXT_FOUND, missing or down)
+        draft.text(missing or down, unwanted=not missing)
 
 
 # --- Kuvasz ---------------------------------------------------------------------------------------
@@ -205,14 +200,11 @@ def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
     days = entry.number("ssl-expiry-threshold")
     if entry.is_on("ssl-check-enabled"):
         draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
-    case, negated = (
-        entry.is_on("expected-keyword-case-sensitive"),
-        entry.is_on("expected-keyword-negated"),
-    )
+    case_sensitive = entry.is_on("expected-keyword-case-sensitive")
     if text := entry.text("expected-keyword"):
-        draft.text(TEXT_FOUND if negated else TEXT_MISSING, text)
-        if not case:
-            draft.remark(_("The keyword becomes case-sensitive."))
+        draft.text(text, unwanted=entry.is_on("expected-keyword-negated"))
+        if not case_sensitive:
+            draft.remark(N_("The keyword becomes case-sensitive."))
 
 
 # --- Checkmate ------------------------------------------------------------------------------------
@@ -267,9 +259,9 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
         if entry.is_off("useAdvancedMatching"):
             pass
         elif entry.text("jsonPath") or (expected and matching != "include"):
-            draft.refuse(_("Wakeful cannot compare the response, only look for a text in it."))
+            draft.refuse(N_("Wakeful cannot compare the response, only look for a text in it."))
         elif expected:
-            draft.text(TEXT_MISSING, expected)
+            draft.text(expected)
     _checkmate_window(draft, entry)
 
 
@@ -280,11 +272,9 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
         failures = math.ceil(size * share / (100 if share > 1 else 1))
         draft.confirmations(failures - 1)
         draft.remark(
-            _(
-                "Down after %(failures)s of %(size)s checks: becomes as many failures in a row.",
-                failures=failures,
-                size=plain(size),
-            )
+            N_("Down after %(failures)s of %(size)s checks: becomes as many failures in a row."),
+            failures=failures,
+            size=plain(size),
         )
 
 
@@ -337,12 +327,12 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
     if prober == "icmp":
         draft.url = ping_url(draft.url)
     elif prober == "dns":
-        draft.refuse(_("The name that it asks DNS for is in a module, which is not in the file."))
+        draft.refuse(N_("The name that it asks DNS for is in a module, which is not in the file."))
     elif prober in PROBERS:
         draft.refuse(no_kind(PROBERS[prober]))
     elif "://" not in draft.url:
         draft.refuse(
-            _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
+            N_("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
         )
     every = job.get("scrape_interval")
     draft.interval(seconds(every), every)

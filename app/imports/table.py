@@ -98,15 +98,13 @@ def read(text: str) -> Reading:
     lines = [(line_number, line) for line_number, line in stripped if line]
     if len(lines) > MAX_CANDIDATES:
         raise NotReadable(
-            _(
-                "At most %(most)s lines are read at a time. Split the list.",
-                most=f"{MAX_CANDIDATES:,}",
-            )
+            N_("At most %(most)s lines are read at a time. Split the list."),
+            most=f"{MAX_CANDIDATES:,}",
         )
     rows = [(line_number, cells(line)) for line_number, line in lines]
     foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
     if not rows or (foreign > MAX_FOREIGN and 2 * foreign > len(rows)):
-        raise NotReadable(_(NO_LIST))
+        raise NotReadable(NO_LIST)
     return Reading(
         _(SOURCE),
         [
@@ -161,10 +159,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
     for line_number, row in rows:
         if len(candidates) >= MAX_CANDIDATES:
             raise NotReadable(
-                _(
-                    "At most %(most)s rows are read. Split the file.",
-                    most=f"{MAX_CANDIDATES:,}",
-                )
+                N_("At most %(most)s rows are read. Split the file."), most=f"{MAX_CANDIDATES:,}"
             )
         # If two columns have the same meaning, the first that is filled counts.
         values: dict[str, str] = {}
@@ -175,7 +170,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
             values["interval"] = f"{interval / 1000:g}"
         candidates.append(_of_columns(line_number, values, len(row) > len(columns)))
     if not candidates:
-        raise NotReadable(_("The file has a header row but no data."))
+        raise NotReadable(N_("The file has a header row but no data."))
     return Reading("CSV", candidates, _left_out(names, columns))
 
 
@@ -188,8 +183,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
     except csv.Error:
         sentence = _(
-            "Line %(line)s cannot be read as CSV: a quote may be missing.",
-            line=reader.line_num,
+            "Line %(line)s cannot be read as CSV: a quote may be missing.", line=reader.line_num
         )
         raise NotReadable(sentence) from None
 
@@ -220,10 +214,10 @@ def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Cand
     )
     if more:
         draft.refuse(
-            _("The line has more cells than the header. Put quotes around a value with commas.")
+            N_("The line has more cells than the header. Put quotes around a value with commas.")
         )
     if not draft.url:
-        draft.refuse(_("The line has no URL."))
+        draft.refuse(N_("The line has no URL."))
     _kind(draft, values)
     if "interval" in values:
         span = seconds(values["interval"])
@@ -272,7 +266,7 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
     elif kind == "dns" and not draft.url.startswith("dns:"):
         draft.url = dns_url(draft.url.partition("://")[2] or draft.url, "A")
     elif kind in ("keyword", "absence") and "keyword" not in values:
-        draft.refuse(_("The line has no text to find."))
+        draft.refuse(N_("The line has no text to find."))
     elif "keyword" in values:
         type_ = "exists" if kind == "absence" else values.get("keyword type", "")
         uptimerobot.keyword(draft, type_, values["keyword"])
@@ -325,7 +319,7 @@ def _draft(label: str, row: Sequence[str]) -> Draft:
     draft = Draft(label, name.strip(), url.strip())
     if any(more):
         draft.refuse(
-            _(
+            N_(
                 "The line has more than name, URL, tags and contact."
                 " Put quotes around a value with commas."
             )

@@ -12,6 +12,7 @@ from app.imports.candidates import NO_MONITORS, Draft, NotReadable, Reading, lim
 from app.imports.values import ImportEntry, shown
 
 Read = Callable[[Draft, ImportEntry], None]
+Variables = Mapping[str, str]  # of an environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Tool:
 
     def reading(self, drafts: Sequence[Draft], remarks: Iterable[str] = ()) -> Reading:
         if not drafts:
-            raise NotReadable(_(NO_MONITORS))
+            raise NotReadable(NO_MONITORS)
         contacts = channels.share(drafts)
         candidates = [draft.done() for draft in drafts]
         return Reading(_(self.source), candidates, tuple(remarks), contacts)

@@ -15,8 +15,6 @@ from app.imports import channels
 from app.imports.asserted import escaped
 from app.imports.candidates import (
     NO_CODES,
-    TEXT_FOUND,
-    TEXT_MISSING,
     Draft,
     Notification,
     Reading,
@@ -24,17 +22,8 @@ from app.imports.candidates import (
     host_and_port,
     ping_url,
 )
-from app.imports.tool import Tool
-from app.imports.values import (
-    ImportEntry,
-    listed,
-    mapping,
-    number,
-    records,
-    shown,
-    span,
-    string,
-)
+from app.imports.tool import Tool, Variables
+from app.imports.values import ImportEntry, listed, mapping, number, records, shown, span, string
 
 KINDS = {
     "1": "http", "http": "http", "https": "http", "api": "http", "2": "keyword",
@@ -48,11 +37,8 @@ METHODS = {
     "1": "HEAD", "2": "GET", "3": "POST", "4": "PUT", "5": "PATCH", "6": "DELETE", "7": "OPTIONS",
 }  # fmt: skip
 LOGINS = {"": "basic", "0": "", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
-# When it alerts; without a type, the text is expected.
-KEYWORDS = {
-    "1": TEXT_FOUND, "exists": TEXT_FOUND, "2": TEXT_MISSING, "not exists": TEXT_MISSING,
-    "": TEXT_MISSING,
-}  # fmt: skip
+# Whether it alerts while the text is there; without a type, the text is expected.
+UNWANTED = {"1": True, "exists": True, "2": False, "not exists": False, "": False}
 # The types of alert contacts, as version 2 of the API numbers them.
 CONTACTS = {
     "1": "SMS", "2": "email", "3": "Twitter", "4": "Boxcar", "5": "webhook", "6": "Pushbullet",
@@ -93,7 +79,7 @@ def _is_monitor(record: Mapping[str, Any]) -> bool:
     return "friendly_name" in record or "friendlyName" in record
 
 
-def read(data: object) -> Reading:
+def read(data: object, _variables: Variables) -> Reading:
     entries = [record for record in records(data, "monitors", "data") if _is_monitor(record)]
     notifications: dict[tuple[str, str], Notification] = {}
     drafts = TOOL.drafts(entries, partial(_monitor, notifications=notifications))
@@ -159,20 +145,20 @@ def _records(draft: Draft, entry: ImportEntry) -> None:
     draft.url = dns_url(draft.url.partition("://")[2] or draft.url, type_)
     values = [string(value) for value in listed(expected.get(type_)) if string(value)]
     if value := draft.first_of(N_("Expected records"), values):
-        draft.text(TEXT_MISSING, value)
+        draft.text(value)
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     """1 and "exists": the alert is raised while the text is there."""
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
-    if words not in KEYWORDS:
-        draft.refuse(_('The keyword type "%(type)s" cannot be read.', type=shown(kind)))
-    condition = KEYWORDS.get(words, TEXT_MISSING)
+    if words not in UNWANTED:
+        draft.refuse(N_('The keyword type "%(type)s" cannot be read.'), type=shown(kind))
+    unwanted = UNWANTED.get(words, False)
     if case.lower().replace(" ", "") in ("1", "caseinsensitive") and value:
-        op = "matches" if condition == TEXT_MISSING else "not_matches"
+        op = "not_matches" if unwanted else "matches"
         draft.assertion("body", op, f"(?i){escaped(value)}")
     else:
-        draft.text(condition, value)
+        draft.text(value, unwanted=unwanted)
 
 
 def _request(draft: Draft, entry: ImportEntry) -> None:
@@ -188,14 +174,14 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
             draft.body(text, BODY_TYPES.get(kind, ""))
     _login(draft, entry)
     if not _statuses(draft, entry):
-        draft.refuse(_(NO_CODES))
+        draft.refuse(NO_CODES)
     ssl = entry.mapping("ssl")
     ignores = entry.is_on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
     draft.switch("verify_tls", on=not (ignores or entry.is_off("checkSSLErrors")))
     draft.switch("follow_redirects", on=not entry.is_off("followRedirections"))
     config = entry.mapping("config")
     if config.get("apiAssertions"):
-        draft.refuse(_("Wakeful cannot check the assertions of an API monitor."))
+        draft.refuse(N_("Wakeful cannot check the assertions of an API monitor."))
     days = [day for item in listed(config.get("sslExpirationPeriodDays")) if (day := number(item))]
     if entry.is_on("sslExpirationReminder"):
         if days:
@@ -219,7 +205,7 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     elif login is None and (method != "2" or user):  # version 2 keeps the number without a user
         word = "digest" if method == "2" else method.lower()
         draft.refuse(
-            _('Wakeful has no "%(method)s" authentication, only Basic and headers.', method=word)
+            N_('Wakeful has no "%(method)s" authentication, only Basic and headers.'), method=word
         )
     elif login and (user or method.lower() not in ("", "1")):
         draft.basic(user, password)
@@ -257,7 +243,7 @@ def _contacts(
         draft.notify(notifications[kind, value or id])
         if threshold := number(contact.get("threshold")):
             minutes = span(60 * threshold)
-            draft.remark(_("The delay of %(delay)s before an alert is dropped.", delay=minutes))
+            draft.remark(N_("The delay of %(delay)s before an alert is dropped."), delay=minutes)
         if recurrence := number(contact.get("recurrence")):
             draft.remind_after(recurrence)
 

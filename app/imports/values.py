@@ -87,11 +87,7 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
     """``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, also as the JSON of
     one; None for anything else.
     """
-    if isinstance(value, str) and value.strip():
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+    value = from_json(value)
     if not says_something(value):
         return []
     rows: list[tuple[object, object]] = []
@@ -106,6 +102,16 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
     if not rows or any(isinstance(item, Mapping | list) for row in rows for item in row):
         return None
     return [(string(name).strip(), string(item).strip()) for name, item in rows]
+
+
+def from_json(value: Any) -> Any:
+    """What a JSON text holds; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def shown(text: str) -> str:

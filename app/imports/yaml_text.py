@@ -7,13 +7,12 @@ anything is composed. Every scalar stays text: no tag makes an object, and no nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
-from app.i18n import N_, _
-from app.imports.candidates import NotReadable, at_line
+from app.i18n import N_
+from app.imports.candidates import NotReadable
 from app.imports.values import shown
 from app.rules.text import NESTED, TOO_LARGE
 
@@ -30,13 +29,13 @@ def _measure(text: str) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=LOADER)):
         if count > 3 * MAX_VALUES:
-            raise NotReadable(_(TOO_MANY))
+            raise NotReadable(TOO_MANY)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise NotReadable(_(NESTED))
+            raise NotReadable(NESTED)
 
 
 class Parser:
@@ -49,23 +48,23 @@ class Parser:
         """The documents of ``text``, of which YAML may have several."""
         self.characters += len(text)
         if self.characters > MAX_CHARACTERS:
-            raise NotReadable(_(TOO_LARGE, most=MAX_CHARACTERS // 1024**2))
+            raise NotReadable(TOO_LARGE, most=MAX_CHARACTERS // 1024**2)
         try:
             _measure(text)
             roots = list(yaml.compose_all(text, Loader=LOADER))
         except yaml.YAMLError as fault:
             mark = getattr(fault, "problem_mark", None)
             line = mark.line + 1 if mark else None
-            raise NotReadable(at_line(_("This is not valid YAML."), line)) from None
+            raise NotReadable(N_("This is not valid YAML."), line=line) from None
         return [self.value(root, 0) for root in roots if root is not None]
 
     def value(self, node: Any, depth: int) -> Any:
         """``node`` with its aliases expanded; one that contains itself is too deep."""
         self.values_left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
         if self.values_left < 0:
-            raise NotReadable(_(TOO_MANY))
+            raise NotReadable(TOO_MANY)
         if depth > MAX_DEPTH:
-            raise NotReadable(_(NESTED))
+            raise NotReadable(NESTED)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]
         if isinstance(node, yaml.MappingNode):
@@ -81,18 +80,13 @@ class Parser:
             if not isinstance(key, yaml.ScalarNode):
                 continue  # no field is named by a list
             if key.value == MERGE:
-                for part in _mappings(read):
-                    for name, item in part.items():  # in place: there may be very many parts
-                        merged.setdefault(name, item)
+                for part in read if isinstance(read, list) else [read]:
+                    if isinstance(part, dict):  # in place: there may be very many parts
+                        for name, item in part.items():
+                            merged.setdefault(name, item)
             elif key.value in own:  # which of the two counts, each reader decides otherwise
-                sentence = _('The YAML has "%(name)s" twice.', name=shown(key.value))
-                raise NotReadable(at_line(sentence, key.start_mark.line + 1))
+                sentence, line = N_('The YAML has "%(name)s" twice.'), key.start_mark.line + 1
+                raise NotReadable(sentence, line=line, name=shown(key.value))
             else:
                 own[key.value] = read
         return merged | own
-
-
-def _mappings(value: Any) -> Iterator[dict[str, Any]]:
-    for part in value if isinstance(value, list) else [value]:
-        if isinstance(part, dict):
-            yield part
