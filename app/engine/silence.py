@@ -81,8 +81,7 @@ _WITHOUT_RESULT = (
         or_(_IS_OLD, _CHANGED),
         ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
         ~and_(
-            _CHANGED_TODAY,
-            _has_result(_NOW - MAX_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW),
+            _CHANGED_TODAY, _has_result(_NOW - MAX_COVER_MS, _NOW - _LIMIT, _COUNTS_UNTIL >= _NOW)
         ),
     )
 )

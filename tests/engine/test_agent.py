@@ -671,11 +671,7 @@ def away(connection):
 
 
 # Which of them depends on how much of the request was sent.
-LOST = (
-    "it closed the connection without an answer.",
-    "connection reset by peer.",
-    "broken pipe.",
-)
+LOST = ("it closed the connection without an answer.", "connection reset by peer.", "broken pipe.")
 UNREACHED = [
     (ClosedPort, "http", "connection refused."),
     (BlackHole, "http", "no connection in time."),

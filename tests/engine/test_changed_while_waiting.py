@@ -85,10 +85,7 @@ def test_a_check_of_a_monitor_that_was_just_paused_opens_no_incident(engine):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"confirmations": 2},
-        {"maintenance_start_at": at(0), "maintenance_end_at": at(3600)},
-    ],
+    [{"confirmations": 2}, {"maintenance_start_at": at(0), "maintenance_end_at": at(3600)}],
 )
 def test_a_check_is_judged_by_what_was_just_changed(engine, changes):
     id = engine.monitor(confirmations=0)
@@ -124,8 +121,7 @@ def test_an_hour_is_summed_without_the_maintenance_that_was_just_cancelled(engin
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
-    [({"paused": True}, []), ({"alerts": [["email", OTHER]]}, [OTHER])],
+    ("changes", "expected"), [({"paused": True}, []), ({"alerts": [["email", OTHER]]}, [OTHER])]
 )
 def test_the_expiry_of_a_domain_is_alerted_as_the_monitor_was_just_changed(
     engine, changes, expected

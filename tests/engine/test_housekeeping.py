@@ -58,11 +58,7 @@ class House:
         self.registry = Registry()
         self.now = NOW
         self.keeper = Housekeeper(
-            core,
-            settings,
-            Policies(settings),
-            clock=lambda: self.now,
-            look_up=self.registry,
+            core, settings, Policies(settings), clock=lambda: self.now, look_up=self.registry
         )
 
     def monitor(self, url, **fields):

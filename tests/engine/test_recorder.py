@@ -582,11 +582,7 @@ def places(*names):
 
 
 @pytest.mark.parametrize(
-    ("rule", "script", "incidents"),
-    [
-        ("majority", "Bu Hu Od Bd", 1),
-        ("all", "B? Od", 1),
-    ],
+    ("rule", "script", "incidents"), [("majority", "Bu Hu Od Bd", 1), ("all", "B? Od", 1)]
 )
 def test_the_newest_result_of_each_place_decides_by_the_rule(engine, rule, script, incidents):
     names = {"B": "berlin", "O": "oslo", "H": "harare"}

@@ -8,13 +8,7 @@ from sqlalchemy import select
 
 from app.db import db, packed, rollups, writing
 from app.db.rollups.rows import columns_of
-from app.db.tables import (
-    ContactRow,
-    DeliveryRow,
-    MonitorContactRow,
-    MonitorStateRow,
-    RollupRow,
-)
+from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, MonitorStateRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import Timings

@@ -11,12 +11,7 @@ from app.judge.verdict import Observation, Stage, State, Step, advance, cleared
 from app.records import Verdict
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
-MARKS = {
-    "u": Verdict.UP,
-    "s": Verdict.DEGRADED,
-    "d": Verdict.DOWN,
-    "?": Verdict.UNKNOWN,
-}
+MARKS = {"u": Verdict.UP, "s": Verdict.DEGRADED, "d": Verdict.DOWN, "?": Verdict.UNKNOWN}
 CONFIRMATIONS = 2
 
 CLEAR = State()

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.fold import Fold
-from app.judge.verdict import (
-    Check,
-    Rules,
-    Situation,
-    Stage,
-    State,
-    Step,
-    step,
-)
+from app.judge.verdict import Check, Rules, Situation, Stage, State, Step, step
 from app.records import LocationRule, Verdict
 from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
 from tests.support.live_judge import BEGIN, COVERS, Live, at, check_of

@@ -48,13 +48,7 @@ TABLE = [
     ("open still", checks(UP, DOWN, DOWN), [(1, None, None)], 3, (60, 120, 0, 0)),
     ("a failure that a recheck cancelled", checks(UP, DOWN, UP), [], 3, (180, 0, 0, 0)),
     ("we could not tell", checks(UP, UNKNOWN, UP), [], 3, (120, 0, 60, 0)),
-    (
-        "unknown in an outage",
-        checks(DOWN, UNKNOWN, DOWN, UP),
-        [(0, 3, None)],
-        4,
-        (60, 120, 60, 0),
-    ),
+    ("unknown in an outage", checks(DOWN, UNKNOWN, DOWN, UP), [(0, 3, None)], 4, (60, 120, 60, 0)),
     ("silence is a gap", checks(UP, None, None, None, None, UP), [], 6, (210, 0, 0, 0)),
     (
         "an outage in silence",
@@ -227,10 +221,7 @@ INCIDENTS = st.lists(
 
 @given(CHECKS, INCIDENTS, st.integers(1, 11 * HOUR_MS), st.integers(MINUTE, HOUR_MS))
 def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
-    results: list[Check],
-    incidents: list[tuple[int, int | None, str | None]],
-    end: int,
-    limit: int,
+    results: list[Check], incidents: list[tuple[int, int | None, str | None]], end: int, limit: int
 ) -> None:
     what = trouble(incidents, end)
     hours = tally(results, what, limit, HOUR_MS, 0, end)

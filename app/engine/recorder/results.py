@@ -19,12 +19,7 @@ from app.db.windows import MaintenanceTimes
 from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
-from app.engine.recorder.judging import (
-    carry_out,
-    finish,
-    judge,
-    set_cause,
-)
+from app.engine.recorder.judging import carry_out, finish, judge, set_cause
 from app.engine.recorder.rows import covers_s, state_of
 from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing

@@ -305,9 +305,7 @@ def forget(session: AnySession, parent_id: int, now: datetime) -> None:
 
 
 def outages_above(
-    session: AnySession,
-    above: Mapping[int, Collection[int]],
-    since: datetime,
+    session: AnySession, above: Mapping[int, Collection[int]], since: datetime
 ) -> dict[int, list[tuple[int, TimeSpan]]]:
     """The outages of all that each of these monitors is reached through, each with its id, that
     lasted at ``since`` or later.
