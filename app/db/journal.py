@@ -222,7 +222,7 @@ def as_recorded(result: Result, location: int) -> Result:
     return replace(result, id=id, checked_at=from_ms(at))
 
 
-def covers_s(monitor_id: int, until: datetime) -> int | None:
+def newest_cover_s(monitor_id: int, until: datetime) -> int | None:
     """For how many seconds the newest result until ``until`` counts at most, without those that
     count for their moment only; None if there is none.
     """

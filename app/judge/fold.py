@@ -3,10 +3,10 @@
 Each result is judged when it is recorded (``verdict.step``). For one that comes after newer ones,
 there are three cases:
 
-- Out of turn: newer results of other places were judged, but it is the newest of its own place and
-  has a vote (an agent brings it seconds later). If it may change what was judged after it
-  (``is_out_of_turn``), the results of some time are judged again in their order (``in_turn``): the
-  state, and the start of a failure or of a recovery, are as if it had come in time. What people
+- Out of order: newer results of other places were judged, but it is the newest of its own place
+  and has a vote (an agent brings it seconds later). If it may change what was judged after it
+  (``is_out_of_order``), the results of some time are judged again in their order (``in_order``):
+  the state, and the start of a failure or of a recovery, are as if it had come in time. What people
   were alerted to stays: an open incident keeps its start, and one that has ended stays as it is. No
   incident opens for an outage that is over by now.
 - Late: it has no vote any more (it is older than ``verdict.vote_lasts``, or from before a pause or
@@ -37,10 +37,10 @@ from math import ceil
 from app.judge.verdict import (
     MIN_COVER_S,
     NO_PARENTS,
-    Check,
     Decision,
+    NewResult,
     Parents,
-    PlaceCheck,
+    PastResult,
     Rules,
     Situation,
     Stage,
@@ -80,9 +80,10 @@ def hidden_within(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentSpan:
-    """A stored incident, or a ``pause`` of the monitor: results from before a pause have no vote
-    after it. ``ended_at`` is None while the incident is open.
+class BlockedSpan:
+    """A time in which no outage is found: of a stored incident, or of a ``pause`` of the monitor.
+    Results from before a pause have no vote after it. ``ended_at`` is None while the incident is
+    open.
     """
 
     started_at: datetime
@@ -106,7 +107,7 @@ class Fold:
         covers: timedelta,
         since: datetime,
         state: State,
-        incidents: Sequence[IncidentSpan] = (),
+        incidents: Sequence[BlockedSpan] = (),
         covered_until: datetime | None = None,
         parents_at: ParentsAt = no_parents,
     ) -> None:
@@ -123,7 +124,7 @@ class Fold:
         self._behind: list[BehindSpan] = []
         self.behind_since = since  # of a state that is behind another one
 
-    def judge(self, checks: Iterable[Check]) -> None:
+    def judge(self, checks: Iterable[PastResult]) -> None:
         """Judge these results, which are in order and later than those before."""
         for result in checks:
             covers = self._covers
@@ -132,7 +133,7 @@ class Fold:
             # Others were made while paused, or on request in a place that does not watch.
             if covers > MIN_COVER:
                 at = from_ms(result.at_ms)
-                check = PlaceCheck(
+                check = NewResult(
                     result.place,
                     at,
                     result.verdict,
@@ -163,13 +164,11 @@ class Fold:
         self.all_outages()
         return self._behind
 
-    def _judge(self, check: PlaceCheck, covers: timedelta) -> None:
+    def _judge(self, check: NewResult, covers: timedelta) -> None:
         self._start_incidents(check.at)
         self._pass_time(check.at)
-        self._last, self._covered_until = (
-            check.at,
-            max(self._covered_until or check.at, check.at + covers),
-        )
+        self._last = check.at
+        self._covered_until = max(self._covered_until or check.at, check.at + covers)
         before = self.situation
         decision = step(self._rules, before, check)
         if check.at < self._since or check.at < self._incident_until:
@@ -242,10 +241,10 @@ def margin(rules: Rules, covers: timedelta) -> timedelta:
     return rules.stale_after + (rules.confirmations + 1) * covers
 
 
-# --- Results that are out of turn
+# --- Results that are out of order
 
 
-def is_out_of_turn(before: Situation, check: PlaceCheck, decision: Decision) -> bool:
+def is_out_of_order(before: Situation, check: NewResult, decision: Decision) -> bool:
     """Whether newer results of other places were judged, and this one may change what they led to.
 
     Mostly its verdict is the previous one of its place, and nothing has changed since: then it does
@@ -269,17 +268,17 @@ def is_out_of_turn(before: Situation, check: PlaceCheck, decision: Decision) -> 
     return _progress(decision.after.state) != _progress(state)
 
 
-def in_turn(
+def in_order(
     rules: Rules,
     covers: timedelta,
     before: Situation,
-    check: PlaceCheck,
+    check: NewResult,
     as_newest: Decision,
-    checks: Iterable[Check],
+    checks: Iterable[PastResult],
     since: datetime,
     parents_at: ParentsAt = no_parents,
 ) -> Decision:
-    """What a result that ``is_out_of_turn`` leads to. ``as_newest``: the decision on it as the
+    """What a result that ``is_out_of_order`` leads to. ``as_newest``: the decision on it as the
     newest of all. ``checks`` are the stored results (in order), this one among them, that have a
     vote at ``since`` or later. Results from before ``since`` do not matter, or are of another
     incident or another rule. ``parents_at``: what the monitor was reached through.
@@ -327,7 +326,9 @@ def _state_at(since: datetime, state: State) -> State:
     )
 
 
-def _not_before(since: datetime, checks: Iterable[Check], check: PlaceCheck) -> Iterator[Check]:
+def _not_before(
+    since: datetime, checks: Iterable[PastResult], check: NewResult
+) -> Iterator[PastResult]:
     """The checks, where the one of ``check`` is moved to ``since`` if it was made before."""
     own = check.place, round(check.at.timestamp() * 1000)
     first_ms = ceil(since.timestamp() * 1000)

@@ -33,7 +33,7 @@ from statistics import median
 from typing import NamedTuple
 
 from app.i18n import N_, _
-from app.judge.verdict import SAME_SLOT, Check, Step, Vote, decide
+from app.judge.verdict import SAME_SLOT, PastResult, Step, Vote, decide
 from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import in_one_unit
 from app.rules.time import from_ms, to_ms
@@ -62,7 +62,7 @@ class SlowRules:
         """How far back the results lie that are needed to judge one."""
         return timedelta(milliseconds=2 * self.window)
 
-    def counts(self, check: Check) -> bool:
+    def counts(self, check: PastResult) -> bool:
         return (
             check.response_time is not None
             and check.verdict in GOOD_VERDICTS
@@ -89,10 +89,10 @@ class _Window:
     __slots__ = ("checks", "times")
 
     def __init__(self) -> None:
-        self.checks: deque[Check] = deque()
+        self.checks: deque[PastResult] = deque()
         self.times: list[int] = []
 
-    def add(self, check: Check) -> None:
+    def add(self, check: PastResult) -> None:
         self.checks.append(check)
         insort(self.times, check.response_time or 0)
 
@@ -112,11 +112,11 @@ class SlowFold:
     def __init__(self, rules: SlowRules) -> None:
         self._rules = rules
         self._windows: dict[int, _Window] = {}
-        self._newest: Check | None = None  # of those that count
+        self._newest: PastResult | None = None  # of those that count
         self._verdict = Verdict.UNKNOWN  # DOWN stands for slow; UNKNOWN: too few checks
         self._fast_since: int | None = None  # the first of the checks in a row that are not slow
 
-    def see(self, check: Check) -> None:
+    def see(self, check: PastResult) -> None:
         if not self._rules.counts(check):
             return
         self._newest = check
@@ -148,7 +148,7 @@ class SlowFold:
         since = from_ms(fast_since)
         return SlowStep(Step.END, since if since > open_since else from_ms(newest.at_ms))
 
-    def slow_checks(self) -> Sequence[Check]:
+    def slow_checks(self) -> Sequence[PastResult]:
         """The checks in the windows of the places that are slow, in order."""
         return sorted(
             check
@@ -168,7 +168,7 @@ class SlowFold:
             if is_slow is not None:
                 yield Vote(place, from_ms(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
 
-    def _opened(self, newest: Check, ended_at: datetime) -> SlowStep:
+    def _opened(self, newest: PastResult, ended_at: datetime) -> SlowStep:
         is_slow = (newest.response_time or 0) > self._rules.limit
         if self._verdict is not Verdict.DOWN or not is_slow:
             return SlowStep()
@@ -182,7 +182,7 @@ class SlowFold:
             return SlowStep()
         return SlowStep(Step.OPEN, from_ms(self._began(since)))
 
-    def _began(self, checks: Sequence[Check]) -> int:
+    def _began(self, checks: Sequence[PastResult]) -> int:
         """The check from which on slow ones outnumber the others by the most."""
         most = lead = 0
         began = checks[-1].at_ms
@@ -193,7 +193,7 @@ class SlowFold:
         return began
 
 
-def spans(rules: SlowRules, checks: Iterable[Check]) -> list[tuple[datetime, datetime | None]]:
+def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime, datetime | None]]:
     """The incidents that these results would have opened, with their ends."""
     fold, incidents = SlowFold(rules), list[tuple[datetime, datetime | None]]()
     open_since: datetime | None = None
@@ -238,7 +238,7 @@ class Usual(NamedTuple):
     in_week: bool = True
 
 
-def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
+def cause_of(checks: Sequence[PastResult], usual: Usual | None, limit: int) -> str:
     """Why these checks are slow: the phase that grew, and by how much."""
     total = round(median(check.response_time or 0 for check in checks))
     whole, highest = in_one_unit(total, limit)
@@ -256,7 +256,7 @@ def cause_of(checks: Sequence[Check], usual: Usual | None, limit: int) -> str:
     return f"{sentence} " + _(_TOTAL, total=whole, limit=highest)
 
 
-def _grown(checks: Sequence[Check], total: int, usual: Usual) -> tuple[str, int, int]:
+def _grown(checks: Sequence[PastResult], total: int, usual: Usual) -> tuple[str, int, int]:
     """The sentence for the phase that grew most, its time now and before."""
     spent = map(_middle, zip(*(check.phases for check in checks), strict=True))
     by_phase = zip(PHASES, spent, strict=True)

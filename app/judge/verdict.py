@@ -83,7 +83,7 @@ from app.rules.clocks import believable
 # Checks of several places that start within this time belong to the same slot.
 SAME_SLOT = timedelta(seconds=2)
 MAX_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
-LATE_AT_MAX = timedelta(seconds=120)  # twice the longest time limit of a check
+MAX_OUTDATED = timedelta(seconds=120)  # twice the longest time limit of a check
 MIN_COVER_S = 1  # of a result that counts for its own moment only
 
 
@@ -94,9 +94,9 @@ def vote_lasts(monitor: Any) -> timedelta:
     return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 
-class Check(NamedTuple):
-    """What figures and verdicts need of a result. Times are milliseconds, ``phases`` are in the
-    order of ``PHASES``.
+class PastResult(NamedTuple):
+    """A result among others, as figures and folds need it. Times are milliseconds, ``phases`` are
+    in the order of ``PHASES``.
 
     ``covers_ms``: how long it counts at most; 0: not at all, None: by the monitor's present
     interval. ``place``: the id of the place that made the check.
@@ -181,16 +181,16 @@ NO_PARENTS = Parents()
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """A verdict of all places together, and the start of the check that led to it. ``is_check`` is
-    False if there was no check: the monitor's rule or places have changed. ``conclusive``: one
-    check is enough. ``since``: when a failure began, if it did before the check.
+class NewResult:
+    """What the judge needs of the result that it judges. ``at``: the start of the check.
+    ``conclusive`` and ``since``: of the ``Outcome``: one check is enough, and when a failure began,
+    if it did before the check. ``parents``: what the monitor is reached through.
     """
 
+    place: int
     at: datetime
     verdict: Verdict
     maintenance: bool = False
-    is_check: bool = True
     conclusive: bool = False
     since: datetime | None = None
     parents: Parents = NO_PARENTS
@@ -198,34 +198,36 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot. ``late``:
-    a newer check was judged before, so this one changed nothing.
+    """What ``advance`` returns. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
+    next slot. ``outdated``: a newer check was judged before, so this one changed nothing.
     """
 
     state: State
     step: Step = Step.NONE
     recheck: bool = False
     moment: datetime | None = None
-    late: bool = False
+    outdated: bool = False
 
 
-def advance(state: State, observation: Observation, confirmations: int) -> Transition:
-    """The next state after an observation, and what the recorder has to do (the table above)."""
-    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= LATE_AT_MAX:
-        return Transition(state, late=True)
-    changed = state.verdict != observation.verdict
+def advance(state: State, result: NewResult, confirmations: int) -> Transition:
+    """The next state after a result, and what the recorder has to do (the table above). Its verdict
+    is that of all places together.
+    """
+    if state.checked_at and timedelta(0) < state.checked_at - result.at <= MAX_OUTDATED:
+        return Transition(state, outdated=True)
+    changed = state.verdict != result.verdict
     state = replace(
         state,
-        checked_at=observation.at,
-        verdict=observation.verdict,
-        status_since=observation.at if changed else state.status_since,
+        checked_at=result.at,
+        verdict=result.verdict,
+        status_since=result.at if changed else state.status_since,
     )
-    if observation.verdict is Verdict.UNKNOWN:
+    if result.verdict is Verdict.UNKNOWN:
         state = replace(state, behind=None)
-        return _in_maintenance(state) if observation.maintenance else Transition(state)
-    if observation.verdict is Verdict.DOWN:
-        return _failing(state, observation, confirmations)
-    return _good(state, observation)
+        return _in_maintenance(state) if result.maintenance else Transition(state)
+    if result.verdict is Verdict.DOWN:
+        return _failing(state, result, confirmations)
+    return _good(state, result)
 
 
 def cleared(state: State) -> State:
@@ -248,20 +250,20 @@ def _in_maintenance(state: State) -> Transition:
     return Transition(state)
 
 
-def _failing(state: State, observation: Observation, confirmations: int) -> Transition:
+def _failing(state: State, result: NewResult, confirmations: int) -> Transition:
     if state.stage is Stage.RECOVERING:
         state = replace(state, recovering_since=None)
     if state.stage in (Stage.OPEN, Stage.BY_HAND):
         return Transition(state)
-    if observation.maintenance:
+    if result.maintenance:
         return _in_maintenance(state)
-    parents = observation.parents
+    parents = result.parents
     if parents.failing is not None:
         return behind(state, parents.failing)
-    since = state.failing_since or observation.since or observation.at
+    since = state.failing_since or result.since or result.at
     since = max(since, parents.good_since or since)
     failures = state.failures + 1
-    if (failures > confirmations or observation.conclusive) and not parents.awaited:
+    if (failures > confirmations or result.conclusive) and not parents.awaited:
         # It may have failed in a maintenance before, which does not count.
         down_since = max(state.status_since or since, since)
         opened = replace(cleared(state), started_at=since, status_since=down_since, slow_since=None)
@@ -277,18 +279,15 @@ def behind(state: State, parent: int) -> Transition:
     return Transition(replace(cleared(state), behind=parent), step)
 
 
-def _good(state: State, observation: Observation) -> Transition:
+def _good(state: State, result: NewResult) -> Transition:
     if state.stage in (Stage.CONFIRMING, Stage.BEHIND):
         return Transition(cleared(state), Step.CANCEL)
     if state.stage is Stage.OPEN:
-        state = replace(state, recovering_since=observation.at)
-        unconfirmed = observation.is_check and not observation.conclusive
-        if unconfirmed or observation.maintenance:
-            return Transition(state, recheck=not observation.maintenance)
-    elif not observation.is_check:
-        return Transition(state)
+        state = replace(state, recovering_since=result.at)
+        if not result.conclusive or result.maintenance:
+            return Transition(state, recheck=not result.maintenance)
     since, started = state.recovering_since, state.started_at
-    if since and started and not observation.maintenance:
+    if since and started and not result.maintenance:
         # After the clock was set back, an incident must not end before it began.
         return Transition(cleared(state), Step.END, moment=max(since, started))
     return Transition(state)
@@ -422,21 +421,6 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceCheck:
-    """What the judge needs of a result. ``at``: the start of the check. ``conclusive`` and
-    ``since``: of the ``Outcome``. ``parents``: what the monitor is reached through.
-    """
-
-    place: int
-    at: datetime
-    verdict: Verdict
-    maintenance: bool = False
-    conclusive: bool = False
-    since: datetime | None = None
-    parents: Parents = NO_PARENTS
-
-
-@dataclass(frozen=True, slots=True)
 class Situation:
     """All that is remembered of a monitor: its state, and the newest result of each place."""
 
@@ -462,7 +446,7 @@ class Decision:
     waits: bool = False  # enough places see a failure, and some have not repeated it yet
 
 
-def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situation:
+def without_future(before: Situation, result: NewResult, now: datetime) -> Situation:
     """The situation without times that are ahead of ``now``, as after the clock was set back: votes
     of such a time get the time of this check.
     """
@@ -471,42 +455,42 @@ def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situa
         state = replace(state, checked_at=None)
     if any(vote.at > latest for vote in votes.values()):
         votes = {
-            place: replace(vote, at=check.at) if vote.at > latest else vote
+            place: replace(vote, at=result.at) if vote.at > latest else vote
             for place, vote in votes.items()
         }
     return Situation(state, votes)
 
 
-def is_late(before: Situation, check: PlaceCheck) -> bool:
+def is_outdated(before: Situation, result: NewResult) -> bool:
     """Whether a newer result of the same place was judged before."""
-    newest = before.votes.get(check.place)
-    return newest is not None and timedelta(0) < newest.at - check.at <= LATE_AT_MAX
+    newest = before.votes.get(result.place)
+    return newest is not None and timedelta(0) < newest.at - result.at <= MAX_OUTDATED
 
 
-def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
+def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     """Judge one result as the newest of all. One that is older than those of other places may need
-    ``fold.in_turn`` besides.
+    ``fold.in_order`` besides.
     """
-    if is_late(before, check):
-        return Decision(before, check.verdict, check.at)
-    state, previous = before.state, before.votes.get(check.place)
+    if is_outdated(before, result):
+        return Decision(before, result.verdict, result.at)
+    state, previous = before.state, before.votes.get(result.place)
     failures = failures_after(
-        previous.failures if previous else 0, check.verdict, maintenance=check.maintenance
+        previous.failures if previous else 0, result.verdict, maintenance=result.maintenance
     )
-    vote = rules.vote(check.place, check.at, check.verdict, failures)
-    votes = {**before.votes, check.place: vote}
+    vote = rules.vote(result.place, result.at, result.verdict, failures)
+    votes = {**before.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
         # With one place alone, each result counts. The code below comes to the same, but is slower.
-        alone = Decision(Situation(state, votes), check.verdict, check.at, (vote,))
-        return _advanced(rules, state, alone, check)
-    at = _verdict_time(before, check)
-    voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
-    awaited = _awaited(rules, votes, at, maintenance=check.maintenance)
+        alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
+        return _advanced(rules, state, alone, result)
+    at = _verdict_time(before, result)
+    voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=result.maintenance)
+    awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
-    if _is_counted(rules, state, decision, check, previous):
-        return _advanced(rules, state, decision, check)
-    return _shown(state, decision, check)
+    if _is_counted(rules, state, decision, result, previous):
+        return _advanced(rules, state, decision, result)
+    return _shown(state, decision, result)
 
 
 def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool) -> Decision:
@@ -519,34 +503,35 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     voting = valid_votes(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
     awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
-    observation = Observation(now, verdict, maintenance, is_check=False)
     if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and is_open(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
-        after = (
-            _good(state, observation)
-            if verdict in GOOD_VERDICTS
-            else _failing(state, observation, 0)
-        )
+        of_all_places = NewResult(0, now, verdict, maintenance, conclusive=True)
+        if verdict is Verdict.DOWN:
+            after = _failing(state, of_all_places, 0)
+        elif state.stage is Stage.RECOVERING:
+            after = Transition(state)  # the next check confirms the recovery
+        else:
+            after = _good(state, of_all_places)
     else:
         differs = state.verdict not in (None, verdict)
         after = Transition(state, recheck=differs and not maintenance)
     return Decision(
         Situation(after.state, before.votes), verdict, now, voting, awaited,
         after.step, after.moment, counted=True, shown=True, recheck=after.recheck,
-        unconfirmed=is_unconfirmed(voting, verdict, maintenance=maintenance),
+        unconfirmed=_is_unconfirmed(voting, verdict, maintenance=maintenance),
     )  # fmt: skip
 
 
-def _verdict_time(before: Situation, check: PlaceCheck) -> datetime:
+def _verdict_time(before: Situation, result: NewResult) -> datetime:
     """The time of a verdict: not before the previous one, unless the clock was set back. Places
     check at the same times, and the check that is recorded first may have started last.
     """
     times = [vote.at for vote in before.votes.values()]
     if before.state.checked_at is not None:
         times.append(before.state.checked_at)
-    newest = max(times, default=check.at)
-    return max(newest, check.at) if newest - check.at <= LATE_AT_MAX else check.at
+    newest = max(times, default=result.at)
+    return max(newest, result.at) if newest - result.at <= MAX_OUTDATED else result.at
 
 
 def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenance: bool) -> int:
@@ -560,21 +545,14 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
     return new + sum(failed_in_maintenance(vote) and vote.at >= since for vote in votes.values())
 
 
-def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck) -> Decision:
+def _advanced(rules: Rules, state: State, decision: Decision, result: NewResult) -> Decision:
     """The decision with what the state machine makes of it."""
-    observation = Observation(
-        decision.at,
-        decision.verdict,
-        check.maintenance,
-        conclusive=check.conclusive,
-        since=check.since,
-        parents=check.parents,
-    )
-    after = advance(state, observation, rules.confirmations)
-    if after.late:
+    of_all_places = replace(result, at=decision.at, verdict=decision.verdict)
+    after = advance(state, of_all_places, rules.confirmations)
+    if after.outdated:
         return decision
     new = after.state
-    is_provisional = state.stage is Stage.OPEN and _waits_for_others(new, decision, check)
+    is_provisional = state.stage is Stage.OPEN and _waits_for_others(new, decision, result)
     if is_provisional:
         new = replace(new, verdict=state.verdict, status_since=state.status_since)
     return replace(
@@ -585,18 +563,20 @@ def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck)
         counted=True,
         shown=not is_provisional,
         recheck=after.recheck,
-        unconfirmed=is_unconfirmed(decision.votes, decision.verdict, maintenance=check.maintenance),
+        unconfirmed=_is_unconfirmed(
+            decision.votes, decision.verdict, maintenance=result.maintenance
+        ),
     )
 
 
-def is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
+def _is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
     """Whether a failure that too few places see is still to be confirmed."""
     if verdict is Verdict.DOWN or maintenance:
         return False
     return any(vote.verdict is Verdict.DOWN and not vote.lasting for vote in votes)
 
 
-def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
+def _shown(state: State, decision: Decision, result: NewResult) -> Decision:
     """The decision on a result that the state machine does not count: another place may see the
     failure too, or no longer.
     """
@@ -606,9 +586,9 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
         previous_verdict = Verdict.UP if recovers else state.verdict
         if verdict not in GOOD_VERDICTS or previous_verdict not in GOOD_VERDICTS:
             return decision
-        if recovers and _waits_for_others(state, decision, check):
+        if recovers and _waits_for_others(state, decision, result):
             return decision
-        state = replace(state, verdict=verdict, status_since=check.at)
+        state = replace(state, verdict=verdict, status_since=result.at)
     return replace(
         decision,
         after=Situation(state, decision.after.votes),
@@ -617,7 +597,7 @@ def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
     )
 
 
-def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bool:
+def _waits_for_others(state: State, decision: Decision, result: NewResult) -> bool:
     """Whether a recovery that has begun leaves the monitor degraded only by failures of places
     whose result of this slot is missing. They check at the same time, and an agent's result comes
     up to seconds later: until then the monitor stays down, or it would be degraded for a moment
@@ -628,7 +608,7 @@ def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bo
     degrading = [
         vote for vote in decision.votes if vote.lasting or vote.verdict is Verdict.DEGRADED
     ]
-    slot = check.at - SAME_SLOT
+    slot = result.at - SAME_SLOT
     return all(vote.verdict is Verdict.DOWN and vote.at < slot for vote in degrading)
 
 
@@ -636,7 +616,7 @@ def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bo
 
 
 def _is_counted(
-    rules: Rules, state: State, decision: Decision, check: PlaceCheck, previous: Vote | None
+    rules: Rules, state: State, decision: Decision, result: NewResult, previous: Vote | None
 ) -> bool:
     """Whether the state machine counts the check of one of several places.
 
@@ -647,21 +627,21 @@ def _is_counted(
     """
     down, stage = decision.verdict is Verdict.DOWN, state.stage
     confirming = stage is Stage.CONFIRMING
-    if check.verdict is Verdict.UNKNOWN and decision.verdict is not Verdict.UNKNOWN:
+    if result.verdict is Verdict.UNKNOWN and decision.verdict is not Verdict.UNKNOWN:
         return False
-    if down and check.verdict in GOOD_VERDICTS and (confirming or stage is Stage.CLEAR):
+    if down and result.verdict in GOOD_VERDICTS and (confirming or stage is Stage.CLEAR):
         return False
     goes_on = down is confirming  # the failure that is being confirmed, or the recovery
-    if goes_on and not _repeats_counted(state, decision, check, previous):
+    if goes_on and not _repeats_counted(state, decision, result, previous):
         return False
-    if state.checked_at is None or check.maintenance or not (down and confirming):
+    if state.checked_at is None or result.maintenance or not (down and confirming):
         return True
     repeated = _with_only_repeated_failures(decision.votes, state.checked_at)
     return decide(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
 def _repeats_counted(
-    state: State, decision: Decision, check: PlaceCheck, previous: Vote | None
+    state: State, decision: Decision, result: NewResult, previous: Vote | None
 ) -> bool:
     """Whether a place repeats the check that was counted last: where something is being confirmed,
     it has checked since, or with it.
@@ -675,7 +655,7 @@ def _repeats_counted(
     """
     if state.stage not in (Stage.CONFIRMING, Stage.RECOVERING) or state.checked_at is None:
         return True
-    failures = decision.after.votes[check.place].failures
+    failures = decision.after.votes[result.place].failures
     if state.stage is Stage.CONFIRMING and failures > state.failures:
         return True
     return previous is not None and previous.at >= state.checked_at - SAME_SLOT

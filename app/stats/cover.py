@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from app.judge.verdict import Check, failures_after
+from app.judge.verdict import PastResult, failures_after
 from app.records import Verdict
 
 OVERDUE_MS = 60_000  # how late a check may be before the time until it is a gap
@@ -30,7 +30,7 @@ def cover_limit_ms(interval: int, timeout: int) -> int:
 
 
 def covered(
-    checks: Sequence[Check], limit: int, planned: Sequence[Span] = (), confirmations: int = 0
+    checks: Sequence[PastResult], limit: int, planned: Sequence[Span] = (), confirmations: int = 0
 ) -> list[Cover]:
     """The time that ``checks`` (in order) cover; adjoining spans of a kind are merged.
 
@@ -43,7 +43,7 @@ def covered(
     """
     if not of_several_places(checks):
         return _cover_of_place(checks, _kinds(checks, planned), limit)
-    by_place: dict[int, list[Check]] = {}
+    by_place: dict[int, list[PastResult]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
     covers = [
@@ -58,14 +58,14 @@ def covered(
     ]
 
 
-_PLACE = itemgetter(Check._fields.index("place"))
+_PLACE = itemgetter(PastResult._fields.index("place"))
 
 
-def of_several_places(checks: Sequence[Check]) -> bool:
+def of_several_places(checks: Sequence[PastResult]) -> bool:
     return len(checks) > 1 and len(set(map(_PLACE, checks))) > 1
 
 
-def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
+def _kinds(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[int]:
     """The kind of each check."""
     return [
         MAINTENANCE
@@ -75,7 +75,7 @@ def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
     ]
 
 
-def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> Iterator[int]:
+def _kinds_of_place(checks: Iterable[PastResult], limit: int, confirmations: int) -> Iterator[int]:
     """The kind of each check of one place of several, leaving maintenance out. Failures in a row
     are counted as for its vote; a gap ends them.
     """
@@ -89,7 +89,7 @@ def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> 
         stop = at_ms + (limit if covers_ms is None else covers_ms)
 
 
-def _cover_of_place(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
+def _cover_of_place(checks: Iterable[PastResult], kinds: Iterable[int], limit: int) -> list[Cover]:
     """``covered`` where each check ends the time of the one before it. ``kinds``: of each check.
 
     The first span is of no length; readers skip such spans.
@@ -105,7 +105,7 @@ def _cover_of_place(checks: Iterable[Check], kinds: Iterable[int], limit: int) -
     return spans
 
 
-def _maintenance(checks: Iterable[Check], planned: Sequence[Span]) -> list[Span]:
+def _maintenance(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[Span]:
     """The time that is maintenance by the newest check of any place, however long that one counts:
     a check that counts for a second must not end the maintenance that all places saw.
     """

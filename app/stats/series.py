@@ -126,10 +126,10 @@ def merged(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
     """The sums of each bucket of this width (ms) by its start; ``pieces`` stay as they are."""
     buckets: dict[int, Sums] = {}
     for begin, sums in pieces:
-        slot = begin - begin % width
-        if slot not in buckets:
-            buckets[slot] = Sums()
-        buckets[slot].add(sums)
+        start = begin - begin % width
+        if start not in buckets:
+            buckets[start] = Sums()
+        buckets[start].add(sums)
     return buckets
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 
-from app.judge.verdict import Check
+from app.judge.verdict import PastResult
 from app.records import CHECK_EVERY_SECONDS, GOOD_VERDICTS, PHASES, TIMEOUT_SECONDS, Classification
 from app.stats.cover import (
     DEGRADED,
@@ -115,8 +115,8 @@ def percent(up: int, down: int) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """The incidents and maintenance windows of one monitor: merged spans (ms) in order."""
+class OutageTimes:
+    """When one monitor was down, or excused: merged spans (ms) in order."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
@@ -124,7 +124,9 @@ class Trouble:
     behind: tuple[Span, ...] = ()  # unreachable because of a parent, outside of own incidents
 
 
-def trouble(incidents: Iterable[Incident], end: int, planned: Iterable[Span] = ()) -> Trouble:
+def outage_times(
+    incidents: Iterable[Incident], end: int, planned: Iterable[Span] = ()
+) -> OutageTimes:
     """``incidents``: those that are still open at ``end`` last until then. ``planned``: maintenance
     windows.
     """
@@ -144,7 +146,7 @@ def trouble(incidents: Iterable[Incident], end: int, planned: Iterable[Span] = (
         for inside, first, last in split(own, start, stop)
         if not inside
     )
-    return Trouble(merged(down), merged(excused), merged(planned), merged(outside))
+    return OutageTimes(merged(down), merged(excused), merged(planned), merged(outside))
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -161,8 +163,8 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def tally(
-    checks: Sequence[Check],
-    trouble: Trouble,
+    checks: Sequence[PastResult],
+    spans: OutageTimes,
     limit: int,
     period: int,
     start: int,
@@ -186,32 +188,32 @@ def tally(
         if not start <= at < end or covers_ms == 0:
             continue
         if at >= following:
-            slot = at - at % period
-            sums = by_start[slot] = Sums()
+            period_start = at - at % period
+            sums = by_start[period_start] = Sums()
             times, spent = [], []
             answers.append((sums, times, spent))
-            following = slot + period
+            following = period_start + period
         sums.checks += 1
         if response_time is not None and verdict in GOOD_VERDICTS and not maintenance:
             times.append(response_time)
             spent.append(phases)
     for sums, times, spent in answers:  # a period at once: adding up a day's one by one is slow
         sums.add_responses(times, spent)
-    for kind, since, until in covered(checks, limit, trouble.planned, confirmations):
+    for kind, since, until in covered(checks, limit, spans.planned, confirmations):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
-            slot = begin - begin % period
-            cut = min(stop, slot + period)
-            sums = by_start.setdefault(slot, Sums())
-            for inside, first, last in split(trouble.planned, begin, cut):
-                for hidden, since_then, until_then in split(trouble.behind, first, last):
+            period_start = begin - begin % period
+            cut = min(stop, period_start + period)
+            sums = by_start.setdefault(period_start, Sums())
+            for inside, first, last in split(spans.planned, begin, cut):
+                for hidden, since_then, until_then in split(spans.behind, first, last):
                     spent_as = MAINTENANCE if inside else UNKNOWN if hidden else kind
-                    _spend(sums, spent_as, trouble, since_then, until_then)
+                    _spend(sums, spent_as, spans, since_then, until_then)
             begin = cut
     return by_start
 
 
-def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:
+def _spend(sums: Sums, kind: int, spans: OutageTimes, begin: int, end: int) -> None:
     length = end - begin
     if kind == MAINTENANCE:
         sums.maintenance += length
@@ -219,10 +221,10 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
     if kind == UNKNOWN:
         sums.unknown += length
         return
-    excused = overlap(trouble.excused, begin, end)
-    down = overlap(trouble.down, begin, end)
+    excused = overlap(spans.excused, begin, end)
+    down = overlap(spans.down, begin, end)
     if excused and down:
-        down -= _overlap_of_both(trouble, begin, end)
+        down -= _overlap_of_both(spans, begin, end)
     sums.maintenance += excused
     sums.down += down
     sums.up += length - excused - down
@@ -230,11 +232,11 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
         sums.degraded += length - excused - down
 
 
-def _overlap_of_both(trouble: Trouble, begin: int, end: int) -> int:
+def _overlap_of_both(spans: OutageTimes, begin: int, end: int) -> int:
     """Time that is both excused and down; it counts as excused."""
     return sum(
-        overlap(trouble.excused, max(begin, start), min(end, stop))
-        for start, stop in trouble.down
+        overlap(spans.excused, max(begin, start), min(end, stop))
+        for start, stop in spans.down
         if start < end and stop > begin
     )
 

@@ -14,7 +14,7 @@ from app.db.tables import IncidentRow, MonitorRow, ResultRow, RollupRow, Unreach
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import late
-from app.judge.verdict import Observation, State, Step, advance
+from app.judge.verdict import NewResult, State, Step, advance
 from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.factories import make_outcome
@@ -207,7 +207,7 @@ def judged(checks, confirmations):
     state, outages = State(), []
     for verdict, seconds in checks:
         began = state.started_at
-        after = advance(state, Observation(at(seconds), Verdict(verdict)), confirmations)
+        after = advance(state, NewResult(0, at(seconds), Verdict(verdict)), confirmations)
         state = after.state
         if after.step is Step.END:
             outages.append((since(began), since(after.moment)))

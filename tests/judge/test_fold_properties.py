@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.fold import Fold, IncidentSpan
-from app.judge.verdict import Check, Observation, Rules, State, Step, advance
+from app.judge.fold import BlockedSpan, Fold
+from app.judge.verdict import NewResult, PastResult, Rules, State, Step, advance
 from app.records import LocationRule, Verdict
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ def in_time(checks, confirmations):
     state, outages, at = State(), [], BEGIN
     for number, (verdict, maintenance) in enumerate(checks):
         at, began = BEGIN + number * SLOT, state.started_at
-        after = advance(state, Observation(at, verdict, maintenance), confirmations)
+        after = advance(state, NewResult(0, at, verdict, maintenance), confirmations)
         state = after.state
         if after.step is Step.END:
             outages.append((began, after.moment))
@@ -54,7 +54,7 @@ def in_time(checks, confirmations):
 def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(checks, confirmations):
     replay = Fold(rules(confirmations), COVERS, BEGIN, State())
     replay.judge(
-        Check(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
+        PastResult(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
         for number, (verdict, maintenance) in enumerate(checks)
     )
     assert list(replay.all_outages()) == in_time(checks, confirmations)
@@ -62,7 +62,7 @@ def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(check
 
 def stored(history):
     return sorted(
-        Check(ms(BEGIN + number * SLOT) + more, verdict, place=place)
+        PastResult(ms(BEGIN + number * SLOT) + more, verdict, place=place)
         for number, slot in enumerate(history)
         for place, (verdict, more) in slot.items()
     )
@@ -70,7 +70,7 @@ def stored(history):
 
 def span_of(incident):
     first, slots, by_hand = incident
-    return IncidentSpan(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
+    return BlockedSpan(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
 
 
 @given(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.verdict import Observation, Stage, State, Step, advance, cleared
+from app.judge.verdict import NewResult, Stage, State, Step, advance, cleared
 from app.records import Verdict
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -69,7 +69,7 @@ BY_HAND = State(started_at=START, by_hand=True)
     ],
 )
 def test_what_a_result_does_in_each_state(before, mark, stage, step, recheck):
-    observation = Observation(START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
+    observation = NewResult(0, START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
     after = advance(before, observation, CONFIRMATIONS)
     assert (after.state.stage, after.step, after.recheck) == (stage, step, recheck)
     assert after.state.checked_at == observation.at
@@ -81,7 +81,7 @@ def run(script, confirmations=2, state=CLEAR, seconds=10):
     story = []
     for place, mark in enumerate(script.split()):
         at = START + place * timedelta(seconds=seconds)
-        after = advance(state, Observation(at, MARKS[mark[0]], mark.endswith("m")), confirmations)
+        after = advance(state, NewResult(0, at, MARKS[mark[0]], mark.endswith("m")), confirmations)
         state = after.state
         if after.step in (Step.OPEN, Step.END):
             offset = (after.moment - START) / timedelta(seconds=seconds)
@@ -135,13 +135,13 @@ def test_closing_by_hand_lets_a_new_incident_open_if_checks_still_fail():
 
 def test_a_slow_check_that_comes_late_changes_nothing():
     _, state = run("u u u")
-    late = Observation(START + timedelta(seconds=5), Verdict.DOWN)
+    late = NewResult(0, START + timedelta(seconds=5), Verdict.DOWN)
     assert advance(state, late, 0).state == state
 
 
 def test_results_count_after_the_clock_was_set_back():
     _, state = run("u u u")
-    after = advance(state, Observation(START - timedelta(hours=1), Verdict.DOWN), 0)
+    after = advance(state, NewResult(0, START - timedelta(hours=1), Verdict.DOWN), 0)
     assert after.step is Step.OPEN
 
 
@@ -169,7 +169,7 @@ def test_incidents_of_a_monitor_never_overlap(results, confirmations):
         elif person == "report" and open_since is None:
             state, open_since = replace(cleared(state), started_at=at, by_hand=True), at
         before = state
-        after = advance(state, Observation(at, verdict, maintenance), confirmations)
+        after = advance(state, NewResult(0, at, verdict, maintenance), confirmations)
         state = after.state
         if before == state:
             continue

@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.judge.verdict import (
-    LATE_AT_MAX,
-    Observation,
+    MAX_OUTDATED,
+    NewResult,
     Stage,
     State,
     Step,
@@ -86,35 +86,35 @@ class Watch:
 
     def result(self, step: int, verdict: Verdict, maintenance: bool) -> None:
         self.now += timedelta(seconds=step)
-        before, observation = self.state, Observation(self.now, verdict, maintenance)
-        transition = advance(before, observation, self.confirmations)
+        before, result = self.state, NewResult(0, self.now, verdict, maintenance)
+        transition = advance(before, result, self.confirmations)
         self.state = transition.state
-        if before.checked_at and timedelta(0) < before.checked_at - observation.at <= LATE_AT_MAX:
-            assert transition == Transition(before, late=True), "a late result changes nothing"
+        if before.checked_at and timedelta(0) < before.checked_at - result.at <= MAX_OUTDATED:
+            assert transition == Transition(before, outdated=True), "a late result changes nothing"
             return
-        self._remember(observation)
-        self._record(transition, observation)
+        self._remember(result)
+        self._record(transition, result)
         if verdict is Verdict.UNKNOWN:
             self._gap(before, transition, maintenance)
         assert self.state.verdict is verdict
-        assert self.state.checked_at == observation.at
+        assert self.state.checked_at == result.at
 
-    def _remember(self, observation: Observation) -> None:
+    def _remember(self, result: NewResult) -> None:
         """What the result means, computed without the state machine."""
-        if observation.verdict is Verdict.DOWN:
+        if result.verdict is Verdict.DOWN:
             self.good = []
             if not self.open:
-                self.failing = [] if observation.maintenance else [*self.failing, observation.at]
-        elif observation.verdict in GOOD:
+                self.failing = [] if result.maintenance else [*self.failing, result.at]
+        elif result.verdict in GOOD:
             self.failing = []
             if self.open and not self.open.by_hand:
-                self.good.append(observation.at)
-        elif observation.maintenance:
+                self.good.append(result.at)
+        elif result.maintenance:
             self.failing = []
 
-    def _record(self, transition: Transition, observation: Observation) -> None:
+    def _record(self, transition: Transition, result: NewResult) -> None:
         due = len(self.failing) > self.confirmations
-        over = len(self.good) > 1 and observation.verdict in GOOD and not observation.maintenance
+        over = len(self.good) > 1 and result.verdict in GOOD and not result.maintenance
         assert (transition.step is Step.OPEN) == due, "an outage was lost, or made up"
         assert (transition.step is Step.END) == over, "a recovery was lost, or made up"
         if transition.step is Step.OPEN:

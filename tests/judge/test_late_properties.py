@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.fold import Fold
-from app.judge.verdict import Check, Rules, Situation, Stage, State, Step, step
+from app.judge.verdict import PastResult, Rules, Situation, Stage, State, Step, step
 from app.records import LocationRule, Verdict
 from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
 from tests.support.live_judge import BEGIN, COVERS, Live, at, check_of
@@ -41,7 +41,7 @@ def results(history, window):
         for place, (verdict, after, late) in slot.items():
             time = ms(BEGIN + number * SLOT) + 4 * after + place
             arrival = last[place] = max(last.get(place, 0) + 1, time + late)
-            checks.append((arrival, Check(time, verdict, quiet, place=place)))
+            checks.append((arrival, PastResult(time, verdict, quiet, place=place)))
     return sorted(checks)
 
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from app.judge.verdict import Check, Rules
+from app.judge.verdict import PastResult, Rules
 from app.records import LocationRule, Verdict
 from tests.support.live_judge import BEGIN, COVERS, Live
 
@@ -29,7 +29,7 @@ def judged(rule, confirmations, script, places=3, since=AGES):
         for place, mark in enumerate(marks, 1):
             if mark != ".":
                 ms = round(BEGIN.timestamp() * 1000 + float(seconds) * 1000) + 10 * (place - 1)
-                live.record(Check(ms, MARKS[mark], bool(quiet), place=place))
+                live.record(PastResult(ms, MARKS[mark], bool(quiet), place=place))
     state = live.situation.state
     spans = [*live.incidents, *([(state.started_at, None)] if state.started_at else [])]
     return [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.slow import MIN_CHECKS, SlowFold, SlowRules, spans
-from app.judge.verdict import Check, Step
+from app.judge.verdict import PastResult, Step
 from app.records import LocationRule, Verdict
 
 LIMIT, WINDOW = 1000, 300_000
@@ -28,7 +28,7 @@ def checks_of(results):
     at, checks = BEGIN, []
     for seconds, verdict, took, maintenance in results:
         at += seconds * 1000
-        checks.append(Check(at, verdict, maintenance, took, covers_ms=60_000, place=1))
+        checks.append(PastResult(at, verdict, maintenance, took, covers_ms=60_000, place=1))
     return checks
 
 

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.verdict import Check
+from app.judge.verdict import PastResult
 from app.records import Classification, Verdict
 from app.stats.cover import Span, cover_limit_ms, overlap
 from app.stats.tally import (
     HOUR_MS,
     RATIO,
+    OutageTimes,
     Sums,
-    Trouble,
     bucket,
     merged,
+    outage_times,
     percent,
     percentile,
     tally,
-    trouble,
 )
 
 MINUTE = 60_000
@@ -27,10 +27,10 @@ LIMIT = cover_limit_ms(interval=60, timeout=30)  # 150 s
 UP, DOWN, UNKNOWN, SLOW = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN, Verdict.DEGRADED
 
 
-def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[Check]:
+def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[PastResult]:
     """A check for each minute; None for a minute without one."""
     return [
-        Check(place * step, verdict, **fields)
+        PastResult(place * step, verdict, **fields)
         for place, verdict in enumerate(verdicts)
         if verdict is not None
     ]
@@ -98,7 +98,7 @@ TABLE = [
     ids=[r[0] for r in TABLE],
 )
 def test_time_counts_by_checks_incidents_and_windows(
-    results: list[Check],
+    results: list[PastResult],
     incidents: list[tuple[int, int | None, str | None]],
     until: int,
     expected: tuple[int, int, int, int] | None,
@@ -108,13 +108,13 @@ def test_time_counts_by_checks_incidents_and_windows(
         (start * MINUTE, None if stop is None else stop * MINUTE, what)
         for start, stop, what in incidents
     ]
-    tallied = tally(results, trouble(spans, end), LIMIT, HOUR_MS, 0, end)
+    tallied = tally(results, outage_times(spans, end), LIMIT, HOUR_MS, 0, end)
     assert [seconds(sums) for sums in tallied.values()] == ([] if expected is None else [expected])
 
 
 def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own() -> None:
-    results = [Check(HOUR_MS - 10_000, UP, response_time=5), Check(HOUR_MS + 50_000, UP)]
-    tallied = tally(results, Trouble(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
+    results = [PastResult(HOUR_MS - 10_000, UP, response_time=5), PastResult(HOUR_MS + 50_000, UP)]
+    tallied = tally(results, OutageTimes(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
     assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in tallied.items()} == {
         0: (10, 1),
         1: (200, 1),
@@ -123,21 +123,31 @@ def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own()
 
 def test_a_window_begins_and_ends_between_two_checks() -> None:
     """Otherwise an hour of maintenance would count as downtime for a monitor checked hourly."""
-    results = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
-    what = trouble([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
+    results = [
+        PastResult(0, DOWN),
+        PastResult(2 * MINUTE, DOWN, maintenance=True),
+        PastResult(4 * MINUTE, DOWN),
+    ]
+    what = outage_times([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
     sums = tally(results, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.down, sums.maintenance, sums.up) == (3 * MINUTE, 2 * MINUTE, 0)
 
 
 def test_checks_remember_a_window_that_was_deleted() -> None:
-    results = [Check(0, UP), Check(2 * MINUTE, UP, maintenance=True), Check(4 * MINUTE, UP)]
-    sums = tally(results, trouble([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
+    results = [
+        PastResult(0, UP),
+        PastResult(2 * MINUTE, UP, maintenance=True),
+        PastResult(4 * MINUTE, UP),
+    ]
+    sums = tally(results, outage_times([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
 
 
 def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
-    results = [Check(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)]
-    what = trouble([(4 * MINUTE, None, None)], 6 * MINUTE)
+    results = [
+        PastResult(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)
+    ]
+    what = outage_times([(4 * MINUTE, None, None)], 6 * MINUTE)
     sums = tally(results, what, LIMIT, HOUR_MS, 0, 6 * MINUTE)[0]
     assert (sums.up, sums.degraded, sums.down) == (4 * MINUTE, 2 * MINUTE, 2 * MINUTE)
     total = Sums()
@@ -169,25 +179,25 @@ def test_time_counts_by_what_all_places_see_together(
     """Decision 14: ``unknown`` has no vote, whichever result came last."""
     results = [check._replace(place=1) for check in checks(*first)]
     results += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
-    sums = tally(sorted(results), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
+    sums = tally(sorted(results), OutageTimes(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
     figures = (sums.up, sums.unknown, sums.degraded)
     assert tuple(ms // 1000 for ms in figures) == expected
 
 
 def test_a_check_before_the_start_covers_time_after_it() -> None:
-    tallied = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
+    tallied = tally([PastResult(-30_000, UP)], OutageTimes(), LIMIT, HOUR_MS, 0, HOUR_MS)
     assert [(sums.up, sums.checks) for sums in tallied.values()] == [(120_000, 0)]
 
 
 def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None:
     results = [
-        Check(0, UP, response_time=100, phases=(1, 2, None, 90, 7)),
-        Check(1, Verdict.DEGRADED, response_time=300, phases=(1, 2, 3, 290, 4)),
-        Check(2, DOWN, response_time=9000),
-        Check(3, UNKNOWN, response_time=9000),
-        Check(4, UP, maintenance=True, response_time=9000),
+        PastResult(0, UP, response_time=100, phases=(1, 2, None, 90, 7)),
+        PastResult(1, Verdict.DEGRADED, response_time=300, phases=(1, 2, 3, 290, 4)),
+        PastResult(2, DOWN, response_time=9000),
+        PastResult(3, UNKNOWN, response_time=9000),
+        PastResult(4, UP, maintenance=True, response_time=9000),
     ]
-    sums = tally(results, Trouble(), LIMIT, HOUR_MS, 0, 5)[0]
+    sums = tally(results, OutageTimes(), LIMIT, HOUR_MS, 0, 5)[0]
     assert (sums.checks, sums.response_count, sums.response_sum) == (5, 2, 400)
     assert (sums.response_max, sums.phases) == (300, [2, 4, 3, 380, 11])
     assert sum(sums.histogram.values()) == 2
@@ -195,8 +205,8 @@ def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None
 
 def made(
     at: int, verdict: Verdict, maintenance: bool, place: int, covers: int | None = None
-) -> Check:
-    return Check(at, verdict, maintenance, place=place, covers_ms=covers)
+) -> PastResult:
+    return PastResult(at, verdict, maintenance, place=place, covers_ms=covers)
 
 
 CHECKS = st.lists(
@@ -221,9 +231,12 @@ INCIDENTS = st.lists(
 
 @given(CHECKS, INCIDENTS, st.integers(1, 11 * HOUR_MS), st.integers(MINUTE, HOUR_MS))
 def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
-    results: list[Check], incidents: list[tuple[int, int | None, str | None]], end: int, limit: int
+    results: list[PastResult],
+    incidents: list[tuple[int, int | None, str | None]],
+    end: int,
+    limit: int,
 ) -> None:
-    what = trouble(incidents, end)
+    what = outage_times(incidents, end)
     hours = tally(results, what, limit, HOUR_MS, 0, end)
     total = Sums()
     for sums in hours.values():
@@ -238,7 +251,9 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     half = end // 2
     parts = Sums()
     for start, stop in ((0, half), (half, end)):
-        for sums in tally(results, trouble(incidents, end), limit, HOUR_MS, start, stop).values():
+        for sums in tally(
+            results, outage_times(incidents, end), limit, HOUR_MS, start, stop
+        ).values():
             parts.add(sums)
     assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
 
@@ -287,7 +302,7 @@ def test_sums_equal_a_count_of_each_moment(
             counts["up" if kind == "degraded" else kind] += 1
         if kind == "degraded":
             counts["degraded"] += 1
-    tallied = tally(results, trouble(incidents, end, windows), limit, period, start, end)
+    tallied = tally(results, outage_times(incidents, end, windows), limit, period, start, end)
     assert {
         slot: {name: getattr(sums, name) for name in (*KINDS, "checks")}
         for slot, sums in tallied.items()
@@ -299,7 +314,7 @@ KINDS = ("up", "down", "unknown", "maintenance", "degraded")
 
 def kind_at(
     at: int,
-    results: list[Check],
+    results: list[PastResult],
     incidents: list[tuple[int, int | None, str | None]],
     windows: list[Span],
     limit: int,

@@ -6,14 +6,14 @@ from bisect import insort
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from app.judge.fold import Fold, in_turn, is_out_of_turn, margin
+from app.judge.fold import Fold, in_order, is_out_of_order, margin
 from app.judge.verdict import (
-    PlaceCheck,
+    NewResult,
     Situation,
     State,
     Step,
     after_gap,
-    is_late,
+    is_outdated,
     revote,
     step,
 )
@@ -28,7 +28,7 @@ def at(check):
 
 
 def check_of(result):
-    return PlaceCheck(result.place, at(result), result.verdict, result.maintenance)
+    return NewResult(result.place, at(result), result.verdict, result.maintenance)
 
 
 class Live:
@@ -46,10 +46,10 @@ class Live:
         self.newest = max(self.newest or check.at, check.at)
         since = max(self.since, check.at - margin(self.rules, COVERS))
         insort(self.stored, result)
-        assert not is_late(before, check)
+        assert not is_outdated(before, check)
         decision = step(self.rules, before, check)
-        if is_out_of_turn(before, check, decision):
-            decision = in_turn(self.rules, COVERS, before, check, decision, self.stored, since)
+        if is_out_of_order(before, check, decision):
+            decision = in_order(self.rules, COVERS, before, check, decision, self.stored, since)
         started, self.situation = before.state.started_at, decision.after
         if decision.step is Step.END:
             self.incidents.append((started, decision.moment))

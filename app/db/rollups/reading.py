@@ -33,8 +33,8 @@ from app.db.rollups.rows import (
     floor,
     incidents_between,
     limit_of,
+    outage_times_of,
     sums_of,
-    troubles,
 )
 from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
@@ -255,7 +255,7 @@ class Charted:
     ) -> tuple[ChartSums, Iterable[tuple[int, Sums]]]:
         id, rolled, width = monitor.monitor_id, monitor.rolled_until, span.width
         until = span.start if rolled is None else min(last, max(span.start, to_ms(rolled)))
-        trouble = troubles([monitor], span.start, until, {id: incidents})[id]
+        trouble = outage_times_of([monitor], span.start, until, {id: incidents})[id]
         what = (trouble, limit_of(monitor), width, span.start, until, monitor.confirmations)
 
         def sum_up(_ids: Sequence[int]) -> dict[int, ChartSums]:
@@ -318,7 +318,7 @@ def single(
     """
     end, id = to_ms(now), monitor.monitor_id
     results = checks_and_before([monitor], start_ms, end)[id]
-    trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
+    trouble = outage_times_of([monitor], start_ms, end, {id: incidents})[id]
     limit = limit_of(monitor)
     return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
@@ -462,7 +462,7 @@ def _tails_since(
         until, has_phases, hours = of_page[name]
         if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
             return hours  # type: ignore[no-any-return]
-    trouble = troubles(monitors, start, now, incidents)
+    trouble = outage_times_of(monitors, start, now, incidents)
     # Nothing is packed less than a day before the time until which it is summed.
     checks = checks_and_before(monitors, start, now, phases=phases, recent=True)
     hours = {}

@@ -21,7 +21,7 @@ from app.db.tables import (
 from app.db.tags import tags_of
 from app.db.types import VERDICTS, Moment, from_ms, number_of, to_ms
 from app.db.windows import own_window
-from app.judge.verdict import Check
+from app.judge.verdict import PastResult
 from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow, Verdict
 from app.rules.recurrence import for_all, occurrences_between
 from app.stats.cover import Span, cover_limit_ms, of_several_places
@@ -31,9 +31,9 @@ from app.stats.tally import (
     HOUR_MS,
     MAX_COVER_MS,
     Incident,
+    OutageTimes,
     Sums,
-    Trouble,
-    trouble,
+    outage_times,
 )
 
 _RESULTS = ResultRow.__table__
@@ -112,17 +112,17 @@ _CHECKS_AND_PHASES = _reading(*_COLUMNS, *PHASES)
 
 def checks(
     ids: Sequence[int], start: int, end: int, *, phases: bool = True, recent: bool = False
-) -> dict[int, list[Check]]:
+) -> dict[int, list[PastResult]]:
     """The results of each monitor between two times (ms), oldest first. Without ``phases``, they
     take a quarter less time. ``recent``: they are of the last day, so none is packed.
     """
-    by_monitor: dict[int, list[Check]] = {id: [] for id in ids}
+    by_monitor: dict[int, list[PastResult]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
     rows = _numbers(db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all())
     if not recent:
         names = (*_COLUMNS, *PHASES) if phases else _COLUMNS
         rows = packed.with_packed(rows, packed.rows(ids, start, end, names))
-    new = partial(tuple.__new__, Check)  # half the time of calling it
+    new = partial(tuple.__new__, PastResult)  # half the time of calling it
     verdict_of, unknown = VERDICTS.get, Verdict.UNKNOWN
     for id, at, place, verdict, maintenance, covers_s, response_time, *spent in rows:
         by_monitor[id].append(
@@ -143,14 +143,14 @@ def checks(
 
 def checks_and_before(
     monitors: Sequence[Any], start: int, end: int, *, phases: bool = True, recent: bool = False
-) -> dict[int, list[Check]]:
+) -> dict[int, list[PastResult]]:
     """The results of each monitor between two times (ms), oldest first, and earlier ones that count
     for this time. ``monitors`` have the columns of ``MONITORS``.
 
     Mostly that is the one just before. If there is none, an older one may count for longer, by the
     interval of its time; and in several places, failures may last through their confirmations.
     """
-    by_monitor: dict[int, list[Check]] = {}
+    by_monitor: dict[int, list[PastResult]] = {}
     # Apart, or one that is checked each day would have a day of results read of all the others.
     by_length: dict[int, list[Any]] = {}
     for monitor in monitors:
@@ -207,12 +207,12 @@ def monitor_of(id: int) -> Any:
     return cache[name]
 
 
-def troubles(
+def outage_times_of(
     monitors: Sequence[Any],
     start: int,
     end: int,
     incidents: Mapping[int, Sequence[Incident]] | None = None,
-) -> dict[int, Trouble]:
+) -> dict[int, OutageTimes]:
     """All that makes watched time down, or excuses it. ``monitors`` have the columns of
     ``MONITORS``. ``incidents``: those of this time, and earlier ones, if the caller has read them.
     """
@@ -220,7 +220,7 @@ def troubles(
     by_monitor = incidents_between(ids, start, end) if incidents is None else incidents
     # A check before the start may have been in a window, and may count for time after the start.
     maintenance = planned(monitors, start - MAX_COVER_MS, end)
-    return {id: trouble(by_monitor[id], end, maintenance[id]) for id in ids}
+    return {id: outage_times(by_monitor[id], end, maintenance[id]) for id in ids}
 
 
 def limit_of(monitor: Any) -> int:
@@ -276,8 +276,9 @@ def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Spa
     columns of ``MONITORS``.
 
     A window counts only from its last change on: maintenance entered afterwards was not planned,
-    and what applied before the change is stored with the results (``Check.maintenance``). For a
-    monitor that has its tag, it counts from the last change of the monitor on.
+    and what applied before the change is stored with the results
+    (``PastResult.maintenance``). For a monitor that has its tag, it counts from the last change of
+    the monitor on.
     """
     by_monitor: dict[int, list[Span]] = {monitor.monitor_id: [] for monitor in monitors}
     first, last = from_ms(start), from_ms(end)

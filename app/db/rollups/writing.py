@@ -24,8 +24,8 @@ from app.db.rollups.rows import (
     columns_of,
     floor,
     limit_of,
+    outage_times_of,
     sums_of,
-    troubles,
 )
 from app.db.statements import inserting
 from app.db.tables import MonitorStateRow, RollupRow
@@ -194,7 +194,7 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     if not spans:
         return []
     begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
-    trouble = troubles([span[0] for span in spans], begin, end)
+    trouble = outage_times_of([span[0] for span in spans], begin, end)
     hours = []
     for same_time in _by_time(spans):
         _monitor, start, stop = same_time[0]

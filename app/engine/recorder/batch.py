@@ -12,7 +12,8 @@ from app.db.windows import MaintenanceTimes
 from app.engine.recorder import evidence, outages
 from app.engine.recorder.assigned import MonitorAssignments
 from app.engine.recorder.rows import columns_of
-from app.judge.verdict import Check, Rules, Situation, State
+from app.engine.schedule import Standing
+from app.judge.verdict import PastResult, Rules, Situation, State
 
 STATE_COLUMNS = (
     "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
@@ -53,7 +54,7 @@ class MonitorInBatch:
     assigned: MonitorAssignments
     summed_until: datetime | None
     newest: datetime | None  # the start of its newest check
-    rule_since: datetime  # since when it has its present rule and places
+    judged_since: datetime  # since when it has its present rule and places
     votes_from: datetime  # earlier results are of another target, or from before a pause
     opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
@@ -62,11 +63,15 @@ class MonitorInBatch:
     # The start of its last check, if all its places are silent; None again from the next check on
     silent_from: datetime | None = None
     # Its results of this batch, if an incident opens when it is slow
-    results: list[Check] = field(default_factory=list)
+    results: list[PastResult] = field(default_factory=list)
 
     @property
     def state(self) -> State:
         return self.situation.state
+
+    @property
+    def standing(self) -> Standing | None:
+        return self.assigned.standing(self.columns["unconfirmed_at"])
 
     def set_state(self, state: State) -> None:
         self.situation = Situation(state, self.situation.votes)

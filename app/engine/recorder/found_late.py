@@ -24,19 +24,19 @@ from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
-from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
+from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, whole
 from app.judge.fold import (
     FAR_FUTURE,
     BehindSpan,
+    BlockedSpan,
     Fold,
-    IncidentSpan,
     ParentsAt,
     TimeSpan,
     hidden_within,
     margin,
     no_parents,
 )
-from app.judge.verdict import NO_PARENTS, Check, Rules, State, vote_lasts
+from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
 
@@ -90,7 +90,7 @@ class Search:
 
     @property
     def covers(self) -> timedelta:
-        return timedelta(seconds=covers_s(self.monitor))
+        return timedelta(seconds=cover_limit_s(self.monitor))
 
     @property
     def margin(self) -> timedelta:
@@ -283,8 +283,8 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
     )
 
 
-def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, list[IncidentSpan]]:
-    by_monitor: dict[int, list[IncidentSpan]] = {search.monitor.id: [] for search in searches}
+def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, list[BlockedSpan]]:
+    by_monitor: dict[int, list[BlockedSpan]] = {search.monitor.id: [] for search in searches}
     if searches:
         row = IncidentRow
         ended, begin = row.ended_at, min(search.begin for search in searches)
@@ -298,11 +298,11 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
             .order_by(row.started_at, row.id)
         )
         for id, started_at, ended_at, by_hand in rows:
-            by_monitor[id].append(IncidentSpan(started_at, ended_at, by_hand))
+            by_monitor[id].append(BlockedSpan(started_at, ended_at, by_hand))
     for search in searches:
         # A pause ends an outage and keeps one from being found, as an incident by hand does.
         if pause := last_pause(search.monitor):
-            by_monitor[search.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
+            by_monitor[search.monitor.id].append(BlockedSpan(*pause, by_hand=True, pause=True))
             by_monitor[search.monitor.id].sort(key=lambda span: span.started_at)
     return by_monitor
 
@@ -319,7 +319,7 @@ def _parents(
 
 def _replayed(
     searches: Sequence[Search],
-    incidents: Mapping[int, Sequence[IncidentSpan]],
+    incidents: Mapping[int, Sequence[BlockedSpan]],
     parents: Mapping[int, ParentsAt],
 ) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan], Sequence[BehindSpan]]]:
     """Each search with the stored incidents whose time was judged again, and the outages of that
@@ -361,7 +361,7 @@ def _replayed(
         )
 
 
-def _fold(search: Search, incidents: Sequence[IncidentSpan], parents_at: ParentsAt) -> Fold:
+def _fold(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Fold:
     before = next((row for row in search.stored if row.started_at < search.since), None)
     behind = next((row for row in search.behind if row.started_at < search.since), None)
     state, covered_until = State(), None
@@ -377,7 +377,7 @@ def _fold(search: Search, incidents: Sequence[IncidentSpan], parents_at: Parents
     return fold
 
 
-def _without_own(search: Search, checks: Iterable[Check]) -> Iterator[Check]:
+def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastResult]:
     """The results that were stored before those of ``search`` came."""
     return (
         check for check in checks if check.place != search.place or check.at_ms not in search.times
@@ -425,7 +425,7 @@ def _settled_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
 
 def _read(
     searches: Iterable[tuple[Search, datetime, datetime | None]],
-) -> Iterator[tuple[Search, Sequence[Check]]]:
+) -> Iterator[tuple[Search, Sequence[PastResult]]]:
     """The results of each search from one time to another (None: to the last). Searches whose times
     mostly overlap share a statement: a batch mostly has the same minutes of many monitors.
     """
@@ -447,7 +447,7 @@ def _is_alike(first: tuple[int, int, Search], span: tuple[int, int, Search]) -> 
 
 def _read_group(
     group: Sequence[tuple[int, int, Search]],
-) -> Iterator[tuple[Search, Sequence[Check]]]:
+) -> Iterator[tuple[Search, Sequence[PastResult]]]:
     ids = [search.monitor.id for _begin, _end, search in group]
     first, last = group[0][0], max(end for _begin, end, _look in group)
     checks = rollups.checks(ids, first, last)

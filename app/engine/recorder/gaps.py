@@ -17,7 +17,7 @@ from sqlalchemy import or_, select
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.recorder.rows import covers_s, open_incident
+from app.engine.recorder.rows import cover_limit_s, open_incident
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -33,8 +33,8 @@ def before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
     if last is None or at - last <= longest_without_gap(monitor):
         return None
     # The interval may have been longer then: the last result has how long it counts.
-    covers = journal.covers_s(monitor.id, last) or 0
-    was_longer = covers > covers_s(monitor)
+    covers = journal.newest_cover_s(monitor.id, last) or 0
+    was_longer = covers > cover_limit_s(monitor)
     if was_longer and at - last <= MISSED_INTERVALS * timedelta(seconds=covers):
         return None
     return last, at

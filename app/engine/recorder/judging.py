@@ -26,12 +26,12 @@ from app.engine.recorder import (
     unreachable,
 )
 from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import confirm_pause, covers_s, last_end, whole
+from app.engine.recorder.rows import confirm_pause, cover_limit_s, last_end, whole
 from app.engine.schedule import is_repeat
-from app.judge.fold import hidden_within, in_turn, is_out_of_turn, margin
+from app.judge.fold import hidden_within, in_order, is_out_of_order, margin
 from app.judge.verdict import (
     Decision,
-    PlaceCheck,
+    NewResult,
     Stage,
     State,
     Step,
@@ -39,8 +39,8 @@ from app.judge.verdict import (
     after_gap,
     ends_by_silence,
     good_places,
-    is_late,
     is_open,
+    is_outdated,
     silent_failures,
     step,
     without_future,
@@ -60,7 +60,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
     """Judge a result of the batch, and note what follows from it for ``finish`` to write."""
     result = outcome.result
     _note_gap(batch, monitor, result.checked_at)
-    check = PlaceCheck(
+    check = NewResult(
         batch.place_id,
         result.checked_at,
         result.verdict,
@@ -70,7 +70,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         unreachable.parents_of(batch, monitor),
     )
     before = monitor.situation = without_future(monitor.situation, check, batch.now)
-    if is_late(before, check):
+    if is_outdated(before, check):
         return
     decision = _decision(batch, monitor, check)
     monitor.situation = decision.after
@@ -112,27 +112,29 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
         monitor.set_state(state)
 
 
-def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: PlaceCheck) -> Decision:
+def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> Decision:
     rules, row = monitor.rules, monitor.row
     decision = step(rules, monitor.situation, check)
-    if not is_out_of_turn(monitor.situation, check, decision):
+    if not is_out_of_order(monitor.situation, check, decision):
         return decision
     _write_rows(batch)
-    covers = timedelta(seconds=covers_s(row))
+    covers = timedelta(seconds=cover_limit_s(row))
     boundary = monitor.state.started_at or last_end(batch.session, row.id)
-    since = max(check.at - margin(rules, covers), monitor.rule_since, monitor.votes_from)
+    since = max(check.at - margin(rules, covers), monitor.judged_since, monitor.votes_from)
     if boundary is not None and boundary <= batch.now:
         since = max(since, boundary)
     first, last = max(since - rules.stale_after, monitor.votes_from), believable(batch.now)
     stored = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
     checks = [other for other in stored if other.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
-    places_since = {place: max(at, monitor.rule_since) for place, at in rules.places_since.items()}
+    places_since = {
+        place: max(at, monitor.judged_since) for place, at in rules.places_since.items()
+    }
     rules = replace(rules, places_since=places_since)
     above = {row.id: batch.family.above.get(row.id, ())}
     outages_above = unreachable.outages_above(batch.session, above, since)
     parents_at = hidden_within(outages_above.get(row.id, ()), check.parents)
-    return in_turn(rules, covers, monitor.situation, check, decision, checks, since, parents_at)
+    return in_order(rules, covers, monitor.situation, check, decision, checks, since, parents_at)
 
 
 def set_cause(
@@ -287,7 +289,7 @@ def _judge_slow(
     checks fail or another incident is open, nothing follows. A fast check opens nothing.
     """
     state, result, id = monitor.state, outcome.result, monitor.row.id
-    check = slowness.check_of(result, batch.place_id, covers_s(monitor.row))
+    check = slowness.check_of(result, batch.place_id, cover_limit_s(monitor.row))
     monitor.results.append(check)
     if state.stage is not Stage.CLEAR or id in batch.incident_changes or not result.is_good:
         return decision
@@ -306,7 +308,7 @@ def _judge_slow(
     after = fold.step(state.slow_since, ended, conclusive=outcome.conclusive)
     if after.step is Step.OPEN and after.moment is not None:
         batch.failing.keep(outcome, first=True)
-        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters(), monitor.rule_since)
+        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters(), monitor.judged_since)
         batch.incident_changes[id] = outages.Opening(
             id, after.moment, result, monitor.summed_until, slow=slow
         )

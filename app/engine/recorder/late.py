@@ -19,7 +19,7 @@ from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
-from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
+from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, lock
 from app.judge.fold import TimeSpan
 from app.judge.verdict import MIN_COVER_S
 from app.records import Result
@@ -177,14 +177,14 @@ def _row(
     result: Result, monitors: Mapping[int, Any], windows: MaintenanceTimes, place: int
 ) -> dict[str, Any]:
     monitor = monitors[result.monitor_id or 0]
-    covers = _covers_s(monitor, result.checked_at)
+    covers = _cover_outside_pause_s(monitor, result.checked_at)
     maintenance = windows.covers(monitor, result.checked_at)
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
 
 
-def _covers_s(monitor: Any, at: datetime) -> int:
+def _cover_outside_pause_s(monitor: Any, at: datetime) -> int:
     """For how many seconds a result counts at most: none in the last pause, and not into it."""
-    covers, pause = covers_s(monitor), last_pause(monitor)
+    covers, pause = cover_limit_s(monitor), last_pause(monitor)
     if pause is None or at >= pause[1]:
         return covers
     left = int((pause[0] - at).total_seconds())
@@ -236,7 +236,7 @@ def _effect_lasts(monitor: Any, places: Collection[int]) -> timedelta:
     check, while later failures of its place are being confirmed.
     """
     checks = 1 + (monitor.confirmations if len(places) > 1 else 0)
-    return checks * timedelta(seconds=covers_s(monitor))
+    return checks * timedelta(seconds=cover_limit_s(monitor))
 
 
 def _reroll(

@@ -23,7 +23,7 @@ from app.engine.recorder.alerting import notify_all
 from app.engine.recorder.rows import end, remark_at, whole
 from app.i18n import N_, _
 from app.judge.slow import Usual
-from app.judge.verdict import Check
+from app.judge.verdict import PastResult
 from app.records import MAX_CAUSE, Cause, Ending, Event, IncidentSeverity, Result, Verdict
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent, seen_by
 
@@ -42,7 +42,7 @@ class Slow(NamedTuple):
     earlier results are of another target, or of other places.
     """
 
-    checks: Sequence[Check]
+    checks: Sequence[PastResult]
     limit: int
     voters: int
     same_since: datetime

@@ -20,7 +20,7 @@ from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import carry_out, finish, judge, set_cause
-from app.engine.recorder.rows import covers_s, state_of
+from app.engine.recorder.rows import cover_limit_s, state_of
 from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
@@ -71,7 +71,8 @@ def record(
     Such a check counts like any other, but does not change the schedule. For a paused monitor, and
     for one that is checked from other places alone, only the result is stored.
     """
-    return _record([(Claim(id), outcome) for id, outcome in outcomes], now, location, fenced=False)
+    claimed = [(Claim(id), outcome) for id, outcome in outcomes]
+    return [result for result, _standing in _record(claimed, now, location, fenced=False)]
 
 
 def record_claimed(
@@ -87,11 +88,10 @@ def record_claimed(
     deleted or checked by another checker since the check was started. ``steady`` learns which
     monitors need not be read at their next good check.
     """
-    standings: list[Standing | None] = []
     if steady is not None:
         steady.start()
-    _record(outcomes, now, location, fenced=True, standings=standings, steady=steady)
-    return standings
+    recorded = _record(outcomes, now, location, fenced=True, steady=steady)
+    return [standing for _result, standing in recorded]
 
 
 def _record(
@@ -100,9 +100,8 @@ def _record(
     location: str,
     *,
     fenced: bool,
-    standings: list[Standing | None] | None = None,
     steady: Steady | None = None,
-) -> list[Result | None]:
+) -> list[tuple[Result | None, Standing | None]]:
     if not outcomes:
         return []
     journal.assign_numbers([outcome.result for _claim, outcome in outcomes])
@@ -115,22 +114,18 @@ def _record(
         family = unreachable.lock(session, ids)
         monitors = _load(session, ids | family.ids, place, now)
         windows, failing = MaintenanceTimes(session, now), evidence.Failing(session, monitors)
-        taken = _taken(monitors, outcomes, place)
+        taken = _stored_before(monitors, outcomes, place)
         batch = ResultBatch(
             session, now, location, place, windows, monitors, tokens, failing, taken, family
         )
-        recorded: list[Result | None] = [None] * len(outcomes)
-        standing: list[Standing | None] = [None] * len(outcomes)
+        recorded: list[tuple[Result | None, Standing | None]] = [(None, None)] * len(outcomes)
         for index in _parents_first(outcomes, family):
             claim, outcome = outcomes[index]
             if fenced and not _is_valid(batch, claim):
                 continue
             result = _record_outcome(batch, claim.monitor_id, outcome, fenced=fenced)
-            recorded[index] = result
             if result is not None:
-                standing[index] = _standing(monitors[claim.monitor_id])
-        if standings is not None:
-            standings += standing
+                recorded[index] = result, monitors[claim.monitor_id].standing
         finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
@@ -140,9 +135,8 @@ def _record(
     if steady is not None:
         for claim, _outcome in outcomes:
             monitor = monitors.get(claim.monitor_id)
-            steady.remember(
-                claim.monitor_id, None if monitor is None else _steady_monitor(monitor, claim)
-            )
+            remembered = None if monitor is None else _steady_monitor(monitor, claim)
+            steady.remember(claim.monitor_id, remembered)
     return recorded
 
 
@@ -156,39 +150,27 @@ def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) ->
     return sorted(range(len(ids)), key=lambda index: len(family.above.get(ids[index], ())))
 
 
-def _taken(
+def _stored_before(
     monitors: Mapping[int, MonitorInBatch], outcomes: Iterable[tuple[Claim, Outcome]], place: int
 ) -> set[tuple[int, int]]:
     """Monitor and time (ms) of those outcomes for which the place has a stored result already. Not
     read for an outcome that is newer than the last check there, as nearly all are.
     """
-    times = {
-        (claim.monitor_id, to_ms(outcome.result.checked_at))
-        for claim, outcome in outcomes
-        if claim.monitor_id in monitors
-        and not _is_surely_new(monitors[claim.monitor_id], outcome.result)
-    }
+    times: set[tuple[int, int]] = set()
+    for claim, outcome in outcomes:
+        if (monitor := monitors.get(claim.monitor_id)) is not None:
+            at, here = to_ms(outcome.result.checked_at), monitor.assigned.here or {}
+            last = here.get("checked_at")
+            if last is None or at <= to_ms(last):
+                times.add((claim.monitor_id, at))
     return journal.stored(times, place)
-
-
-def _is_surely_new(monitor: MonitorInBatch, result: Result) -> bool:
-    """Whether the result is newer than the last recorded check of its place. Without one, results
-    of before may be stored.
-    """
-    here = monitor.assigned.here
-    before = None if here is None else here["checked_at"]
-    return before is not None and to_ms(result.checked_at) > to_ms(before)
 
 
 def _steady_monitor(monitor: MonitorInBatch, claim: Claim) -> SteadyMonitor | None:
     alone = not monitor.assigned.elsewhere
     return steady_of(
-        claim, monitor.row, monitor.state, _standing(monitor), monitor.columns, alone=alone
+        claim, monitor.row, monitor.state, monitor.standing, monitor.columns, alone=alone
     )
-
-
-def _standing(monitor: MonitorInBatch) -> Standing | None:
-    return monitor.assigned.standing(monitor.columns["unconfirmed_at"])
 
 
 def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
@@ -263,8 +245,8 @@ def _record_outcome(
         carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, monitor, outcome)
     result, row = outcome.result, monitor.row
-    seconds = _covers_s(monitor, conclusive=outcome.conclusive)
-    batch.rows.append(journal.row_of(result, batch.place_id, seconds))
+    cover_s = _cover_s(monitor, conclusive=outcome.conclusive)
+    batch.rows.append(journal.row_of(result, batch.place_id, cover_s))
     if result.assertions and monitor.assigned.is_answer(result.checked_at):
         evidence.keep_asked(batch.session, result)
     if not row.paused:
@@ -275,7 +257,7 @@ def _record_outcome(
     return journal.as_recorded(result, batch.place_id)
 
 
-def _covers_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
+def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     """For how many seconds the result counts at most. 0 while the monitor is paused, and in a place
     that is not the monitor's (a check on request, before its places changed).
 
@@ -285,7 +267,7 @@ def _covers_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
     follows = conclusive or monitor.assigned.here is not None
-    return covers_s(monitor.row) if follows else MIN_COVER_S
+    return cover_limit_s(monitor.row) if follows else MIN_COVER_S
 
 
 def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:

@@ -71,7 +71,7 @@ def state_of(row: Any, incident: Any) -> State:
     )
 
 
-def covers_s(monitor: Any) -> int:
+def cover_limit_s(monitor: Any) -> int:
     """For how many seconds a result of the monitor counts at most."""
     return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 

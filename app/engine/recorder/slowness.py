@@ -13,7 +13,7 @@ from app.db.by_place import NewestCheck
 from app.db.types import to_ms
 from app.engine.recorder.by_place import counted
 from app.judge.slow import SlowFold, SlowRules, Usual, cause_of
-from app.judge.verdict import Check
+from app.judge.verdict import PastResult
 from app.records import PHASES, Result, Verdict
 from app.stats.series import MINUTE_MS
 
@@ -40,9 +40,9 @@ def rules_for(
     return SlowRules(limit, window, monitor.location_rule, since, places)
 
 
-def check_of(result: Result, place: int, covers_s: int) -> Check:
+def check_of(result: Result, place: int, covers_s: int) -> PastResult:
     timings = result.timings.by_phase()
-    return Check(
+    return PastResult(
         to_ms(result.checked_at),
         result.verdict,
         result.maintenance,
@@ -53,7 +53,7 @@ def check_of(result: Result, place: int, covers_s: int) -> Check:
     )
 
 
-def fold_of(id: int, rules: SlowRules, batch: Iterable[Check], until: datetime) -> SlowFold:
+def fold_of(id: int, rules: SlowRules, batch: Iterable[PastResult], until: datetime) -> SlowFold:
     """The fold over the results that a monitor is judged with now. ``batch``: those that may not be
     stored yet. ``until``: the latest time of a result that counts.
     """
@@ -82,7 +82,7 @@ def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, 
 
 
 def cause_at(
-    checks: Sequence[Check],
+    checks: Sequence[PastResult],
     limit: int,
     usual: Usual | None,
     places: Sequence[NewestCheck],

@@ -28,7 +28,7 @@ from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import alerting, evidence
-from app.engine.recorder.rows import covers_s, state_of
+from app.engine.recorder.rows import cover_limit_s, state_of
 from app.engine.schedule import Claim, Standing, last_slot
 from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
@@ -119,7 +119,7 @@ def steady_of(
         slot=standing.slot,
         checked_ms=to_ms(state.checked_at),
         response_time=columns["response_time"],
-        covers_s=covers_s(monitor),
+        covers_s=cover_limit_s(monitor),
         fingerprint=fingerprint,
         notified=bool(fingerprint)
         and alerting.alerted(columns["alerted_certificates"], fingerprint),

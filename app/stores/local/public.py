@@ -63,7 +63,7 @@ from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.cover import overlap
-from app.stats.tally import BEHIND, NO_OUTAGE, percent, trouble
+from app.stats.tally import BEHIND, NO_OUTAGE, outage_times, percent
 from app.stores.local.page_states import (
     BEHIND_SINCE,
     EXCUSED,
@@ -498,7 +498,7 @@ def _unreachable(
     """How long a monitor was unreachable on each day, in seconds by its index; 0 is left out."""
     if all(classification != BEHIND for _start, _end, classification in incidents):
         return {}
-    behind = trouble(incidents, now).behind
+    behind = outage_times(incidents, now).behind
     of_days = enumerate(overlap(behind, begin, end) for begin, end in pairwise(midnights))
     return {n: ms // 1000 for n, ms in of_days if ms}
 
