@@ -25,14 +25,7 @@ from app.forms.lists import indexed
 from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
 from app.i18n import N_, _
-from app.records import (
-    MAX_BATCH_FIELDS,
-    MAX_BODY_BYTES,
-    MAX_FIELDS,
-    MAX_IN_BATCH,
-    ApiKey,
-    Scope,
-)
+from app.records import MAX_BATCH_FIELDS, MAX_BODY_BYTES, MAX_FIELDS, MAX_IN_BATCH, ApiKey, Scope
 from app.rules.brackets import JsonMembers, Pairs, Typed, flatten, is_list, rows
 from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
 from app.stores import Store, store_of_key

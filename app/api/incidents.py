@@ -14,11 +14,7 @@ from app.forms.queries import IncidentQueryForm
 from app.i18n import _
 from app.records.resources import INCIDENTS
 
-register(
-    INCIDENTS,
-    query=IncidentQueryForm,
-    refusals={"create": (409,)},
-)
+register(INCIDENTS, query=IncidentQueryForm, refusals={"create": (409,)})
 
 
 @operation(

@@ -35,12 +35,7 @@ def _shape(call: Call, record: Monitor) -> dict[str, Any]:
     return fields | {"status": MonitorStatus.DOWN.value} if failing else fields
 
 
-register(
-    MONITORS,
-    update_form=MonitorUpdateForm,
-    query=MonitorQueryForm,
-    shape=_shape,
-)
+register(MONITORS, update_form=MonitorUpdateForm, query=MonitorQueryForm, shape=_shape)
 
 
 @operation(

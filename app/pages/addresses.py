@@ -142,9 +142,6 @@ class Visit:
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page made of a template, which gets ``context`` too."""
         body = self.context.templates.get_template(template).render(
-            context=self.context,
-            address=self.address,
-            page=None,
-            **values,
+            context=self.context, address=self.address, page=None, **values
         )
         return Response(body, status, content_type=HTML)
