@@ -81,11 +81,6 @@ def link_name(path: str) -> str:
     return "/".join(parts[1:]) if len(parts) == 3 else ""
 
 
-def own_target(address: Address, path: str) -> PagePath:
-    """What a path on the page's own host name names."""
-    return PagePath(address.slug, path.removeprefix("/"))
-
-
 def links_of(target: PagePath, *, own_host: bool) -> PageLinks:
     depth = target.name.count("/")
     above = "../" * depth

@@ -35,6 +35,9 @@ YEAR_SECONDS = 365 * 24 * 3600
 IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 Headers = list[tuple[str, str]]
+FOR_SECONDS = f"public, max-age={MAX_AGE}"
+FOR_A_YEAR = f"public, max-age={YEAR_SECONDS}, immutable"
+PRIVATE = ("Cache-Control", "private, no-store")
 
 # The browser's own colours: they follow a wish for high contrast too.
 _STYLE = (
@@ -127,21 +130,12 @@ def cached_answer(route: CachedRoute, body: bytes | None, address: Address | Non
     """The answer of a route with ``body``. ``address``: of the page; None for the list of pages."""
     if body is None:
         return not_found(address.brand.theme if address else PageTheme.SYSTEM)
-    open_ = address is None or address.visibility in EVERYBODY
     noindex = address is not None and address.visibility != Visibility.PUBLIC
     headers: Headers = [("Content-Type", route.content_type)]
     headers += html_headers(frames=route.frames, noindex=noindex)
     if route.scripts:
         headers.append(("Access-Control-Allow-Origin", "*"))
-    if not open_:
-        return packed_answer(
-            "200 OK", body, [*headers, ("Cache-Control", "private, no-store"), ("Vary", "Cookie")]
-        )
-    # Weak: the compressed bytes are others.
-    etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-    return packed_answer(
-        "200 OK", body, [*headers, ("Cache-Control", f"public, max-age={MAX_AGE}")], etag
-    )
+    return _for_readers(address, body, headers, hashlib.blake2b(body, digest_size=12).hexdigest())
 
 
 def image_answer(data: bytes, version: str, address: Address, *, is_named: bool) -> PageAnswer:
@@ -151,27 +145,28 @@ def image_answer(data: bytes, version: str, address: Address, *, is_named: bool)
         ("Content-Security-Policy", IMAGE_POLICY),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    if address.visibility not in EVERYBODY:
-        return packed_answer(
-            "200 OK", data, [*headers, ("Cache-Control", "private, no-store"), ("Vary", "Cookie")]
-        )
-    lasts = f"max-age={YEAR_SECONDS}, immutable" if is_named else f"max-age={MAX_AGE}"
-    headers.append(("Cache-Control", f"public, {lasts}"))
-    return packed_answer("200 OK", data, headers, f'W/"{version}"')
+    lasts = FOR_A_YEAR if is_named else FOR_SECONDS
+    return _for_readers(address, data, headers, version, lasts)
+
+
+def _for_readers(
+    address: Address | None, body: bytes, headers: Headers, version: str, lasts: str = FOR_SECONDS
+) -> PageAnswer:
+    """What everybody may keep, or nobody where the page asks who reads it."""
+    if address is not None and address.visibility not in EVERYBODY:
+        return packed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
+    # Weak: the compressed bytes are others.
+    return packed_answer("200 OK", body, [*headers, ("Cache-Control", lasts)], f'W/"{version}"')
 
 
 def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
-    status = f"{code} {HTTPStatus(code).phrase.upper()}"
-    return packed_answer(
-        status,
-        text.encode(),
-        [
-            ("Content-Type", "text/plain; charset=utf-8"),
-            ("Cache-Control", "private, no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            *headers,
-        ],
-    )
+    kind = ("Content-Type", "text/plain; charset=utf-8")
+    fixed_headers = [kind, PRIVATE, ("X-Content-Type-Options", "nosniff"), *headers]
+    return packed_answer(_status(code), text.encode(), fixed_headers)
+
+
+def _status(code: int) -> str:
+    return f"{code} {HTTPStatus(code).phrase.upper()}"
 
 
 def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
@@ -205,16 +200,9 @@ def _bare(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
     )
-    return packed_answer(
-        f"{code} {HTTPStatus(code).phrase.upper()}",
-        body.encode(),
-        [
-            ("Content-Type", HTML),
-            ("Cache-Control", "private, no-store"),
-            *html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'"),
-            *more,
-        ],
-    )
+    hashed = html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'")
+    headers = [("Content-Type", HTML), PRIVATE, *hashed, *more]
+    return packed_answer(_status(code), body.encode(), headers)
 
 
 def _matches(header: str | None, etag: str) -> bool:
@@ -268,7 +256,7 @@ def _read(path: Path, _changed_ns: int) -> tuple[str, PageAnswer]:
     headers = [
         ("Content-Type", f"{content_type}; charset=utf-8"),
         # Links have the version, so a cached copy is never outdated.
-        ("Cache-Control", f"public, max-age={YEAR_SECONDS}, immutable"),
+        ("Cache-Control", FOR_A_YEAR),
         ("X-Content-Type-Options", "nosniff"),
     ]
     return version, packed_answer("200 OK", body, headers, f'W/"{version}"')

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable
-from functools import cache
 from xml.etree import ElementTree
 
-from jinja2 import Environment
-
 from app.i18n import _
+from app.pages.addresses import PageContext
 from app.pages.text import base, line
 from app.paths import STATIC
-from app.records import Brand, Component, ComponentState, PageState, PublicPage
+from app.records import Component, ComponentState, PageState, PublicPage
 from app.rules.page_state import SENTENCES
 
 # White text on each of them has a contrast of at least 4.5:1.
@@ -54,32 +51,18 @@ _OTHER = 1400
 def svg(component: Component) -> bytes:
     label, message = _label(component), _message(component)
     left, right = _box(label), _box(message)
-    root = ElementTree.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "width": str(left + right),
-            "height": str(HEIGHT),
-            "role": "img",
-            "aria-label": f"{label}: {message}",
-        },
-    )
+    size = {"width": str(left + right), "height": str(HEIGHT)}
+    about = {"role": "img", "aria-label": f"{label}: {message}"}
+    root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, **about})
     ElementTree.SubElement(root, "title").text = f"{line(component.name)}: {message}"
     clip = ElementTree.SubElement(root, "clipPath", {"id": "r"})
     _rect(clip, 0, left + right, TEXT_COLOUR, rx="3")
     boxes = ElementTree.SubElement(root, "g", {"clip-path": "url(#r)"})
     _rect(boxes, 0, left, LABEL_COLOUR)
     _rect(boxes, left, right, _colour(component))
-    texts = ElementTree.SubElement(
-        root,
-        "g",
-        {
-            "fill": TEXT_COLOUR,
-            "text-anchor": "middle",
-            "font-family": "Verdana,Geneva,DejaVu Sans,sans-serif",
-            "font-size": str(FONT_SIZE),
-        },
-    )
+    font = {"font-family": "Verdana,Geneva,DejaVu Sans,sans-serif", "font-size": str(FONT_SIZE)}
+    look = {"fill": TEXT_COLOUR, "text-anchor": "middle", **font}
+    texts = ElementTree.SubElement(root, "g", look)
     _text(texts, left / 2, label)
     _text(texts, left + right / 2, message)
     data: bytes = ElementTree.tostring(root, encoding="utf-8")
@@ -143,38 +126,21 @@ def _text(parent: ElementTree.Element, x: float, text: str) -> None:
 # The widget: a page that needs no script, for a frame on other sites, and a script that makes the
 # frame. Other sites may frame this address alone; no other answer of Wakeful allows it.
 
-WIDGET_SHEETS = ("css/tokens.css", "css/pages/widget.css")
 WIDGET_SCRIPT = "js/status-widget.js"
-FRESHENER = "js/widget.js"  # within the frame
-REFRESH_SECONDS = 60
 
 
-def widget(
-    page: PublicPage,
-    templates: Environment,
-    static: Callable[[str], str],
-    brand: Brand,
-    *,
-    away: bool = False,
-) -> bytes:
-    """``static`` is the link of a file in static/. ``away``: the database does not answer."""
-    template = templates.get_template("status/widget.html")
+def widget(page: PublicPage, context: PageContext) -> bytes:
+    template = context.templates.get_template("status/widget.html")
     text = template.render(
         page=page,
-        brand=brand,
+        context=context,
         name=line(page.page.name),
         sentence=_(SENTENCES[PageState(page.state)]),
         link=base(page) or "/",
-        sheets=WIDGET_SHEETS,
-        static=static,
-        script=FRESHENER,
-        refresh=REFRESH_SECONDS,
-        away=away,
     )
     return text.encode("utf-8", "replace")
 
 
-@cache
-def widget_script() -> bytes:
+def widget_script(_page: PublicPage, _context: PageContext) -> bytes:
     """It finds the widget beside its own address, so it is the same for every page."""
     return (STATIC / WIDGET_SCRIPT).read_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from itertools import groupby
 
 from cachetools import LRUCache
 
@@ -71,44 +71,36 @@ def kind_of(day: PublicDay) -> str:
 def _lines(kinds: Sequence[str]) -> list[tuple[str, str]]:
     paths: dict[str, str] = {}
     start = 0
-    for index in range(1, len(kinds) + 1):
-        if index < len(kinds) and kinds[index] == kinds[start]:
-            continue
-        kind = kinds[start]
+    for kind, run in groupby(kinds):
+        days = len(list(run))
         y = f"{HEIGHT - HEIGHTS[kind] / 2:g}"
-        length = STEP * (index - start) - 1
-        paths[kind] = f"{paths.get(kind, '')}M{STEP * start} {y}h{length}"
-        start = index
+        paths[kind] = f"{paths.get(kind, '')}M{STEP * start} {y}h{STEP * days - 1}"
+        start += days
     return list(paths.items())
 
 
 def _data(days: Sequence[PublicDay]) -> str:
-    """``index:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out."""
-    parts = []
-    for index, day in enumerate(days):
-        if day.uptime == 100 and not (day.maintenance_s or day.unknown_s):
-            continue
-        shown = "" if day.uptime is None else percent(day.uptime).rstrip("%")
-        seconds = (day.down_s, day.maintenance_s, day.unknown_s)
-        text = ":".join([str(index), shown, *(str(n) if n else "" for n in seconds)])
-        parts.append(text.rstrip(":"))
-    return _without_runs(parts)
+    """``index:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out. Days
+    without anything that follow each other are ``0-56``.
+    """
+    parts: list[str] = []
+    for text, run in groupby(enumerate(days), key=lambda numbered: _day_data(numbered[1])):
+        indices = [index for index, _day in run]
+        if text:
+            parts += [f"{index}:{text}" for index in indices]
+        elif text is not None:
+            last = f"-{indices[-1]}" if len(indices) > 1 else ""
+            parts.append(f"{indices[0]}{last}")
+    return ",".join(parts)
 
 
-def _without_runs(parts: Sequence[str]) -> str:
-    """Days without anything that follow each other as ``0-56``."""
-    runs: list[str] = []
-    begin: int | None = None
-    for index, part in enumerate(parts):
-        is_empty = part.isdigit()
-        following = parts[index + 1] if index + 1 < len(parts) else ""
-        if is_empty and begin is None:
-            begin = int(part)
-        if is_empty and following.isdigit() and int(following) == int(part) + 1:
-            continue
-        runs.append(part if begin in (None, int(part) if is_empty else None) else f"{begin}-{part}")
-        begin = None
-    return ",".join(runs)
+def _day_data(day: PublicDay) -> str | None:
+    """None for a day that was simply up."""
+    if day.uptime == 100 and not (day.maintenance_s or day.unknown_s):
+        return None
+    shown = "" if day.uptime is None else percent(day.uptime).rstrip("%")
+    seconds = (day.down_s, day.maintenance_s, day.unknown_s)
+    return ":".join([shown, *(str(n) if n else "" for n in seconds)]).rstrip(":")
 
 
 def label(days: Sequence[PublicDay], uptime: float | None) -> str:
@@ -125,9 +117,5 @@ def label(days: Sequence[PublicDay], uptime: float | None) -> str:
         len(bad),
         percent=percent(uptime),
         span=span(worst.down_s),
-        day=day_text(worst.day),
+        day=f"{day_and_month(worst.day)} {worst.day.year:04}",
     )
-
-
-def day_text(day: date) -> str:
-    return f"{day_and_month(day)} {day.year:04}"

@@ -54,6 +54,7 @@ class Copies:
         age = self._clock() - self._written.get(name, float("-inf"))
         if age < (CHANGED_AFTER if changed else SAME_AFTER):
             return
+        is_new = name not in self._written
         self._written[name] = self._clock()
         data = self._fernet.encrypt(zlib.compress(pickle.dumps((_SHAPE, value)), 1))
         if len(data) > MAX_BYTES:
@@ -62,15 +63,8 @@ class Copies:
             self._write(name, data)
         except OSError as fault:
             log.warning("The copy of a status page could not be written: %s", fault.strerror)
-
-    def keep_month(self, page_id: int, year: int, month: int, value: Any, *, changed: bool) -> None:
-        """``keep`` for a month of a page's history. Old months are many: the ones that nobody has
-        read for the longest time are deleted.
-        """
-        name = month_name(page_id, year, month)
-        is_new = name not in self._written
-        self.keep(name, value, changed=changed)
-        if is_new:
+        if is_new and name.startswith(MONTH):
+            # Old months are many: those that nobody has read for the longest time are deleted.
             months = [stored for stored in self.names() if stored.startswith(MONTH)]
             for old in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
                 self.forget(old)

@@ -4,7 +4,7 @@ question for a password.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import partial
@@ -36,7 +36,6 @@ from app.rules.figures import day_and_month, percent, span
 from app.rules.linked import linked
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
 from app.rules.time import in_zone, iso, zone_of
-from app.stores.public import Address
 
 BARS = BarsCache()
 WRONG = N_("The password is wrong.")
@@ -117,10 +116,6 @@ def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
     ]
 
 
-def names_of(components: Sequence[Component]) -> Mapping[int, str]:
-    return {component.id: component.name for component in components}
-
-
 def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
     """What is not operational by name, the worst state first."""
     groups = []
@@ -137,12 +132,9 @@ def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
     return template.render(context=context, pages=pages, page=None).encode()
 
 
-def password(
-    address: Address, context: PageContext, status: int = 200, fault: str | None = None
-) -> Response:
-    body = context.templates.get_template("status/password.html").render(
-        context=context, page=None, fault=fault
-    )
+def password(context: PageContext, status: int = 200, fault: str | None = None) -> Response:
+    template = context.templates.get_template("status/password.html")
+    body = template.render(context=context, page=None, fault=fault)
     return Response(body, status, content_type=HTML)
 
 
@@ -160,10 +152,8 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
         "percent": percent,
         "span": span,
         "linked": linked,
-        "offered": {
-            *(part.name for part in routes.CACHED_ROUTES),
-            *(part.name for part in routes.FORM_ROUTES),
-        },
+        "offered": {part.name for part in routes.CACHED_ROUTES}
+        | {part.name for part in routes.FORM_ROUTES},
     }
     return context.templates.get_template(template).render(shared | values).encode()
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from app.i18n import _
 from app.pages.addresses import PageContext
-from app.pages.front import html, names_of, sections
+from app.pages.front import html, sections
 from app.pages.text import affected
 from app.records import (
     Component,
@@ -72,7 +72,7 @@ def page(month: PublicMonth, context: PageContext) -> bytes:
         later=_name(month, 1) if month.later else None,
         sections=sections(month.components),
         days=days(month),
-        component_names=names_of(month.components),
+        component_names={component.id: component.name for component in month.components},
         affects=partial(affected, month.components),
     )
 
@@ -91,31 +91,23 @@ def days(month: PublicMonth) -> list[Day]:
         stop = in_zone(end or month.made_at, zone).date()
         return begin is not None and begin <= day <= stop
 
+    windows = [window for window in month.windows if not window.cancelled]
     of_month = []
     # All monitors have the same days.
     for index, day in enumerate(figures.day for figures in _any_days(month)):
+        figures_of = [(component, component.days[index]) for component in month.components]
         of_month.append(
             Day(
                 day,
                 [
-                    (component, component.days[index])
-                    for component in month.components
-                    if component.days[index].down_s
-                    or component.days[index].maintenance_s
-                    or component.days[index].unknown_s
+                    (component, figures)
+                    for component, figures in figures_of
+                    if figures.down_s or figures.maintenance_s or figures.unknown_s
                 ],
-                [
-                    incident
-                    for incident in month.incidents
-                    if on(day, incident.started_at, incident.ended_at)
-                ],
+                [item for item in month.incidents if on(day, item.started_at, item.ended_at)],
                 [post for post in month.posts if on(day, *_span(post))],
-                [
-                    window
-                    for window in month.windows
-                    if not window.cancelled and on(day, window.start_at, window.end_at)
-                ],
-                any(component.days[index].uptime is not None for component in month.components),
+                [window for window in windows if on(day, window.start_at, window.end_at)],
+                any(figures.uptime is not None for _component, figures in figures_of),
             )
         )
     return of_month[::-1]

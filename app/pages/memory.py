@@ -174,10 +174,6 @@ class CachedValue:
         self._answers: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
-    def advance(self, value: Any) -> None:
-        """Take an equal value that was read later: the answers of the earlier one stay right."""
-        self.value = value
-
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         value: V | None = self._answers.get(key)
         if value is not None:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from werkzeug.wrappers import Response
 
@@ -35,7 +36,7 @@ from app.pages.addresses import HTML, PageContext, Visit
 from app.records import Component, PublicPage
 from app.rules import colours
 
-Make = Callable[[PublicPage, PageContext], bytes | None]
+Make = Callable[[Any, PageContext], bytes | None]  # of a ``PublicPage``; history: ``PublicMonth``
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +73,12 @@ def _from_component(make: Callable[[Component], bytes]) -> Make:
     return lambda page, context: None if context.component is None else make(context.component)
 
 
-def _widget(page: PublicPage, context: PageContext) -> bytes:
-    brand = context.brand
-    return badges.widget(page, context.templates, context.static, brand, away=context.away)
-
-
 def _colours(_page: PublicPage, context: PageContext) -> bytes | None:
     accent = context.brand.accent
     return colours.sheet(accent).encode() if accent else None
 
 
-def _widget_script(page: PublicPage) -> bytes:
-    return badges.widget_script()
-
-
+JSON = "application/json"
 # Files of static/ that pages use: a page's own host name serves no others.
 ASSETS = (
     "css/tokens.css",
@@ -101,16 +94,12 @@ CACHED_ROUTES: Sequence[CachedRoute] = (
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", _from_page(feeds.rss)),
     CachedRoute("feed.atom", "application/atom+xml; charset=utf-8", _from_page(feeds.atom)),
     CachedRoute("maintenance.ics", "text/calendar; charset=utf-8", _from_page(calendar.ics)),
-    CachedRoute("summary.json", "application/json", _from_page(summary.summary), scripts=True),
+    CachedRoute("summary.json", JSON, _from_page(summary.summary), scripts=True),
     CachedRoute("badge/<id>.svg", "image/svg+xml", _from_component(badges.svg), scripts=True),
-    CachedRoute(
-        "badge/<id>.json", "application/json", _from_component(badges.shields), scripts=True
-    ),
+    CachedRoute("badge/<id>.json", JSON, _from_component(badges.shields), scripts=True),
     CachedRoute("colours.css", "text/css; charset=utf-8", _colours),
-    CachedRoute("widget", HTML, _widget, frames=True),
-    CachedRoute(
-        "widget.js", "text/javascript; charset=utf-8", _from_page(_widget_script), scripts=True
-    ),
+    CachedRoute("widget", HTML, badges.widget, frames=True),
+    CachedRoute("widget.js", "text/javascript; charset=utf-8", badges.widget_script, scripts=True),
 )
 
 GET_AND_POST = frozenset({"GET", "POST"})

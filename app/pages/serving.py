@@ -9,6 +9,7 @@ except by a right password. What everybody may read comes from memory, ready to 
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,49 +28,15 @@ from app.errors import NotFound, Throttled, Unavailable
 from app.headers import OWN_HOST
 from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
-from app.pages import front, history, routes, subscribe
-from app.pages.addresses import (
-    FOLDER,
-    FRONT,
-    HTML,
-    Directory,
-    PageContext,
-    PageLinks,
-    PagePath,
-    Visit,
-    is_ours,
-    link_name,
-    links_of,
-    own_target,
-    target_of,
-    without_slash,
-)
-from app.pages.answers import (
-    EVERYBODY,
-    Assets,
-    PageAnswer,
-    cached_answer,
-    fixed,
-    html_headers,
-    image_answer,
-    not_found,
-    unavailable,
-)
+from app.pages import addresses, answers, front, history, routes, subscribe
+from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, PagePath, Visit
+from app.pages.answers import PageAnswer, cached_answer, fixed, not_found
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
 from app.pages.text import translations_of
 from app.pages.visitors import Visitors
-from app.records import (
-    PAGE_IMAGES,
-    UNBRANDED,
-    Brand,
-    Component,
-    PublicMonth,
-    PublicPage,
-    StatusPage,
-    Visibility,
-)
+from app.records import PAGE_IMAGES, UNBRANDED, Brand, Component, PublicPage, Visibility
 from app.rules.url import host_of
 from app.secret_keys import keys_of
 from app.stores.public import Address, PublicPages
@@ -85,9 +52,10 @@ DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+FAVICON = "favicon.ico"
 OUTDATED = N_("The page was changed since this was read.")
-# Answered by ``_serve_month``, because it needs another record.
-HISTORY = CachedRoute("history", HTML, front.page)
+# Made from another record: see ``_serve_month``.
+HISTORY = CachedRoute("history", HTML, history.page)
 FRONT_PAGE = CachedRoute(FRONT, HTML, front.page)
 # Answered by ``_serve_image``: their bytes are read by themselves.
 IMAGES = tuple(CachedRoute(name, "", front.page) for name in PAGE_IMAGES)
@@ -104,6 +72,20 @@ class SubscriberLink:
     page_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request for something of a page. ``own_host``: on the page's own host name."""
+
+    environ: Environ
+    address: Address
+    links: PageLinks
+    own_host: bool
+
+    @property
+    def method(self) -> str:
+        return str(self.environ["REQUEST_METHOD"])
+
+
 class StatusPageLayer(Layer):
     """``public`` reads the database; what it read is cached here. ``clock``: in seconds, never
     set back.
@@ -116,7 +98,7 @@ class StatusPageLayer(Layer):
         settings: Settings = app.extensions["wakeful.settings"]
         self._app, self._public = app, public
         self._visitors = Visitors(app, public)
-        self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
+        self._assets = answers.Assets(Path(str(app.static_folder)), routes.ASSETS)
         self._copies = Copies(settings.instance, keys_of(app), self._now)
         self._our_hosts = {*LOCAL_HOSTS, *settings.own_hosts}
         self._directory: Memory[str, Directory] = Memory(
@@ -145,7 +127,7 @@ class StatusPageLayer(Layer):
         if address is not None:
             environ[OWN_HOST] = True
             environ["SCRIPT_NAME"] = ""  # the folder of PUBLIC_URL is on its host alone
-        if address is None and not is_ours(path) and self._link(path) is None:
+        if address is None and not addresses.is_ours(path) and self._link(path) is None:
             return self.inner(environ, start_response)
         if EARLY in environ:
             return continued(environ, start_response)
@@ -154,7 +136,7 @@ class StatusPageLayer(Layer):
         except NotFound:
             answer = not_found()
         except Unavailable:
-            answer = unavailable()
+            answer = answers.unavailable()
         except HTTPException as fault:
             answer = fixed(fault.code or 400, f"{fault.name}\n")
         except Exception:
@@ -216,64 +198,60 @@ class StatusPageLayer(Layer):
         link = self._link(path)
         if link is not None:
             return self._serve_link(environ, path, own, link)
+        if own is not None and (asset := self._assets.find(path)) is not None:
+            return asset
         if own is not None:
-            asset = self._assets.find(path)
-            if asset is not None:
-                return asset
-            return self._serve_in_its_language(environ, own, own_target(own, path), own_host=True)
-        if path == FOLDER:
-            return self._serve_list(environ)
-        moved = without_slash(path)
-        if moved is not None:
-            return fixed(308, "Moved.\n", [("Location", moved)])
-        target = target_of(path)
-        address = self._find_address(lambda pages: pages.by_slug.get(target.slug))
+            target = PagePath(own.slug, path.removeprefix("/"))
+        else:
+            if path == addresses.FOLDER:
+                return self._serve_list(environ)
+            moved = addresses.without_slash(path)
+            if moved is not None:
+                return fixed(308, "Moved.\n", [("Location", moved)])
+            target = addresses.target_of(path)
+        address = own or self._find_address(lambda pages: pages.by_slug.get(target.slug))
         if address is None:
             return not_found()
-        return self._serve_in_its_language(environ, address, target, own_host=False)
+        own_host = own is not None
+        links = addresses.links_of(target, own_host=own_host)
+        with speaking(translations_of(address.brand.language)):
+            return self._serve_page(PageRequest(environ, address, links, own_host), target.name)
 
     # --- a page's answers
 
-    def _serve_in_its_language(
-        self, environ: Environ, address: Address, target: PagePath, *, own_host: bool
-    ) -> PageAnswer:
-        with speaking(translations_of(address.brand.language)):
-            return self._serve_page(environ, address, target, own_host=own_host)
-
-    def _serve_page(
-        self, environ: Environ, address: Address, target: PagePath, *, own_host: bool
-    ) -> PageAnswer:
-        links = links_of(target, own_host=own_host)
-        form_route, token = self._form_route(target.name)
+    def _serve_page(self, asked: PageRequest, name: str) -> PageAnswer:
+        address, method = asked.address, asked.method
+        form_route, token = self._form_route(name)
         if form_route is not None and form_route.purpose is not None:
-            return self._serve_void_link(environ, address, links, form_route, own_host)
-        admitted = self._visitors.may_read(address, environ)
+            return self._serve_void_link(asked, form_route)
+        admitted = self._visitors.may_read(address, asked.environ)
+        if asked.own_host and name == FAVICON:
+            return self._serve_favicon(asked, admitted)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
-        route, component = self._cached_route(target.name)
+        route, id = self._cached_route(name)
         if route is None and form_route is None:
             return not_found(address.brand.theme)
-        method = environ["REQUEST_METHOD"]
         # Somebody who was admitted may send the form again, too.
         sends_form = method == "POST" and route is FRONT_PAGE
         if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
-            return self._ask_password(environ, address, links, method, route)
+            return self._ask_password(asked, route)
         if form_route is not None:
-            return self._serve_form(environ, address, links, form_route, token, own_host)
+            return self._serve_form(asked, form_route, token)
         if method not in ANSWERED_METHODS:
             return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
         if route in IMAGES:
-            return self._serve_image(environ, address, target.name)
+            return self._serve_image(asked, name)
         if route is HISTORY:
-            return self._serve_month(environ, address, links, own_host)
+            return self._serve_month(asked)
         assert route is not None  # noqa: S101 - one of the two was found
-        return self._serve_cached(address, links, route, component, own_host)
+        return self._serve_cached(asked, route, id)
 
     def _link(self, path: str) -> SubscriberLink | None:
         """The link of a message that a path is. Its token proves it: the page may have had another
         slug or host name when the message was sent.
         """
-        form_route, token = self._form_route(link_name(path))
+        form_route, token = self._form_route(addresses.link_name(path))
         if form_route is None or form_route.purpose is None or token is None:
             return None
         with self._app.app_context():
@@ -293,20 +271,24 @@ class StatusPageLayer(Layer):
             front_link = f"{root}status/{address.slug}"
         else:
             front_link = root if own.id == address.id else self._public.link(address)
-        links = PageLinks(root, root, front_link)
+        asked = PageRequest(environ, address, PageLinks(root, root, front_link), own is not None)
         with speaking(translations_of(address.brand.language)):
-            return self._serve_form(
-                environ, address, links, link.form_route, link.token, own is not None
-            )
+            return self._serve_form(asked, link.form_route, link.token)
 
-    def _serve_void_link(
-        self, environ: Environ, address: Address, links: PageLinks, route: FormRoute, own_host: bool
-    ) -> PageAnswer:
+    def _serve_void_link(self, asked: PageRequest, route: FormRoute) -> PageAnswer:
         """The answer to a token that is not ours; for a closed page, that of a missing page."""
-        if address.visibility not in EVERYBODY:
+        if asked.address.visibility not in answers.EVERYBODY:
             return not_found()
-        void = replace(route, answer=subscribe.void)
-        return self._serve_form(environ, address, links, void, None, own_host)
+        return self._serve_form(asked, replace(route, answer=subscribe.void), None)
+
+    def _serve_favicon(self, asked: PageRequest, admitted: bool) -> PageAnswer:
+        """Where the icon is that browsers ask for by themselves. Redirected, so that none keeps the
+        product's for a year after the page got its own.
+        """
+        version = asked.address.brand.favicon if admitted else None
+        own = f"favicon?v={version}"
+        icon = own if version else self._assets.link(asked.links.root, "img/mark.svg")
+        return fixed(302, "", [("Location", icon)])
 
     def _cached_route(self, name: str) -> tuple[CachedRoute | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""
@@ -326,28 +308,18 @@ class StatusPageLayer(Layer):
         before, _slash, token = name.rpartition("/")
         return self._form_routes.get(f"{before}/<token>"), token
 
-    def _serve_cached(
-        self, address: Address, links: PageLinks, route: CachedRoute, id: int | None, own_host: bool
-    ) -> PageAnswer:
-        cached, away = self._pages.get(address.id)
+    def _serve_cached(self, asked: PageRequest, route: CachedRoute, id: int | None) -> PageAnswer:
+        cached, away = self._pages.get(asked.address.id)
         page: PublicPage = cached.value
-        component: Component | None = None
-        if id is not None:
-            component = next(
-                (component for component in page.components if component.id == id), None
-            )
-            if component is None:
-                return not_found(address.brand.theme)
-        context = replace(self._context(links, own_host, away, address.brand), component=component)
-        shown = (address.visibility, address.brand)
-        key = (route.name, id, own_host, away and page.made_at, *shown)
-        return cached.get(key, lambda: cached_answer(route, route.make(page, context), address))
+        component = next((part for part in page.components if part.id == id), None)
+        if id is not None and component is None:
+            return not_found(asked.address.brand.theme)
+        return self._rendered(asked, cached, away, route, component)
 
-    def _serve_month(
-        self, environ: Environ, address: Address, links: PageLinks, own_host: bool
-    ) -> PageAnswer:
+    def _serve_month(self, asked: PageRequest) -> PageAnswer:
+        address = asked.address
         cached, _away = self._pages.get(address.id)
-        month = history.asked_month(environ.get("QUERY_STRING", ""), cached.value)
+        month = history.asked_month(asked.environ.get("QUERY_STRING", ""), cached.value)
         if month is None:
             return not_found(address.brand.theme)
         cached_month, away = self._months.get((address.id, *month))
@@ -356,22 +328,34 @@ class StatusPageLayer(Layer):
         # What was read before the page was changed may show what it no longer shows.
         if away and cached_month.value.page.updated_at < cached.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
-        context = self._context(links, own_host, away, address.brand)
-        shown = (address.visibility, address.brand)
-        key = (own_host, away and cached_month.value.made_at, *shown)
-        return cached_month.get(
-            key, lambda: cached_answer(HISTORY, history.page(cached_month.value, context), address)
-        )
+        return self._rendered(asked, cached_month, away, HISTORY)
 
-    def _serve_image(self, environ: Environ, address: Address, name: str) -> PageAnswer:
+    def _rendered(
+        self,
+        asked: PageRequest,
+        cached: CachedValue,
+        away: bool,
+        route: CachedRoute,
+        component: Component | None = None,
+    ) -> PageAnswer:
+        """The answer of a route, rendered once from what is cached."""
+        address, value = asked.address, cached.value
+        context = self._context(asked.links, asked.own_host, away, address.brand)
+        context = replace(context, component=component)
+        shown = (asked.own_host, away and value.made_at, address.visibility, address.brand)
+        key = (route.name, component and component.id, *shown)
+        return cached.get(key, lambda: cached_answer(route, route.make(value, context), address))
+
+    def _serve_image(self, asked: PageRequest, name: str) -> PageAnswer:
+        address = asked.address
         version: str | None = getattr(address.brand, name)
         if version is None:
             return not_found(address.brand.theme)
         cached, _away = self._images.get((address.id, name, version))
-        is_named = environ.get("QUERY_STRING") == f"v={version}"
+        is_named = asked.environ.get("QUERY_STRING") == f"v={version}"
         return cached.get(
             (is_named, address.visibility),
-            lambda: image_answer(cached.value, version, address, is_named=is_named),
+            lambda: answers.image_answer(cached.value, version, address, is_named=is_named),
         )
 
     def _serve_list(self, environ: Environ) -> PageAnswer:
@@ -399,50 +383,40 @@ class StatusPageLayer(Layer):
     # --- what is not kept in memory
 
     def _serve_form(
-        self,
-        environ: Environ,
-        address: Address,
-        links: PageLinks,
-        form_route: FormRoute,
-        token: str | None,
-        own_host: bool,
+        self, asked: PageRequest, form_route: FormRoute, token: str | None
     ) -> PageAnswer:
-        request = _request(environ)
+        request = _request(asked.environ)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in form_route.methods:
             return _refused(_("This address does not take that."), sorted(form_route.methods))
-        context = self._context(links, own_host, False, address.brand)
-        visit = Visit(request, address, context, self._public, token)
+        address = asked.address
+        context = self._context(asked.links, asked.own_host, False, address.brand)
         with self._app.app_context():
-            return self._uncached(form_route.answer(visit), environ)
+            response = form_route.answer(Visit(request, address, context, self._public, token))
+            return self._uncached(response, asked.environ)
 
-    def _ask_password(
-        self,
-        environ: Environ,
-        address: Address,
-        links: PageLinks,
-        method: str,
-        route: CachedRoute | None,
-    ) -> PageAnswer:
-        form = route is None and method != "POST"  # a person opens it, as the front and the history
+    def _ask_password(self, asked: PageRequest, route: CachedRoute | None) -> PageAnswer:
+        address, environ = asked.address, asked.environ
+        sent = asked.method == "POST"
+        form = route is None and not sent  # a person opens it, as the front and the history
         if not form and route is not FRONT_PAGE and route is not HISTORY:
             return fixed(403, _text(_("This page needs a password")))
         # Its images and colours are behind the password too.
         brand = replace(address.brand, accent=None, logo=None, favicon=None)
-        context = self._context(links, False, False, brand)
+        context = self._context(asked.links, False, False, brand)
         request = _request(environ)
-        if method != "POST":
-            return self._uncached(front.password(address, context), environ)
+        if not sent:
+            return self._uncached(front.password(context), environ)
         try:
             with self._app.app_context():
                 right = self._visitors.enter(address, request)
         except Throttled as fault:
-            response = front.password(address, context, 429, str(fault))
+            response = front.password(context, 429, str(fault))
             response.headers["Retry-After"] = str(fault.retry_after)
             return self._uncached(response, environ)
         if not right:
-            return self._uncached(front.password(address, context, 422, _(front.WRONG)), environ)
-        response = Response(status=303, headers={"Location": links.front})
+            return self._uncached(front.password(context, 422, _(front.WRONG)), environ)
+        response = Response(status=303, headers={"Location": asked.links.front})
         response.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, response)
         return self._uncached(response, environ)
@@ -453,13 +427,13 @@ class StatusPageLayer(Layer):
         root = request.environ.get("SCRIPT_NAME", "")
         if host == (address.domain or "").lower():
             return [f"{root}/"]
-        front_path = f"{root}{FOLDER}/{address.slug}"
+        front_path = f"{root}{addresses.FOLDER}/{address.slug}"
         return [front_path, f"{front_path}.json"]
 
     def _uncached(self, response: Response, environ: Environ) -> PageAnswer:
         """The answer that this response is; nobody may keep it."""
         response.headers.setdefault("Cache-Control", "private, no-store")
-        for name, value in html_headers(noindex=True):
+        for name, value in answers.html_headers(noindex=True):
             response.headers.setdefault(name, value)
         return PageAnswer.of(response, environ)
 
@@ -483,48 +457,50 @@ class StatusPageLayer(Layer):
 
     def _read_list(self, key: str, before: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            pages: tuple[StatusPage, ...] = tuple(self._public.listed())
-        unchanged = before is not None and before.value == pages
-        self._copies.keep(LIST, pages, changed=not unchanged)
-        return _cached_value(pages, before if unchanged else None)
+            return self._kept(LIST, tuple(self._public.listed()), before)
 
     def _read_page(self, id: int, before: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            page = self._public.page(id)
-        unchanged = before is not None and _same(before.value, page)
-        self._copies.keep(page_name(id), page, changed=not unchanged)
-        return _cached_value(page, before if unchanged else None)
+            return self._kept(page_name(id), self._public.page(id), before, _same)
 
     def _read_image(self, key: tuple[int, str, str], before: CachedValue | None) -> CachedValue:
         id, name, _version = key
         with self._app.app_context():
-            data = self._public.image(id, name)
-        unchanged = before is not None and before.value == data
-        self._copies.keep(image_name(id, name), data, changed=not unchanged)
-        return _cached_value(data, before if unchanged else None)
+            return self._kept(image_name(id, name), self._public.image(id, name), before)
 
     def _read_month(self, key: tuple[int, int, int], before: CachedValue | None) -> CachedValue:
         try:
             with self._app.app_context():
-                month: PublicMonth = self._public.month(*key)
+                month = self._public.month(*key)
         except NotFound:
             return CachedValue(None)  # cached too: a month that is not there is not read each time
-        value = before.value if before else None
-        unchanged = value is not None and replace(value, made_at=month.made_at) == month
-        self._copies.keep_month(*key, month, changed=not unchanged)
-        return _cached_value(month, before if unchanged else None)
+        return self._kept(
+            month_name(*key),
+            month,
+            before,
+            lambda earlier, month: replace(earlier, made_at=month.made_at) == month,
+        )
+
+    def _kept(
+        self,
+        name: str,
+        value: Any,
+        before: CachedValue | None,
+        same: Callable[[Any, Any], bool] = operator.eq,
+    ) -> CachedValue:
+        """A value that was read, of which a copy is kept. The answers that were rendered from an
+        equal one stay right.
+        """
+        unchanged = before is not None and before.value is not None and same(before.value, value)
+        self._copies.keep(name, value, changed=not unchanged)
+        if before is None or not unchanged:
+            return CachedValue(value)
+        before.value = value
+        return before
 
     def _copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
         value = self._copies.find(name)
         return None if value is None else make(value)
-
-
-def _cached_value(value: Any, equal: CachedValue | None) -> CachedValue:
-    """``equal``: an earlier one that says the same, whose answers stay right: it is kept."""
-    if equal is None:
-        return CachedValue(value)
-    equal.advance(value)
-    return equal
 
 
 def _same(before: PublicPage, page: PublicPage) -> bool:

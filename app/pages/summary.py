@@ -7,10 +7,9 @@ lists its members.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count
 from typing import Any
 
 from app.i18n import N_, _
@@ -62,14 +61,10 @@ Components = dict[int, Json]  # the components of the page as JSON, by id
 def summary(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
-    positions = _positions(page)
-    by_id = {
-        component.id: _component(page, component, positions[component.id])
-        for component in page.components
-    }
+    listed, by_id = _components(page)
     data = {
         "page": _page(page),
-        "components": [*_components(page, by_id, positions)],
+        "components": listed,
         "incidents": [_of_post(page, post, by_id) for post in posts if post not in planned],
         "scheduled_maintenances": [
             *(_of_post(page, post, by_id) for post in planned),
@@ -109,31 +104,21 @@ def _status(page: PublicPage) -> Json:
 # --- Components
 
 
-def _positions(page: PublicPage) -> dict[int | str, int]:
-    """By the id of a component, and by the name of a group, which comes before its first member."""
-    positions: dict[int | str, int] = {}
-    numbers = count(1)
+def _components(page: PublicPage) -> tuple[list[Json], Components]:
+    """All in their order, a group before its first member; and those that are monitors."""
+    listed: list[Json] = []
+    by_id: Components = {}
+    groups: dict[str, Json] = {}
     for component in page.components:
-        if component.group is not None and component.group not in positions:
-            positions[component.group] = next(numbers)
-        positions[component.id] = next(numbers)
-    return positions
-
-
-def _components(
-    page: PublicPage, by_id: Components, positions: Mapping[int | str, int]
-) -> Iterator[Json]:
-    """A group comes before its first member."""
-    groups: dict[str, list[Component]] = {}
-    for component in page.components:
-        if component.group is not None:
-            groups.setdefault(component.group, []).append(component)
-    for component in page.components:
-        if component.group in groups:
-            members = groups.pop(component.group)
-            group = _group(page, component.group, members, by_id)
-            yield group | {"position": positions[component.group]}
-        yield by_id[component.id]
+        if component.group is not None and component.group not in groups:
+            groups[component.group] = {"position": len(listed) + 1}
+            listed.append(groups[component.group])
+        by_id[component.id] = _component(page, component, len(listed) + 1)
+        listed.append(by_id[component.id])
+    for name, group in groups.items():
+        members = [component for component in page.components if component.group == name]
+        group |= _group(page, name, members, by_id) | {"position": group["position"]}
+    return listed, by_id
 
 
 def _component(page: PublicPage, component: Component, position: int) -> Json:
@@ -200,14 +185,9 @@ def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
         "page_id": str(page.page.id),
         "incident_updates": [
             _update(
-                id,
-                str(update.id),
-                update.state,
-                update.body,
-                update.created_at,
-                update.corrected_at,
+                id, str(entry.id), entry.state, entry.body, entry.created_at, entry.corrected_at
             )
-            for update in reversed(post.updates)
+            for entry in reversed(post.updates)
         ],
         "components": [by_id[component.id] for component in affected],
     }

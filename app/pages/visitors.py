@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from flask import Flask
@@ -44,13 +45,11 @@ class Visitors:
         wanted = [address.id, address.password_turn]
         request = Request(environ)
         name = cookie_name(self._app, request, COOKIE)
-        return any(self._signed(cookie) == wanted for cookie in request.cookies.getlist(name))
-
-    def _signed(self, cookie: str) -> Any:
-        try:
-            return self._signer.loads(cookie, COOKIE_SECONDS)
-        except BadData:
-            return None
+        for cookie in request.cookies.getlist(name):
+            with suppress(BadData):
+                if self._signer.loads(cookie, COOKIE_SECONDS) == wanted:
+                    return True
+        return False
 
     def logged_in(self, environ: dict[str, Any]) -> bool:
         """Whether this is somebody with an account, logged in to the dashboard."""
@@ -70,23 +69,20 @@ class Visitors:
 
     def enter(self, address: Address, request: Request) -> bool:
         """Whether the password in the sent form is right. Raises Throttled and Unavailable."""
-        try:
-            return self._enter(address, request)
-        except DatabaseError as fault:
-            raise unavailable(fault) or fault from None
-
-    def _enter(self, address: Address, request: Request) -> bool:
         name = f"page:password:{origin_of(request.remote_addr)}"
         limit, counters = Limit(name, WRONG_SECONDS, WRONG_MAX), self._access.counters
-        counters.attempt(TOO_MANY, limit)
         try:
-            right = self._public.password_fits(address.id, request.form.get("password", ""))
-        except Throttled:
-            counters.take_back_attempt(limit)
-            raise
-        if right:
-            counters.take_back_attempt(limit)
-        return right
+            counters.attempt(TOO_MANY, limit)
+            try:
+                right = self._public.password_fits(address.id, request.form.get("password", ""))
+            except Throttled:
+                counters.take_back_attempt(limit)
+                raise
+            if right:
+                counters.take_back_attempt(limit)
+            return right
+        except DatabaseError as fault:
+            raise unavailable(fault) or fault from None
 
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:
         """Let this browser read the page, under these paths, until it has another password."""

@@ -98,6 +98,22 @@ def test_the_brand_of_a_page_behind_a_password_is_behind_it_too(app: Flask, clie
     assert (answer.data, answer.headers["Cache-Control"]) == (SVG, "private, no-store")
 
 
+def test_the_icon_that_browsers_ask_for_is_the_pages_own_for_its_readers_else_the_products(
+    app: Flask, client: FlaskClient
+):
+    page = make_page(app, domain="status.example.com", password="open sesame")
+    marks = [client.get("/favicon.ico", **HOST).location]
+    brand(app, page)
+    marks.append(client.get("/favicon.ico", **HOST).location)
+    assert all(mark.startswith("static/img/mark.svg?v=") for mark in marks)
+    assert client.get("/" + marks[0], **HOST).mimetype == "image/svg+xml"
+    client.post("/", data={"password": "open sesame"}, **HOST)
+    own = client.get("/favicon.ico", **HOST)
+    assert (own.status_code, own.headers["Cache-Control"]) == (302, "private, no-store")
+    assert client.get("/" + own.location, **HOST).data == PNG
+    assert client.get("/status/example/favicon.ico").status_code == 404
+
+
 def test_pages_of_visitors_have_the_brand_too(app: Flask, client: FlaskClient):
     brand(app, make_page(app))
     for name in ("subscribe", "history"):

@@ -9,8 +9,9 @@ from pytest_httpserver import HTTPServer
 
 from app import i18n
 from app.pages import badges
+from app.pages.addresses import PageContext
 from app.paths import STATIC, TEMPLATES
-from app.records import UNBRANDED, PageState
+from app.records import PageState
 from app.rules.page_state import SENTENCES
 from tests.pages.a_page import LINK, NASTY, NOW, TEXT, with_text
 from tests.pages.a_page import page as a_page
@@ -19,6 +20,8 @@ TEMPLATE = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
 )
 i18n.install(TEMPLATE)
+SHEETS = ("css/tokens.css", "css/pages/widget.css")
+SCRIPT = (STATIC / badges.WIDGET_SCRIPT).read_bytes()
 
 
 class Reader(HTMLParser):
@@ -34,7 +37,8 @@ class Reader(HTMLParser):
 
 
 def make(of, **more):
-    return badges.widget(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", UNBRANDED, **more)
+    look = {"up": "", "front": "", "static": lambda name: f"../../static/{name}?v=1"}
+    return badges.widget(of, PageContext(TEMPLATE, **look, **more))
 
 
 def read(data):
@@ -58,7 +62,7 @@ def test_it_has_one_script_and_no_style_of_its_own():
     assert script["src"].startswith("../../static/js/widget.js")
     for _, attributes in reader.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
-    assert all((STATIC / name).is_file() for name in badges.WIDGET_SHEETS)
+    assert all((STATIC / name).is_file() for name in SHEETS)
 
 
 def test_it_says_that_it_may_be_old_while_the_database_is_away():
@@ -77,8 +81,8 @@ TAGS = [tag for tag, _ in read(make(a_page())).tags]
 
 
 def test_the_script_is_small_and_the_same_for_every_page():
-    assert badges.widget_script() == (STATIC / badges.WIDGET_SCRIPT).read_bytes()
-    assert len(badges.widget_script()) < 2_000
+    assert badges.widget_script(a_page(), None) == SCRIPT
+    assert len(SCRIPT) < 2_000
 
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors *"
@@ -95,8 +99,8 @@ def site_server():
 @pytest.mark.parametrize("floating", [False, True])
 def test_the_script_shows_the_widget_on_another_site(site_server, page, floating):
     """The other site is another host name, which the browser knows as another origin."""
-    sheets = b"".join((STATIC / name).read_bytes() for name in badges.WIDGET_SHEETS)
-    serve(site_server, "/status/acme/widget.js", badges.widget_script(), "text/javascript")
+    sheets = b"".join((STATIC / name).read_bytes() for name in SHEETS)
+    serve(site_server, "/status/acme/widget.js", SCRIPT, "text/javascript")
     serve(site_server, "/status/acme/widget", make(a_page()), "text/html")
     serve(site_server, "/static/css/tokens.css", sheets, "text/css")
     serve(site_server, "/static/css/pages/widget.css", b"", "text/css")
