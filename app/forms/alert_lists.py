@@ -55,9 +55,7 @@ def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str |
         return text.one_of(keys), None
     fault = text.fault_of(lambda: text.characters(pair.value))
     return None, fault or check_value(
-        str(pair.key),
-        str(pair.value),
-        telegram_token_set=form_of(field).context.telegram_token_set,
+        str(pair.key), str(pair.value), telegram_token_set=form_of(field).context.telegram_token_set
     )
 
 

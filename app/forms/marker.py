@@ -14,11 +14,6 @@ class MarkerForm(SchemaForm):
     """A deploy, or another moment that charts show."""
 
     name = Text(N_("Name"), required=True, most=MAX_NAME, description=N_("Example: shop v2.1"))
-    link = Text(
-        N_("Link"),
-        most=MAX_LINK,
-        rule=check_link,
-        description=N_("Example: the release"),
-    )
+    link = Text(N_("Link"), most=MAX_LINK, rule=check_link, description=N_("Example: the release"))
     tags = Tags(N_("Tags"), description=N_("Comma-separated. Leave empty for all monitors."))
     time = DateTime(N_("Time"), description=N_("Leave empty for now."))

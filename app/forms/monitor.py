@@ -502,11 +502,7 @@ class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
     name = Text(N_("Name"), most=MAX_NAME)
-    interval = NumberChoice(
-        N_("Interval"),
-        labels=interval_labels,
-        default=None,
-    )
+    interval = NumberChoice(N_("Interval"), labels=interval_labels, default=None)
 
     def check_cross_field(self) -> None:
         super().check_cross_field()

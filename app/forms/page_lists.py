@@ -152,10 +152,7 @@ class GroupList(ListField):
         if name.index is None or _is_known(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
-        return _(
-            "Send %(group)s[name] and %(group)s[monitors][0].",
-            group=group,
-        )
+        return _("Send %(group)s[name] and %(group)s[monitors][0].", group=group)
 
     def how_to_send(self) -> str:
         return _(

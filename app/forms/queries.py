@@ -155,10 +155,7 @@ class IncidentQueryForm(PageForm):
     severity = WordChoice(
         "Severity",
         words=IncidentSeverity,
-        labels={
-            IncidentSeverity.DOWN: "Down",
-            IncidentSeverity.DEGRADED: "Degraded",
-        }.__getitem__,
+        labels={IncidentSeverity.DOWN: "Down", IncidentSeverity.DEGRADED: "Degraded"}.__getitem__,
         none="Any",
         description="An addition of ours: down, or slow for so long that it alerts.",
     )

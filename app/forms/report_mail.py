@@ -15,7 +15,4 @@ class ReportMailForm(SchemaForm):
         most=MAX_CONTACT_NAME,
         description=N_("Name or id of the contact. The report goes to its email addresses."),
     )
-    tag = Tag(
-        N_("Tag"),
-        description=N_("Only the monitors with this tag. Leave empty for all."),
-    )
+    tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))

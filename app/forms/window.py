@@ -34,8 +34,7 @@ class WindowForm(SchemaForm):
         N_("Monitors"), description=N_("Leave monitors and tags empty for all monitors.")
     )
     tags = Tags(
-        N_("Tags"),
-        description=N_("All monitors that have one of these tags, now or later."),
+        N_("Tags"), description=N_("All monitors that have one of these tags, now or later.")
     )
     repeat = Text(
         N_("Repeat"),

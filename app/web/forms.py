@@ -23,14 +23,7 @@ from app.forms.fields import (
     Zone,
 )
 from app.i18n import N_, _
-from app.records import (
-    MAX_CREDENTIAL,
-    MAX_NAME,
-    MAX_PERSON_NAME,
-    MIN_PASSWORD,
-    Role,
-    Scope,
-)
+from app.records import MAX_CREDENTIAL, MAX_NAME, MAX_PERSON_NAME, MIN_PASSWORD, Role, Scope
 from app.rules import addresses, smtp, text
 from app.rules.smtp import Server, Tls
 from app.web.shown.looks import ROLES
@@ -75,11 +68,7 @@ def email_field(autocomplete: str, *, rule: Rule | None = addresses.check) -> An
 
 def password_field(label: str, autocomplete: str, **more: Any) -> Any:
     return Password(
-        label,
-        required=True,
-        most=MAX_CREDENTIAL,
-        render_kw={"autocomplete": autocomplete},
-        **more,
+        label, required=True, most=MAX_CREDENTIAL, render_kw={"autocomplete": autocomplete}, **more
     )
 
 
@@ -262,10 +251,7 @@ class WallLinkForm(BrowserForm):
         most=MAX_NAME,
         description=N_("Where the screen is, such as Lobby."),
     )
-    tag = Tag(
-        N_("Tag"),
-        description=N_("Only the monitors with this tag. Leave empty for all."),
-    )
+    tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))
     zone = Zone(N_("Time zone"), required=True)
 
 

@@ -8,25 +8,13 @@ from typing import Any
 from wtforms import widgets
 
 from app.forms.browser import BrowserForm
-from app.forms.fields import (
-    OneValue,
-    Options,
-    Switch,
-    Text,
-    WordChoice,
-)
+from app.forms.fields import OneValue, Options, Switch, Text, WordChoice
 from app.forms.imported import ImportDefaults
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor_choices import RULE_LABELS, IntervalChoice
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
-from app.records import (
-    MAX_CONTACT_NAME,
-    MAX_LOCATION,
-    MAX_NAME,
-    MAX_TAG,
-    LocationRule,
-)
+from app.records import MAX_CONTACT_NAME, MAX_LOCATION, MAX_NAME, MAX_TAG, LocationRule
 from app.rules.text import REQUIRED
 
 BULK_ACTIONS = {

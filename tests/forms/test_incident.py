@@ -18,14 +18,7 @@ from app.forms.queries import (
 )
 from app.forms.schema import FormContext
 from app.forms.window import WindowForm
-from app.records import (
-    DeliveryQuery,
-    Incident,
-    IncidentQuery,
-    MonitorQuery,
-    PageQuery,
-    ResultQuery,
-)
+from app.records import DeliveryQuery, Incident, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
 
 NOW = FormContext(now=datetime(2026, 6, 15, 12, tzinfo=UTC))
 

@@ -374,10 +374,7 @@ def test_section_12_a_post_with_what_is_required():
             {"monitors[0]": "1", "impact[0][key]": "1", "impact[0][value]": "down"},
             ["impact.0.value"],
         ),
-        (
-            {"monitors[0]": "1", "impact[0][key]": "2", "impact[0][value]": "none"},
-            ["impact.0.key"],
-        ),
+        ({"monitors[0]": "1", "impact[0][key]": "2", "impact[0][value]": "none"}, ["impact.0.key"]),
         ({"incident_id": "x"}, ["incident_id"]),
         ({"updates": ""}, ["updates"]),
         ({"automatic": "true"}, ["automatic"]),

@@ -61,8 +61,7 @@ def styles(names: Iterable[Name]) -> dict[Name, str]:
     listed = list(titles())
     last = len(listed)
     ordered = sorted(
-        set(names),
-        key=lambda name: (listed.index(name) if name in listed else last, name or ""),
+        set(names), key=lambda name: (listed.index(name) if name in listed else last, name or "")
     )
     return {name: f"place-{number % STYLES}" for number, name in enumerate(ordered)}
 
