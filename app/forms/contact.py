@@ -44,11 +44,10 @@ class ContactForm(SchemaForm):
     )
     min_severity = WordChoice(
         N_("Alerts about"),
-        words=MinSeverity,
-        labels={
+        {
             MinSeverity.ALL: N_("Everything"),
             MinSeverity.DOWN: N_("Outages only: no slowness, no expiring certificates and domains"),
-        }.__getitem__,
+        },
         default=MinSeverity.ALL,
     )
     acknowledgements = Switch(

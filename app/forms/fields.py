@@ -7,7 +7,7 @@ are on the field; templates read them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ MASK_WITHOUT_STORED = N_(
 )
 
 
-Labels = Sequence[tuple[Any, str]]
+Labels = Mapping[Any, str]
 
 
 def form_of(field: Field) -> SchemaForm:
@@ -263,14 +263,13 @@ class Password(Text):
 
 
 class Number(OneValue):
-    """A whole number from ``low`` to ``high``."""
+    """A whole number within ``bounds``: the lowest and, if there is one, the highest."""
 
     widget = widgets.NumberInput()
 
-    def __init__(self, *args: Any, low: int, high: int | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.low, self.high = low, high
-        self.flags.min = low
+    def __init__(self, label: str, bounds: tuple[int, int | None], **kwargs: Any) -> None:
+        super().__init__(label, **kwargs)
+        self.low, self.high = self.flags.min, high = bounds
         if high is not None:
             self.flags.max = high
 
@@ -309,9 +308,10 @@ class Ids(OneValue):
 
 
 class Options(OneValue, SelectFieldBase):
-    """One of a few values. ``choices`` are (text, label) for a select; an optional field starts
-    with ``none``. ``labels`` that count something are a function, called for each form: at import
-    nobody has chosen a language. ``each``: what a stored value is called that is none of them.
+    """One of a few values, each with its label. ``choices`` are (text, label) for a select; an
+    optional field starts with ``none``. ``labels`` that count something are a function, called for
+    each form: at import nobody has chosen a language. ``each``: what a stored value is called that
+    is none of them.
     """
 
     widget = widgets.Select()
@@ -319,19 +319,19 @@ class Options(OneValue, SelectFieldBase):
 
     def __init__(
         self,
-        *args: Any,
+        label: str,
         labels: Labels | Callable[[], Labels],
         none: str | None = None,
         each: Callable[[Any], str] = str,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(label, **kwargs)
         self.each = each
         labels = labels() if callable(labels) else labels
-        self.allowed = {str(value): value for value, _label in labels}
+        self.allowed = {str(value): value for value in labels}
         self.choices = [(KEEP, LEAVE)] if self.unclear else []
         self.choices += [("", none)] if none is not None else []
-        self.choices += [(str(value), label) for value, label in labels]
+        self.choices += [(str(value), label) for value, label in labels.items()]
 
     def process_data(self, value: Any) -> None:
         super().process_data(value)
@@ -369,18 +369,15 @@ class Options(OneValue, SelectFieldBase):
 
 
 class WordChoice(Options):
-    """One of an enum's words, matched exactly."""
+    """One of an enum's words, matched exactly. ``words``: the enum, or each word's label."""
 
-    def __init__(
-        self,
-        *args: Any,
-        words: type[StrEnum],
-        labels: Callable[[Any], str] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        named = [(word, labels(word) if labels else word.value) for word in words]
-        super().__init__(*args, labels=named, **kwargs)
-        self.words = words
+    def __init__(self, label: str, words: type[StrEnum] | Labels, **kwargs: Any) -> None:
+        if isinstance(words, type):
+            super().__init__(label, {word: word.value for word in words}, **kwargs)
+            self.words = words
+        else:
+            super().__init__(label, words, **kwargs)
+            self.words = type(next(iter(words)))
 
 
 class NumberChoice(Options):

@@ -29,7 +29,7 @@ class IncidentUpdateForm(SchemaForm):
 
     classification: Any = WordChoice(
         N_("Classified as"),
-        words=Classification,
+        Classification,
         none=N_("A real incident"),
         description=N_(
             "Extension: what the incident turned out to be. It corrects the statistics."

@@ -44,8 +44,7 @@ class LocationForm(SchemaForm):
     )
     carrier = WordChoice(
         N_("Checked by"),
-        words=Carrier,
-        labels=CARRIER_LABELS.__getitem__,
+        CARRIER_LABELS,
         default=Carrier.LOCAL,
         description=N_("How checks get to this place. An agent works behind any firewall."),
     )

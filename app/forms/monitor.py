@@ -90,34 +90,12 @@ from app.rules.url import scheme_of
 
 # Fields that only Wakeful has: a server that implements the base API alone lacks them.
 OWN_FIELDS = (
-    "check_every",
-    "timeout",
-    "accepted_statuses",
-    "follow_redirects",
-    "verify_tls",
-    "request_body",
-    "slow_after",
-    "slow_alert_after",
-    "confirmations",
-    "tags",
-    "notes",
-    "remind_after",
-    "quiet_start",
-    "quiet_end",
-    "quiet_zone",
-    "locations",
-    "location_rule",
-    "depends_on",
-    "starttls",
-    "ping_count",
-    "assertions",
-    "period",
-    "schedule",
-    "zone",
-    "grace",
-    "max_run",
+    "check_every", "timeout", "accepted_statuses", "follow_redirects", "verify_tls", "request_body",
+    "slow_after", "slow_alert_after", "confirmations", "tags", "notes", "remind_after",
+    "quiet_start", "quiet_end", "quiet_zone", "locations", "location_rule", "depends_on",
+    "starttls", "ping_count", "assertions", "period", "schedule", "zone", "grace", "max_run",
     "slug",
-)
+)  # fmt: skip
 
 
 OTHER_DIRECTION = N_(
@@ -168,15 +146,14 @@ class MonitorForm(SchemaForm):
     )
     interval = NumberChoice(
         N_("Interval"),
+        interval_labels,
         required=True,
-        labels=interval_labels,
         each=interval_label,
         description=N_("How often the URL is checked."),
     )
     check_every = Number(
         N_("Check every, in seconds"),
-        low=CHECK_EVERY_SECONDS[0],
-        high=CHECK_EVERY_SECONDS[1],
+        CHECK_EVERY_SECONDS,
         description=N_(
             "The true pause between checks, where it is none of the intervals. interval is then the"
             " nearest of them. Leave empty for the interval; sending interval alone clears it."
@@ -184,8 +161,7 @@ class MonitorForm(SchemaForm):
     )
     alert_condition = WordChoice(
         N_("Alert when"),
-        words=AlertCondition,
-        labels=CONDITION_LABELS.__getitem__,
+        CONDITION_LABELS,
         default=AlertCondition.URL_UNAVAILABLE,
         description=N_(
             "An unreachable URL always opens an incident. You can add a condition on the text."
@@ -199,7 +175,7 @@ class MonitorForm(SchemaForm):
             "server sends (TCP) or in the records (DNS), one a line."
         ),
     )
-    request_method = WordChoice(N_("Method"), words=RequestMethod, default=RequestMethod.GET)
+    request_method = WordChoice(N_("Method"), RequestMethod, default=RequestMethod.GET)
     request_headers = PairList(
         N_("Request headers"),
         most=MAX_HEADERS,
@@ -234,8 +210,7 @@ class MonitorForm(SchemaForm):
     )
     timeout = Number(
         N_("Time limit in seconds"),
-        low=TIMEOUT_SECONDS[0],
-        high=TIMEOUT_SECONDS[1],
+        TIMEOUT_SECONDS,
         default=DEFAULT_TIMEOUT,
         description=N_("For the whole check, from the DNS lookup to the last byte."),
     )
@@ -265,27 +240,24 @@ class MonitorForm(SchemaForm):
     )
     starttls = WordChoice(
         N_("STARTTLS"),
-        words=StartTls,
+        StartTls,
         none=N_("TLS at once"),
         description=N_("How TLS begins on a port that speaks its own protocol first."),
     )
     ping_count = Number(
         N_("Pings"),
-        low=PING_COUNT[0],
-        high=PING_COUNT[1],
+        PING_COUNT,
         default=DEFAULT_PING_COUNT,
         description=N_("How many are sent in each check. One answer is enough."),
     )
     slow_after = Number(
         N_("Slow after, in milliseconds"),
-        low=SLOW_AFTER_MS[0],
-        high=SLOW_AFTER_MS[1],
+        SLOW_AFTER_MS,
         description=N_("A slower answer is shown as degraded. Leave empty for never."),
     )
     slow_alert_after = Number(
         N_("Slow alert after, in minutes"),
-        low=SLOW_ALERT_AFTER_MINUTES[0],
-        high=SLOW_ALERT_AFTER_MINUTES[1],
+        SLOW_ALERT_AFTER_MINUTES,
         description=N_(
             "An incident of severity degraded opens when the median response time of the last so"
             " many minutes is slow. It is no downtime. Leave empty, or 0, for never."
@@ -293,14 +265,13 @@ class MonitorForm(SchemaForm):
     )
     confirmations = Number(
         N_("Rechecks before an incident"),
-        low=CONFIRMATIONS[0],
-        high=CONFIRMATIONS[1],
+        CONFIRMATIONS,
         default=DEFAULT_CONFIRMATIONS,
         description=N_("How many times a failing check is repeated before an incident opens."),
     )
     ssl_alert_days = CertificateDays(
         N_("Certificate expiry"),
-        labels=lambda: [(AUTO, AUTO_LABEL), *days_labels()],
+        lambda: {AUTO: AUTO_LABEL} | days_labels(),
         each=days_label,
         none=N_("Off"),
         description=N_(
@@ -310,7 +281,7 @@ class MonitorForm(SchemaForm):
     )
     domain_alert_days = NumberChoice(
         N_("Domain expiry"),
-        labels=days_labels,
+        days_labels,
         each=days_label,
         none=N_("Off"),
         description=N_(
@@ -327,8 +298,7 @@ class MonitorForm(SchemaForm):
     alerts = alert_list()
     remind_after = Number(
         N_("Remind every, in minutes"),
-        low=REMIND_AFTER_MINUTES[0],
-        high=REMIND_AFTER_MINUTES[1],
+        REMIND_AFTER_MINUTES,
         description=N_(
             "Repeats the alert until somebody acknowledges it. Leave empty for no reminders."
         ),
@@ -353,8 +323,7 @@ class MonitorForm(SchemaForm):
     )
     location_rule = WordChoice(
         N_("Down when it fails from"),
-        words=LocationRule,
-        labels=RULE_LABELS.__getitem__,
+        RULE_LABELS,
         default=LocationRule.MAJORITY,
         description=N_(
             "The places that have a vote count; a silent place has none. What fewer places see is"
@@ -375,8 +344,7 @@ class MonitorForm(SchemaForm):
 
     period = Number(
         N_("Expected every, in seconds"),
-        low=PERIOD_SECONDS[0],
-        high=PERIOD_SECONDS[1],
+        PERIOD_SECONDS,
         description=N_("How long after a ping the next one is due. Leave empty for the interval."),
     )
     schedule = Lines(
@@ -396,15 +364,13 @@ class MonitorForm(SchemaForm):
     )
     grace = Number(
         N_("Grace, in seconds"),
-        low=GRACE_SECONDS[0],
-        high=GRACE_SECONDS[1],
+        GRACE_SECONDS,
         default=DEFAULT_GRACE,
         description=N_("How much later than due a ping may come before an incident opens."),
     )
     max_run = Number(
         N_("Longest run, in seconds"),
-        low=MAX_RUN_SECONDS[0],
-        high=MAX_RUN_SECONDS[1],
+        MAX_RUN_SECONDS,
         description=N_(
             "An incident opens if a run that has reported its start takes longer. Leave empty for"
             " no limit."
@@ -502,7 +468,7 @@ class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
     name = Text(N_("Name"), most=MAX_NAME)
-    interval = NumberChoice(N_("Interval"), labels=interval_labels, default=None)
+    interval = NumberChoice(N_("Interval"), interval_labels, default=None)
 
     def check_cross_field(self) -> None:
         super().check_cross_field()

@@ -34,7 +34,7 @@ def interval_label(seconds: int) -> str:
 
 
 def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
-    return [(seconds, interval_label(seconds)) for seconds in intervals]
+    return {seconds: interval_label(seconds) for seconds in intervals}
 
 
 # What a person chooses from. Together with ``INTERVALS`` they are one choice.
@@ -44,8 +44,8 @@ OWN_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
 class IntervalChoice(NumberChoice):
     """The seconds between checks in a browser: ``interval`` and ``check_every`` as one field."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, labels=self._labels, each=interval_label, **kwargs)
+    def __init__(self, label: str, **kwargs: Any) -> None:
+        super().__init__(label, self._labels, each=interval_label, **kwargs)
 
     def _labels(self) -> Labels:
         own = () if form_of(self).context.bare else OWN_INTERVALS
@@ -58,5 +58,5 @@ def days_label(days: int) -> str:
     return _n("%(num)s day before", "%(num)s days before", days)
 
 
-def days_labels() -> Labels:
-    return [(days, days_label(days)) for days in ALERT_DAYS]
+def days_labels() -> dict[Any, str]:
+    return {days: days_label(days) for days in ALERT_DAYS}

@@ -14,12 +14,9 @@ from app.rules import posts
 NOT_OF_POST = N_("This monitor is not one of the post's monitors. Add it to monitors too.")
 
 
-def _label(state: PostState) -> str:
-    return state.value.replace("_", " ").capitalize()
-
-
 def state() -> Any:
-    return WordChoice(N_("State"), words=PostState, labels=_label, required=True)
+    labels = {state: state.value.replace("_", " ").capitalize() for state in PostState}
+    return WordChoice(N_("State"), labels, required=True)
 
 
 def body(description: str) -> Any:

@@ -43,6 +43,7 @@ from app.records import (
 )
 from app.rules.text import END_BEFORE_START
 
+SEARCHED = "Finds it anywhere in the text, ignoring case."
 TOO_LONG = N_("This covers more than %(most)s days. Send an earlier time.")
 
 
@@ -58,11 +59,11 @@ class PageForm(ListForm):
     makes: ClassVar[Any] = PageQuery
     per_page = NumberChoice(
         "Page size",
-        labels=[(size, str(size)) for size in PAGE_SIZES],
+        {size: str(size) for size in PAGE_SIZES},
         default=DEFAULT_PAGE_SIZE,
         description="How many records a page has.",
     )
-    page = Number("Page", low=1, default=1, description="The page number, from 1.")
+    page = Number("Page", (1, None), default=1, description="The page number, from 1.")
 
 
 class PingQueryForm(PageForm):
@@ -71,17 +72,10 @@ class PingQueryForm(PageForm):
 
 class MonitorFilterForm(ListForm):
     makes = MonitorQuery
-    search = Text(
-        "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
-    )
+    search = Text("Search", most=MAX_SEARCH, description=SEARCHED)
     search_by = WordChoice(
         "Search in",
-        words=MonitorSearchBy,
-        labels={
-            MonitorSearchBy.NAME: "Name",
-            MonitorSearchBy.URL: "URL",
-            MonitorSearchBy.ANY: "Name, URL and tags",
-        }.__getitem__,
+        MonitorSearchBy,
         default=MonitorSearchBy.NAME,
         description="`any` (extension) finds each word in the name, the URL or a tag.",
     )
@@ -100,87 +94,48 @@ class MonitorFilterForm(ListForm):
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):
     makes = MonitorQuery
-    state = WordChoice("State", words=MonitorStatus, none="Any", description="Extension.")
+    state = WordChoice("State", MonitorStatus, description="Extension.")
     hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
     sort_by = WordChoice(
         "Order by",
-        words=MonitorSortBy,
-        labels={
-            MonitorSortBy.ID: "Date created",
-            MonitorSortBy.NAME: "Name",
-            MonitorSortBy.URL: "URL",
-            MonitorSortBy.NATURAL: "Name, in natural order",
-            MonitorSortBy.STATE: "State",
-            MonitorSortBy.RESPONSE_TIME: "Response time",
-            MonitorSortBy.EXPIRES_AT: "Expiry",
-        }.__getitem__,
+        MonitorSortBy,
         default=MonitorSortBy.ID,
         description="Extensions: natural (by name, Shop 2 before Shop 10); state (descending is the"
         " worst first, then in natural order).",
     )
-    sort = WordChoice(
-        "Direction",
-        words=Sort,
-        labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
-        default=Sort.DESC,
-    )
+    sort = WordChoice("Direction", Sort, default=Sort.DESC)
 
 
 class IncidentQueryForm(PageForm):
     makes = IncidentQuery
-    search = Text(
-        "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
-    )
-    search_by = WordChoice(
-        "Search in",
-        words=IncidentSearchBy,
-        labels={
-            IncidentSearchBy.MONITOR: "Monitor",
-            IncidentSearchBy.CAUSE: "Cause",
-            IncidentSearchBy.URL: "Monitor name or URL",
-        }.__getitem__,
-        default=IncidentSearchBy.URL,
-    )
+    search = Text("Search", most=MAX_SEARCH, description=SEARCHED)
+    search_by = WordChoice("Search in", IncidentSearchBy, default=IncidentSearchBy.URL)
     monitor_id = RecordId("Monitor", description="Only the incidents of this monitor.")
-    status = WordChoice(
-        "Status",
-        words=IncidentStatus,
-        labels={
-            IncidentStatus.UNRESOLVED: "Unresolved",
-            IncidentStatus.ACKNOWLEDGED: "Acknowledged",
-            IncidentStatus.RESOLVED: "Resolved",
-        }.__getitem__,
-        none="Any",
-    )
+    status = WordChoice("Status", IncidentStatus)
     severity = WordChoice(
         "Severity",
-        words=IncidentSeverity,
-        labels={IncidentSeverity.DOWN: "Down", IncidentSeverity.DEGRADED: "Degraded"}.__getitem__,
-        none="Any",
+        IncidentSeverity,
         description="An addition of ours: down, or slow for so long that it alerts.",
     )
-    sort_by = WordChoice(
-        "Order by",
-        words=IncidentSortBy,
-        labels={
-            IncidentSortBy.STARTED_AT: "Date started",
-            IncidentSortBy.ENDED_AT: "Date ended",
-        }.__getitem__,
-        default=IncidentSortBy.ENDED_AT,
-    )
-    sort = WordChoice(
-        "Direction",
-        words=Sort,
-        labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
-        default=Sort.DESC,
-    )
+    sort_by = WordChoice("Order by", IncidentSortBy, default=IncidentSortBy.ENDED_AT)
+    sort = WordChoice("Direction", Sort, default=Sort.DESC)
 
 
-class ResultQueryForm(PageForm):
+class BetweenForm(PageForm):
+    """A list of what lies between two moments."""
+
+    from_ = DateTime("From", name="from", description="The earliest to list.")
+    to = DateTime("To", description="The latest to list.")
+
+    def check_cross_field(self) -> None:
+        start, end = self.from_, self.to
+        if self.flawless(start, end) and start.data and end.data and end.data < start.data:
+            end.add_fault(_("This must not be earlier than from."))
+
+
+class ResultQueryForm(BetweenForm):
     makes = ResultQuery
-    from_ = DateTime("From", name="from", description="The earliest check.")
-    to = DateTime("To", description="The latest check.")
-    verdict = WordChoice("Verdict", words=Verdict, none="Any")
+    verdict = WordChoice("Verdict", Verdict)
     changes = Switch(
         "Changes",
         default=False,
@@ -190,18 +145,10 @@ class ResultQueryForm(PageForm):
         "Place", most=MAX_LOCATION, description="Extension: only those of the place of this name."
     )
 
-    def check_cross_field(self) -> None:
-        check_order(self.from_, self.to)
 
-
-class MarkerQueryForm(PageForm):
+class MarkerQueryForm(BetweenForm):
     makes = MarkerQuery
     monitor_id = RecordId("Monitor", description="Only markers that concern this monitor.")
-    from_ = DateTime("From", name="from", description="The earliest marker.")
-    to = DateTime("To", description="The latest marker.")
-
-    def check_cross_field(self) -> None:
-        check_order(self.from_, self.to)
 
 
 class DeliveryQueryForm(PageForm):
@@ -209,8 +156,8 @@ class DeliveryQueryForm(PageForm):
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")
     contact_id = RecordId("Contact", description="Only messages to this contact.")
-    channel = WordChoice("Channel", words=Channel, none="Any")
-    status = WordChoice("Status", words=DeliveryStatus, none="Any")
+    channel = WordChoice("Channel", Channel)
+    status = WordChoice("Status", DeliveryStatus)
 
 
 class SubscriberQueryForm(PageForm):
@@ -230,10 +177,7 @@ class DraftQueryForm(SchemaForm):
 
 class StatisticsQueryForm(SchemaForm):
     range = WordChoice(
-        "Range",
-        words=StatisticsRange,
-        default=StatisticsRange.DAY,
-        description="How far back to look.",
+        "Range", StatisticsRange, default=StatisticsRange.DAY, description="How far back to look."
     )
     from_ = DateTime("From", name="from", description="Extension: with to, in place of range.")
     to = DateTime("To", description="The end of that time; it may be still to come.")
@@ -250,18 +194,14 @@ class StatisticsQueryForm(SchemaForm):
 
 class SlowAlertsQueryForm(SchemaForm):
     slow_after = Number(
-        "Slow after", required=True, low=SLOW_AFTER_MS[0], high=SLOW_AFTER_MS[1],
-        description="ms: a slower answer is slow.",
-    )  # fmt: skip
+        "Slow after", SLOW_AFTER_MS, required=True, description="ms: a slower answer is slow."
+    )
     slow_alert_after = Number(
-        "Alert after", required=True, low=1, high=SLOW_ALERT_AFTER_MINUTES[1],
+        "Alert after",
+        (1, SLOW_ALERT_AFTER_MINUTES[1]),
+        required=True,
         description="Minutes whose median must be slow.",
-    )  # fmt: skip
-
-
-def check_order(start: DateTime, end: DateTime) -> None:
-    if not start.errors and not end.errors and start.data and end.data and end.data < start.data:
-        end.add_fault(_("This must not be earlier than from."))
+    )
 
 
 def check_span(start: DateTime, end: DateTime) -> None:

@@ -68,13 +68,12 @@ class StatusPageForm(SchemaForm):
     description = Text(N_("Description"), most=MAX_PAGE_DESCRIPTION)
     visibility = WordChoice(
         N_("Visible"),
-        words=Visibility,
-        labels={
+        {
             Visibility.PUBLIC: N_("To everyone, and listed at /status"),
             Visibility.UNLISTED: N_("To everyone who has the link"),
             Visibility.PASSWORD: N_("To everyone who has the password"),
             Visibility.CLOSED: N_("To people with an account"),
-        }.__getitem__,
+        },
         default=Visibility.PUBLIC,
     )
     password: Any = Password(
@@ -96,8 +95,7 @@ class StatusPageForm(SchemaForm):
     show_response_times = Switch(N_("Show response times"), default=False)
     auto_post_after = Number(
         N_("Automatic post after (minutes)"),
-        low=AUTO_POST_MINUTES[0],
-        high=AUTO_POST_MINUTES[1],
+        AUTO_POST_MINUTES,
         description=N_(
             "Post about an incident that has been open for this long. Leave empty for never."
         ),
@@ -111,12 +109,11 @@ class StatusPageForm(SchemaForm):
     )
     theme = WordChoice(
         N_("Colours"),
-        words=PageTheme,
-        labels={
+        {
             PageTheme.SYSTEM: N_("Reader's system setting"),
             PageTheme.LIGHT: N_("Light"),
             PageTheme.DARK: N_("Dark"),
-        }.__getitem__,
+        },
         default=PageTheme.SYSTEM,
     )
     accent = Colour(
@@ -129,7 +126,7 @@ class StatusPageForm(SchemaForm):
     )
     language = Options(
         N_("Language"),
-        labels=list(PAGE_LANGUAGES.items()),
+        PAGE_LANGUAGES,
         default=DEFAULT_PAGE_LANGUAGE,
         description=N_(
             "The language of your names and texts. The page's own sentences are in English where"

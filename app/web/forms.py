@@ -131,7 +131,7 @@ class SetupForm(PasswordTwiceForm):
 class NewPersonForm(BrowserForm):
     email = email_field("off")
     password = new_password_field(N_("First password"), N_("They can change it in their profile."))
-    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = WordChoice(N_("Role"), ROLES, default=Role.EDITOR)
 
 
 class PersonForm(BrowserForm):
@@ -143,15 +143,13 @@ class PersonForm(BrowserForm):
         render_kw={"autocomplete": "current-password"},
     )
     name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
-    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
+    role = WordChoice(N_("Role"), ROLES, required=True)
     disabled = Switch(
         N_("No access"),
         default=False,
         description=N_("Logs this person out at once, and blocks new log-ins."),
     )
-    keys = WordChoice(
-        N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose…")
-    )
+    keys = WordChoice(N_("Their API keys"), KEYS_OF, none=N_("Choose…"))
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
@@ -161,13 +159,7 @@ class PersonForm(BrowserForm):
 
 
 class PersonDeletionForm(BrowserForm):
-    keys = WordChoice(
-        N_("Their API keys"),
-        words=KeysOf,
-        labels=KEYS_OF.__getitem__,
-        none=N_("Choose…"),
-        required=True,
-    )
+    keys = WordChoice(N_("Their API keys"), KEYS_OF, none=N_("Choose…"), required=True)
 
 
 class NewPasswordForm(BrowserForm):
@@ -181,7 +173,7 @@ class ProfileForm(BrowserForm):
     time_zone = Zone(
         N_("Time zone"), required=True, description=N_("Times are shown and entered in this zone.")
     )
-    theme = Options(N_("Colours"), required=True, labels=list(THEMES.items()))
+    theme = Options(N_("Colours"), THEMES, required=True)
 
 
 class PasswordForm(PasswordTwiceForm):
@@ -212,7 +204,7 @@ class KeyEditForm(BrowserForm):
 
 
 class KeyForm(KeyEditForm):
-    scope = WordChoice(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    scope = WordChoice(N_("Scope"), SCOPES, default=Scope.READ)
     tag = Tag(
         N_("Tag"),
         description=N_(
@@ -270,7 +262,7 @@ class NetworksForm(BrowserForm):
 
 class InviteForm(BrowserForm):
     email = email_field("off")
-    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = WordChoice(N_("Role"), ROLES, default=Role.EDITOR)
 
 
 class JoinForm(PasswordTwiceForm):
@@ -296,8 +288,8 @@ class RecoveryForm(PasswordTwiceForm):
 
 TLS_LABELS = {
     Tls.REQUIRED: N_("STARTTLS (port 587)"),
-    Tls.FROM_START: N_("TLS from the start (port 465)"),
     Tls.OFFERED: N_("STARTTLS if offered (port 25)"),
+    Tls.FROM_START: N_("TLS from the start (port 465)"),
 }
 SMTP_PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
 LOGIN_CHANGED = N_("Enter the password again: the host or the user name has changed.")
@@ -313,10 +305,8 @@ class MailServerForm(BrowserForm):
         description=N_("Example: mail.example.com"),
         render_kw=PLAIN,
     )
-    tls = WordChoice(
-        N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED
-    )
-    port = Number(N_("Port"), low=1, high=65535)
+    tls = WordChoice(N_("Encryption"), TLS_LABELS, default=Tls.REQUIRED)
+    port = Number(N_("Port"), (1, 65535))
     user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=PLAIN)
     password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(

@@ -14,7 +14,7 @@ from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor_choices import RULE_LABELS, IntervalChoice
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
-from app.records import MAX_CONTACT_NAME, MAX_LOCATION, MAX_NAME, MAX_TAG, LocationRule
+from app.records import MAX_CONTACT_NAME, MAX_LOCATION, MAX_NAME, MAX_TAG
 from app.rules.text import REQUIRED
 
 BULK_ACTIONS = {
@@ -53,7 +53,7 @@ class BulkForm(BrowserForm):
     ids = IdList(N_("Monitors"))
     everything = Switch(N_("All that match"), default=False)
     rest = Text(N_("What is left"), default="", most=1_000_000)
-    action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
+    action = Options(N_("Action"), BULK_ACTIONS, required=True)
     tag = Text(N_("Tag"), most=MAX_TAG)
     note = Text(N_("Note"), most=MAX_NAME)
     interval = IntervalChoice(N_("Interval"), none=N_("Choose…"))
@@ -64,9 +64,7 @@ class BulkForm(BrowserForm):
     parent = Text(N_("Name of a monitor"), most=MAX_NAME)
     place = Text(N_("Place"), most=MAX_LOCATION)
     places: Mapping[str, str]  # the choices: titles by name
-    rule = WordChoice(
-        N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule")
-    )
+    rule = WordChoice(N_("Rule"), RULE_LABELS, none=N_("Rule"))
 
     def leave_out_places(self) -> None:
         """For a server without places, or with only one."""
@@ -119,7 +117,7 @@ class ImportForm(BrowserForm):
         render_kw={"rows": "8", "spellcheck": "false"},
     )
     file: Any = Upload(N_("File"))
-    format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
+    format = Options(N_("Format"), FORMATS, none=N_("Detect automatically"))
     interval = IntervalChoice(
         N_("Interval"),
         required=True,

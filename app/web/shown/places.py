@@ -47,10 +47,6 @@ def title(name: str | None) -> str:
     return titles().get(name) or (_(DELETED) if name == DELETED_LOCATION else name)
 
 
-def choices() -> list[tuple[str, str]]:
-    return list(titles().items())
-
-
 STYLES = 8  # of lines in charts: ``place-0`` and so on in charts.css
 
 

@@ -20,7 +20,6 @@ from app.i18n import N_, _
 from app.records import (
     MAX_SEARCH,
     Action,
-    ActorKind,
     AuditPage,
     AuditQuery,
     ObjectKind,
@@ -44,16 +43,10 @@ _MS = timedelta(milliseconds=1)
 
 class AuditForm(BrowserForm):
     search = Text(N_("Search"), most=MAX_SEARCH, description=N_("Names and addresses."))
-    actor_kind = WordChoice(
-        N_("Who"), words=ActorKind, labels=audit.ACTORS.__getitem__, none=N_("All")
-    )
+    actor_kind = WordChoice(N_("Who"), audit.ACTORS, none=N_("All"))
     actor_id = RecordId(N_("Number"))
-    action = WordChoice(
-        N_("Action"), words=Action, labels=audit.ACTIONS.__getitem__, none=N_("All")
-    )
-    object_kind = WordChoice(
-        N_("Object"), words=ObjectKind, labels=audit.OBJECTS.__getitem__, none=N_("All")
-    )
+    action = WordChoice(N_("Action"), audit.ACTIONS, none=N_("All"))
+    object_kind = WordChoice(N_("Object"), audit.OBJECTS, none=N_("All"))
     object_id = RecordId(N_("Number"))
     from_ = Instant(N_("From"), name="from")
     to = Instant(N_("To"))

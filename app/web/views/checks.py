@@ -39,10 +39,10 @@ class FilterForm(BrowserForm):
     to = DateTime(N_("To"))
     verdict = Options(
         N_("Verdict"),
-        labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],
+        {verdict: looks.VERDICT[verdict].word for verdict in Verdict},
         none=N_("Any"),
     )
-    location = Options(N_("Place"), labels=places.choices, none=N_("Any"))
+    location = Options(N_("Place"), places.titles, none=N_("Any"))
 
     class Meta:
         csrf = False  # the form changes nothing

@@ -27,14 +27,14 @@ from app.web.shown import months, planned, times
 blueprint = guarded("windows", __name__, "/maintenance")
 
 CRON = "cron"
-OFTEN = [
-    (recurrence.ONCE, N_("Once")),
-    ("daily", N_("Every day")),
-    ("weekly", N_("Every week")),
-    (recurrence.MONTHLY, N_("Every month")),
-    (CRON, N_("Custom (cron)")),
-]
-SCOPES = [("all", N_("All monitors")), ("chosen", N_("Only these monitors and tags"))]
+OFTEN = {
+    recurrence.ONCE: N_("Once"),
+    "daily": N_("Every day"),
+    "weekly": N_("Every week"),
+    recurrence.MONTHLY: N_("Every month"),
+    CRON: N_("Custom (cron)"),
+}
+SCOPES = {"all": N_("All monitors"), "chosen": N_("Only these monitors and tags")}
 MAX_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
 
 
@@ -50,8 +50,8 @@ class WindowPageForm(BrowserForm, WindowForm):
     ``repeat`` is then the cron line alone.
     """
 
-    often = ExtraOptions(N_("Repeat"), labels=OFTEN, default=recurrence.ONCE)
-    scope = ExtraOptions(N_("For"), labels=SCOPES, default="all")
+    often = ExtraOptions(N_("Repeat"), OFTEN, default=recurrence.ONCE)
+    scope = ExtraOptions(N_("For"), SCOPES, default="all")
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         sent = self.meta.wrap_formdata(self, formdata)
