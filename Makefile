@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# Compiled once, not by each worker of the tests and each process that they start.
+# With it, each process would compile what it imports, and each worker all tests: 10 s of CPU each.
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
@@ -16,6 +16,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 # No build isolation: it would download the newest build tools, without checking a hash.
 OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
+# `wakeful serve` runs without docstrings (app/commands/entry.py) where modules are compiled for it.
+COMPILED := $(BIN)/python -OO -c "import app.alerts.worker, app.commands.entry, app.commands.serve, app.commands.web.webserver, app.engine.checker, app.web, app.api, app.pages"
 
 # Stamps: a second `make run` starts at once, and a changed lock file is installed again.
 RUN := $(VENV)/run.stamp
@@ -28,9 +30,6 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 # ARGS goes to pytest: make quick ARGS="tests/web -k login". Three workers for each core: more than
 # half of a test's time is spent waiting, for a browser, a database or a moment that comes.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist worksteal
-
-# With it, each worker would compile all tests and rewrite their assertions again: 10 s of CPU each.
-unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
@@ -155,6 +154,7 @@ $(RUN): requirements/run.txt requirements/build.txt pyproject.toml
 	@echo "Installing Wakeful and what it needs into $(VENV)"
 	@$(LOCKED) -r requirements/run.txt -r requirements/build.txt
 	@$(OURSELVES)
+	@$(COMPILED)
 	@touch $@
 
 $(TEST): requirements/test.txt pyproject.toml
@@ -162,4 +162,5 @@ $(TEST): requirements/test.txt pyproject.toml
 	@echo "Installing Wakeful and what its tests need into $(VENV)"
 	@$(LOCKED) -r requirements/test.txt
 	@$(OURSELVES)
+	@$(COMPILED)
 	@touch $@

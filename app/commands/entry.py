@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.util import cache_from_source
+
 from app.commands.loading import loading
 
 
 def main() -> None:
+    """The installed command."""
+    if sys.argv[1:2] == ["serve"]:
+        _leave_out_docstrings()
+    run()
+
+
+def run() -> None:
     """Import the command and run it."""
     with loading():
         from app.commands import cli
     cli.main()
+
+
+def _leave_out_docstrings() -> None:
+    """Become a Python without docstrings, which take a tenth of the memory of ``wakeful serve``.
+
+    Only where the installation has compiled modules so: otherwise each start would compile all of
+    them, for seconds, where Python may not write beside them.
+    """
+    compiled = cache_from_source(__file__, optimization=2)
+    if sys.flags.optimize < 2 and os.path.exists(compiled):
+        os.execv(sys.executable, [sys.executable, "-OO", *sys.orig_argv[1:]])  # noqa: S606 - our own

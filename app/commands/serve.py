@@ -117,7 +117,11 @@ class Supervisor:
                 self._serve(state["fd"], state["children"])
             return 0
         with listen(self.settings.bind, WAIT_SECONDS) as self._listener:
+            light = "alembic" not in sys.modules
             self._prepare()
+            if light and self._prepared and "alembic" in sys.modules:
+                # Alembic would stay in the memory of all parts: 16 MB.
+                self._become(sys.executable, *AGAIN, self._state([]))
             self._serve(self._listener.fileno())
         return 0
 
@@ -195,18 +199,25 @@ class Supervisor:
             for child in self._children
             if child.process is not None
         ]
-        state = {"fd": self._listener.fileno(), "children": children}
         pids = ",".join(str(pid) for pid, *_times in children)
         python = sys.executable
-        self._close_connections()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        again = [python, *AGAIN, self._state(children)]
         try:
-            command = [python, *AGAIN, json.dumps(state)]
-            os.execv(python, [python, "-I", "-S", resting.__file__, pids, *command])  # noqa: S606 - our own
+            self._become(python, "-I", "-S", resting.__file__, pids, *again)
         except OSError as fault:
             log.warning("The supervisor cannot make itself small: %s", fault)
             self._rests = False
+
+    def _state(self, children: Sequence[tuple[int, float, float]]) -> str:
+        """What ``run`` needs to go on in another program."""
+        return json.dumps({"fd": self._listener.fileno(), "children": children})
+
+    def _become(self, python: str, *arguments: str) -> None:
+        """Go on as another program in this process. Raises OSError if it cannot be run."""
+        self._close_connections()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execv(python, [python, *arguments])  # noqa: S606 - our own
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()

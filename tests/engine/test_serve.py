@@ -6,12 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 import requests
 
-from app.commands import resting
+from app.commands import entry, resting
 from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from app.paths import MIGRATIONS
@@ -58,6 +59,10 @@ def test_serve_prints_its_address_restarts_children_and_stops_them(service):
     eventually(ready(base), "the checker shows life")
     before = parts(service)
     assert set(before) == {"web", "checker", "worker"}
+    command = Path(f"/proc/{before['web']}/cmdline").read_bytes().split(b"\0")
+    compiled = Path(cache_from_source(entry.__file__, optimization=2)).exists()
+    assert (b"-OO" in command) == compiled, "without docstrings, where modules are compiled so"
+    assert "--again" in str(command), "Alembic, which made the database, is in no part's memory"
     eventually(lambda: rests(service), "the supervisor rests")
     assert parts(service) == before
 

@@ -164,9 +164,9 @@ def start(
 def be(*words: str) -> None:
     """``wakeful WORDS``, to be started."""
     sys.argv = ["wakeful", *words]
-    from app.commands.entry import main
+    from app.commands.entry import run
 
-    main()
+    run()
 
 
 def _call(
