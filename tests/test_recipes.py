@@ -23,6 +23,8 @@ LEFT_OUT = {
     "CONTRIBUTING.md",
     "docs/changelog.md",  # the same file
     "tests/test_recipes.py",
+    # What the first version had is in no migration but the one to it.
+    "app/db/migrations/versions/0055_first_version.py",
     "app/api/me.py",  # words from before the level of the API: they grow no more
 }
 FOLDERS = ("app", "templates", "static", "docs", "tests")

@@ -26,7 +26,6 @@ WEB = {"flask", "flask_login", "flask_sqlalchemy", "flask_wtf", "jinja2", "werkz
 DATABASE = {
     "alembic",
     "app.db",
-    "flask_migrate",
     "flask_sqlalchemy",
     "psycopg",
     "sqlalchemy",

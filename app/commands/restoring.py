@@ -68,9 +68,7 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
                 )
             )
         if manifest.revision not in schema.revisions():
-            raise WakefulError(
-                _(schema.NEWER).format(present=manifest.revision, wanted=schema.newest_revision())
-            )
+            raise WakefulError(schema.unknown(manifest.revision))
         first, *old_keys = _keys(settings, split_keys(key), force=force)
         settings = replace(settings, secret_key=first, old_keys=tuple(old_keys))
         on_hold, copies = (_sqlite if kind == "sqlite" else _postgres)(

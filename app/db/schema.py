@@ -11,17 +11,19 @@ import os
 import sqlite3
 import time
 from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy import Connection, event, insert, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from app.config import SettingError
 from app.db import copying, db, patience, unreadable
 from app.db.connections import NotCurrent, creating
+from app.db.tables import LocationRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import MIGRATIONS
@@ -42,11 +44,12 @@ NEWER = N_(
     " knows %(wanted)s). Install the newer version, or restore a backup."
 )
 OLDER = N_(
-    "The database is of revision %(present)s, which this version cannot upgrade; it can from"
-    " %(oldest)s on. Check out commit %(commit)s of Wakeful, run there: wakeful db upgrade. Then"
-    " start this version."
+    "The database is of revision %(present)s, which this version cannot upgrade. Check out commit"
+    " %(commit)s of Wakeful, run there: wakeful db upgrade. Then start this version."
 )
-LAST_WITH_OLDER = "3b374abe621b"  # the commit that upgrades older databases
+# The commits that upgrade databases of a revision before the oldest, and of one that a later
+# migration took the place of. The first may lead to a revision of the second.
+BEFORE_OLDEST, BETWEEN = "3b374abe621b", "e38fcfeed80b"
 COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
 UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
@@ -117,11 +120,6 @@ def newest_revision() -> str:
     return max(revisions())
 
 
-def oldest_revision() -> str:
-    """The number of the oldest database that this version upgrades."""
-    return min(revisions())
-
-
 @cache
 def revisions() -> frozenset[str]:
     """The numbers of all migrations: each file's name begins with its own."""
@@ -167,19 +165,28 @@ def refuse_until_current() -> None:
     event.listen(db.engine, "engine_connect", look)
 
 
-def before_migrating(connection: Connection, *, copy: bool) -> None:
-    """Refuse a database of a newer version, or without one; ``copy`` an older SQLite file.
+def before_migrating(connection: Connection, *, copy: bool) -> bool:
+    """Refuse a database of a newer version, or without one; ``copy`` an older SQLite file. Returns
+    whether the database is a new one, without tables.
 
     Called under the migrations' lock: of two processes that start at once, the second sees what the
     first one did, which may be of a newer version.
     """
     _refuse_unknown(connection)
     revision = _revision(connection)
-    if revision in (None, newest_revision()):
-        return
+    if revision is None or revision == newest_revision():
+        return revision is None
     kept = _keep_copy(revision) if copy else None
     how = "without a copy of it" if kept is None else f"with a copy of it in {kept}"
     log.warning("Upgrading the database from %s to %s, %s.", revision, newest_revision(), how)
+    return False
+
+
+def make_tables(connection: Connection) -> None:
+    """Make the tables of a new database, and the place that is always there."""
+    db.metadata.create_all(connection)
+    default = {"name": "default", "created_at": datetime.now(UTC)}
+    connection.execute(insert(LocationRow).values(default))
 
 
 def _keep_copy(revision: str) -> Path | None:
@@ -242,17 +249,18 @@ def _fault(connection: Connection) -> str | None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
     if revision in revisions():
         return OLD
-    return _older(revision) if revision < oldest_revision() else _newer(revision)
+    sentence = unknown(revision)
+    if revision > newest_revision() and (copy := _newest_copy()):
+        return f"{sentence} {_(COPY_BESIDE, copy=copy)}"
+    return sentence
 
 
-def _older(revision: str) -> str:
-    return _(OLDER, present=revision, oldest=oldest_revision(), commit=LAST_WITH_OLDER)
-
-
-def _newer(revision: str) -> str:
-    copy = _newest_copy()
-    beside = " " + _(COPY_BESIDE, copy=copy) if copy else ""
-    return _(NEWER, present=revision, wanted=newest_revision()) + beside
+def unknown(revision: str) -> str:
+    """Why this version cannot work with a database of a revision that it has no migration for."""
+    if revision > newest_revision():
+        return _(NEWER, present=revision, wanted=newest_revision())
+    commit = BEFORE_OLDEST if revision < min(revisions()) else BETWEEN
+    return _(OLDER, present=revision, commit=commit)
 
 
 def _newest_copy() -> Path | None:
@@ -304,7 +312,8 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _config() -> Any:
-    from flask_migrate import Migrate
+    from alembic.config import Config
 
-    # Not flask_migrate.upgrade: it turns every error into a log line and an exit of the process.
-    return Migrate(current_app, db, directory=str(MIGRATIONS)).get_config(str(MIGRATIONS))
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config

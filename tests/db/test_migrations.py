@@ -1,25 +1,34 @@
-"""The migrations make exactly what app/db/tables says, on both databases."""
+"""A new database and one of the oldest revision have exactly what app/db/tables says."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app import create_core
 from app.config import Settings
 from app.db import db, journal, packed, rollups, schema
-from app.db.tables import IncidentRow, LocationRow, MaintenanceWindowRow
-from app.db.types import to_ms
-from app.records import Location, Result, Verdict
-from tests.factories import keep_results, make_incident, make_monitor, now
+from app.db.tables import (
+    ContactRow,
+    IncidentRow,
+    LocationRow,
+    MaintenanceWindowRow,
+    MonitorContactRow,
+    MonitorRow,
+    PostMonitorRow,
+    RollupRow,
+)
+from app.errors import WakefulError
+from app.records import Location
 from tests.support.command import start
+from tests.support.older import make_oldest, run
 
 pytestmark = pytest.mark.both_databases
 
 MINUTE = timedelta(minutes=1)
+AT = datetime(2026, 11, 20, 8, tzinfo=UTC)  # the first result of tests/db/revision_0038/data.sql
 
 
 def shapes(inspector, tables):
@@ -28,7 +37,7 @@ def shapes(inspector, tables):
         table: {
             # A later migration puts its columns last, wherever app/db/tables has them.
             "columns": sorted(
-                (column["name"], str(column["type"]), column["nullable"])
+                (column["name"], str(column["type"]), column["nullable"], column["default"])
                 for column in inspector.get_columns(table)
             ),
             "key": inspector.get_pk_constraint(table)["constrained_columns"],
@@ -52,21 +61,6 @@ def shapes(inspector, tables):
     }
 
 
-def test_migrations_and_tables_agree(core):
-    names = {table.name for table in db.metadata.sorted_tables}
-    with core.app_context(), db.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, db.metadata) == []
-        migrated = shapes(sa.inspect(connection), names)
-        statements = sql_of_tables(connection)
-        connection.rollback()
-        db.drop_all()
-        db.create_all()
-        assert shapes(sa.inspect(connection), names) == migrated
-        connection.rollback()
-        assert sql_of_tables(connection) == statements
-
-
 def sql_of_tables(connection):
     """On SQLite: whether each table never reuses row ids, which SQLAlchemy does not inspect."""
     if connection.dialect.name != "sqlite":
@@ -86,44 +80,61 @@ def test_a_new_database_has_the_default_location_and_is_current(core):
         assert schema.stored_revision() == schema.newest_revision() is not None
 
 
-def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
+def test_a_database_of_the_oldest_revision_goes_on_with_all_that_is_in_it(core):
     with core.app_context():
+        with db.engine.connect() as connection:
+            new = shapes(sa.inspect(connection), db.metadata.tables), sql_of_tables(connection)
+        make_oldest()
+        with db.engine.begin() as connection:
+            run(connection, "data")
         schema.upgrade()
         assert schema.stored_revision() == schema.newest_revision()
-        command.downgrade(schema._config(), "base")
-        assert sa.inspect(db.engine).get_table_names() == ["alembic_version"]
-        assert schema.stored_revision() is None
-        schema.upgrade()
-        assert schema.stored_revision() == schema.newest_revision()
+        with db.engine.connect() as connection:
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            assert compare_metadata(context, db.metadata) == []
+            assert new == (
+                shapes(sa.inspect(connection), db.metadata.tables), sql_of_tables(connection)
+            )  # fmt: skip
+        shop = rows_of(MonitorRow)[0]
+        assert (shop.name_natural, shop.notes, shop.options) == ("shop 00210", "", None)
+        assert (shop.alerts, shop.request_auth_password) == (
+            [["email", "ops@example.org"]],
+            "a secret",
+        )
+        (contact,) = rows_of(ContactRow)
+        assert (contact.channels, contact.time_zone) == (
+            [["webhook", "https://hooks.example/1"]],
+            None,
+        )
+        assert [row.contact_id for row in rows_of(MonitorContactRow)] == [contact.id]
+        # Status pages showed all windows, under their names.
+        (window,) = rows_of(MaintenanceWindowRow)
+        assert (window.public, window.public_name) == (True, "Cables")
+        assert [row.impact for row in rows_of(PostMonitorRow)] == [None]
+        results = db.session.execute(sa.select(*journal.RAW.values()).order_by(*journal.KEY)).all()
+        assert len(results) == 60
+        rollups.roll(AT + timedelta(days=2))
+        assert {row.start: row.checks for row in rows_of(RollupRow)}[int(AT.timestamp())] == 60
+        assert packed.pack_old(AT + timedelta(days=2), 60)
+        assert db.session.execute(sa.select(*journal.RAW.values())).all() == []
+
+
+def rows_of(table):
+    return db.session.scalars(sa.select(table).order_by(*table.__table__.primary_key)).all()
 
 
 def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
     """The part of an outage that an incident takes is counted by what people said of it."""
-    monitor, at = make_monitor(core), now().replace(microsecond=0)
-    make_incident(core, monitor, started_at=at, ended_at=at + MINUTE, classification="false_alarm")
-    begin, end = to_ms(at - MINUTE) + 250, to_ms(at + 3 * MINUTE) + 250
     with core.app_context():
-        command.downgrade(schema._config(), "0039")
+        make_oldest()
         with db.engine.begin() as connection:
-            connection.execute(
-                sa.text(
-                    "INSERT INTO locations (id, name, label, carrier, created_at)"
-                    " VALUES (7, 'oslo', 'Oslo', 'agent', 0)"
-                )
-            )
-            connection.execute(
-                sa.text("INSERT INTO late_outages VALUES (:id,:begin,:end,:code,:cause,:places)"),
-                {
-                    "id": monitor.id, "begin": begin, "end": end,
-                    "code": "connection_refused", "cause": "Refused.", "places": "gone,oslo",
-                },
-            )  # fmt: skip
+            run(connection, "data")
         schema.upgrade()
         late = sa.select(IncidentRow).where(IncidentRow.found_late)
         rows = db.session.scalars(late.order_by(IncidentRow.started_at)).all()
         assert [(row.started_at, row.ended_at) for row in rows] == [
-            (at - MINUTE, at),
-            (at + MINUTE, at + 3 * MINUTE),
+            (AT + 19 * MINUTE, AT + 20 * MINUTE),
+            (AT + 25 * MINUTE, AT + 28 * MINUTE),
         ]
         assert {(row.cause, row.cause_folded, row.cause_code) for row in rows} == {
             ("Refused.", "refused.", "connection_refused")
@@ -131,47 +142,18 @@ def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
         assert [row.seen_by for row in rows] == [["gone", "Oslo"]] * 2
 
 
-def test_windows_that_status_pages_showed_are_shown_under_their_names(core):
+@pytest.mark.parametrize(
+    ("revision", "commit"), [("0037", schema.BEFORE_OLDEST), ("0047", schema.BETWEEN)]
+)
+def test_a_revision_without_a_migration_is_refused_with_the_commit_that_has_it(
+    core, revision, commit
+):
     with core.app_context():
-        command.downgrade(schema._config(), "0047")
         with db.engine.begin() as connection:
-            connection.execute(
-                sa.text(
-                    "INSERT INTO maintenance_windows"
-                    " (name, start_at, end_at, repeat, created_at, updated_at)"
-                    " VALUES ('Cables', 0, 1, 'none', 0, 0)"
-                )
-            )
-        schema.upgrade()
-        window = db.session.scalars(sa.select(MaintenanceWindowRow)).one()
-        assert (window.public, window.public_name) == (True, "Cables")
-
-
-@pytest.mark.postgres
-def test_a_downgrade_makes_packed_results_rows_again(core):
-    monitor = make_monitor(core)
-    checks = [
-        Result(
-            now() - number * MINUTE,
-            Verdict.DOWN,
-            monitor_id=monitor.id,
-            cause=f"Cause {number % 3}",
-        )
-        for number in range(30 * 60)
-    ]
-    keep_results(core, checks)
-    with core.app_context():
-        rows = sa.select(*journal.RAW.values()).order_by(*journal.KEY)
-        before = db.session.execute(rows).all()
-        rollups.roll(now())
-        assert packed.pack_old(now(), 60)
-        assert len(db.session.execute(rows).all()) < len(before)
-        db.session.rollback()
-        command.downgrade(schema._config(), "0040")
-        assert db.session.execute(rows).all() == before
-        db.session.rollback()
-        command.upgrade(schema._config(), "head")
-        assert db.session.execute(rows).all() == before
+            connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
+        with pytest.raises(WakefulError, match=f"revision {revision}.* commit {commit} "):
+            schema.upgrade()
+        assert schema.stored_revision() == revision
 
 
 def test_two_servers_that_start_at_once_migrate_once(postgres_server, tmp_path):

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from alembic import command
 from sqlalchemy import func, select
 
 from app import create_app
@@ -27,6 +26,7 @@ from app.errors import WakefulError
 from app.stores import writable
 from tests.factories import make_key, make_monitor
 from tests.support.checkers import Site
+from tests.support.older import OLDEST, make_oldest
 from tests.support.service import eventually
 
 LARGE = {
@@ -116,14 +116,13 @@ def checks_of(app, folder: Path) -> None:
 def upgrade_of(app, folder: Path) -> None:
     """An upgrade without room for its copy, and one that makes none."""
     with app.app_context():
-        command.downgrade(schema._config(), "-1")
-        older = schema.stored_revision()
+        make_oldest()
         with full(folder, left=200_000):
             try:
                 schema.upgrade()
             except WakefulError as fault:
                 say(str(fault))
-            say("unchanged", schema.stored_revision() == older)
+            say("unchanged", schema.stored_revision() == OLDEST)
             schema.upgrade(copy=False)
             say("upgraded", schema.stored_revision() == schema.newest_revision())
         say(*sorted(path.name for path in folder.glob("*.bak*")))

@@ -13,15 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
+from app import create_core
+from app.config import Settings
 from app.db import copying, db, schema, writing
 from app.db.tables import SettingRow
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
 from tests.support.command import HOME, environ_of, wakeful
+from tests.support.older import OLDEST, make_oldest
 
 SENTENCE = (
     "The database was written by a newer version of Wakeful (revision 9999; this version knows"
@@ -102,15 +104,13 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings, monkeypatch)
 
 def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, client):
     file = settings.database_url.removeprefix("sqlite:///")
-    for revision in (schema.oldest_revision(), schema.newest_revision(), "9999"):
+    for revision in (OLDEST, schema.newest_revision(), "9999"):
         Path(f"{file}.{revision}.bak").touch()
     copy = f"{file}.{schema.newest_revision()}.bak"
     sentence = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
     assert client.get("/readyz").json["faults"] == [sentence]
     Path(copy).unlink()
-    assert schema.fault().endswith(f"{file}.{schema.oldest_revision()}.bak"), (
-        "this version upgrades it"
-    )
+    assert schema.fault().endswith(f"{file}.{OLDEST}.bak"), "this version upgrades it"
 
 
 def test_the_doctor_gives_the_same_sentence(newer, settings):
@@ -141,15 +141,12 @@ def test_readyz_and_metrics_of_a_server_that_runs_already_tell_it(app, client):
 
 def test_an_older_database_is_refused_with_what_to_do_and_before_0_1_0_with_a_commit(app, client):
     with app.app_context():
-        command.downgrade(schema._config(), "-1")
+        make_oldest()
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json["faults"]) == (503, [schema.OLD])
     with app.app_context(), writing() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '0037'"))
-        session.commit()
-        with pytest.raises(WakefulError, match=f"revision 0037.*{schema.LAST_WITH_OLDER}"):
-            schema.upgrade()
-    assert f"commit {schema.LAST_WITH_OLDER}" in client.get("/readyz").json["faults"][0]
+    assert f"commit {schema.BEFORE_OLDEST}" in client.get("/readyz").json["faults"][0]
 
 
 def test_the_revisions_are_those_that_alembic_finds():
@@ -164,9 +161,7 @@ def older(core):
     with core.app_context():
         with writing() as session:
             session.add(SettingRow(name="kept", value="as it was", updated_at=MOMENT))
-        command.downgrade(schema._config(), "-1")
-        for copy in Path(core.instance_path).glob("*.bak"):
-            copy.unlink()
+        make_oldest()
         yield core
 
 
@@ -203,10 +198,8 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     assert db.session.scalar(select(SettingRow.name).where(SettingRow.name == "kept"))
 
 
-def test_a_first_start_has_nothing_to_copy(core, settings):
-    with core.app_context():
-        command.downgrade(schema._config(), "base")
-        for copy in settings.instance.glob("*.bak"):
-            copy.unlink()
+def test_a_first_start_has_nothing_to_copy(tmp_path):
+    url = f"sqlite:///{tmp_path / 'wakeful.db'}"
+    with create_core(Settings(tmp_path, url, "x" * 16)).app_context():
         schema.upgrade()
-    assert not list(settings.instance.glob("*.bak*"))
+    assert not list(tmp_path.glob("*.bak*"))

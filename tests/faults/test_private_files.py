@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import requests
-from alembic import command as alembic
 
 from app import create_core
 from app.commands.doctor import examine
 from app.config import Settings
-from app.db import db, schema
+from app.db import db
 from app.pages.copies import FOLDER as COPIES
+from tests.support.older import OLDEST, make_oldest
 from tests.support.service import Service, eventually
 
 RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
@@ -47,7 +47,7 @@ def test_all_that_an_installation_writes_is_its_owners_alone(tmp_path, site, no_
     service = Service(tmp_path / "instance", CANARIES="")
     database = service.instance / "wakeful.db"
     service.command("db", "upgrade")
-    older = make_older(service.instance, database)
+    make_older(service.instance, database)
     key = service.command("key", "create", "tests", "--scope", "admin")  # which upgrades it
     headers = {"Authorization": f"Bearer {key}"}
     agent = None
@@ -84,7 +84,7 @@ def test_all_that_an_installation_writes_is_its_owners_alone(tmp_path, site, no_
 
     assert {
         "secret_key", "databases", "wakeful.db", "wakeful.db-wal", "wakeful.db-shm",
-        f"wakeful.db.{older}.bak", "agent_key", "agent.db", "agent.db-wal", "agent.db-shm",
+        f"wakeful.db.{OLDEST}.bak", "agent_key", "agent.db", "agent.db-wal", "agent.db-shm",
         "plain", "sealed", COPIES,
     } <= made  # fmt: skip
     assert kept == {"wakeful.db", "secret_key"}
@@ -93,14 +93,12 @@ def test_all_that_an_installation_writes_is_its_owners_alone(tmp_path, site, no_
 
 
 def make_older(instance, database):
-    """Bring the database back to the version before; its number."""
+    """Bring the database back to the oldest revision."""
     app = create_core(Settings(instance, f"sqlite:///{database}", "x" * 16))
     with app.app_context():
-        alembic.downgrade(schema._config(), "-1")
-        older = schema.stored_revision()
+        make_oldest()
         db.session.remove()
         db.engine.dispose()
-    return older
 
 
 def test_a_command_makes_a_database_for_its_owner_alone(tmp_path):

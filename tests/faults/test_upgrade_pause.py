@@ -7,14 +7,13 @@ import time
 from contextlib import closing
 
 import pytest
-from alembic import command
 
 from app import create_core
 from app.config import Settings
 from app.db import db, schema
+from tests.support.older import OLDEST, make_oldest
 from tests.support.service import Service, eventually
 
-OLDEST = schema.oldest_revision()
 MONITORS, PAST = 100, 3000  # PAST: old results of each monitor
 INTERVAL = 10
 PAUSE = 30
@@ -77,7 +76,7 @@ def make_older(service):
         Settings(service.instance, f"sqlite:///{service.instance / 'wakeful.db'}", "x" * 16)
     )
     with app.app_context():
-        command.downgrade(schema._config(), OLDEST)
+        make_oldest()
         db.session.remove()
         db.engine.dispose()
 

@@ -67,7 +67,6 @@ _processes.set_forkserver_preload(
         "app.stores.local.public",
         "app.stores.remote",
         "app.web",
-        "flask_migrate",
         "mako.template",
         "sqlalchemy.dialects.postgresql.psycopg",
         "sqlalchemy.dialects.sqlite",

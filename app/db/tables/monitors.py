@@ -295,7 +295,7 @@ class LocationRow(Model):
     carrier: Mapped[str] = mapped_column(
         Word(16, Carrier, Carrier.LOCAL), default=Carrier.LOCAL, server_default=Carrier.LOCAL.value
     )
-    created_at: Mapped[datetime] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(Moment, server_default="0")
     # When a process of it was last known to be alive, and when a check from it was last recorded
     seen_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     result_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
