@@ -14,26 +14,12 @@ from typing import Any
 from app.checks.dns import address
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
-from app.records import (
-    HEARTBEAT_URL,
-    Assertion,
-    AssertionSource,
-    CheckSpec,
-    Monitor,
-    is_heartbeat,
-)
+from app.records import HEARTBEAT_URL, Assertion, AssertionSource, CheckSpec, Monitor, is_heartbeat
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
 # The fields of every kind that is checked.
 CHECKED_FIELDS = frozenset(
-    {
-        "check_every",
-        "timeout",
-        "confirmations",
-        "domain_alert_days",
-        "locations",
-        "location_rule",
-    }
+    {"check_every", "timeout", "confirmations", "domain_alert_days", "locations", "location_rule"}
 )
 
 

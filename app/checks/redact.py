@@ -17,36 +17,12 @@ from urllib.parse import quote, quote_plus
 from app.records import MASK, SECRET_NAME, CheckSpec, Pair
 
 # Request headers whose values are not secret: masking each "text/html" would make evidence useless.
-_OPEN_HEADERS = frozenset(
-    [
-        "accept",
-        "accept-charset",
-        "accept-encoding",
-        "accept-language",
-        "cache-control",
-        "connection",
-        "content-language",
-        "content-type",
-        "date",
-        "dnt",
-        "expect",
-        "from",
-        "host",
-        "if-match",
-        "if-modified-since",
-        "if-none-match",
-        "origin",
-        "pragma",
-        "priority",
-        "range",
-        "referer",
-        "te",
-        "upgrade",
-        "user-agent",
-        "via",
-        "x-requested-with",
-    ]
-)
+_OPEN_HEADERS = frozenset({
+    "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection",
+    "content-language", "content-type", "date", "dnt", "expect", "from", "host", "if-match",
+    "if-modified-since", "if-none-match", "origin", "pragma", "priority", "range", "referer", "te",
+    "upgrade", "user-agent", "via", "x-requested-with",
+})  # fmt: skip
 _MIN_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
 # The user and password in any URL: only the target knows whose they are.
 # To the last @: people also write one in a password.

@@ -66,11 +66,6 @@ def words(enum: type[StrEnum]) -> Schema:
 PAIR = record({"key": STRING, "value": STRING}, name="Pair")
 # The words of sources and ops are strings and no enums: some can be added.
 ASSERTION = record(
-    {
-        "source": STRING,
-        "property": nullable(STRING),
-        "op": STRING,
-        "value": nullable(STRING),
-    },
+    {"source": STRING, "property": nullable(STRING), "op": STRING, "value": nullable(STRING)},
     name="Assertion",
 )

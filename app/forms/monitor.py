@@ -83,9 +83,8 @@ from app.records import (
 from app.rules import text
 from app.rules.cross_field import RULES
 from app.rules.schedules import check_line
-from app.rules.slugs import check_heartbeat_slug
+from app.rules.slugs import check_heartbeat_slug, check_token
 from app.rules.text import parse_statuses
-from app.rules.tokens import check_token
 from app.rules.url import scheme_of
 
 # Fields that only Wakeful has: a server that implements the base API alone lacks them.

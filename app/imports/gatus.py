@@ -33,7 +33,7 @@ from app.imports.values import (
 from app.imports.variables import Unfilled, missing_variable
 from app.imports.yaml_text import Parser
 from app.records import DEFAULT_HEARTBEAT_INTERVAL, GRACE_SECONDS, PERIOD_SECONDS
-from app.rules.tokens import is_token
+from app.rules.slugs import is_token
 
 # What counts where the configuration says nothing.
 INTERVAL, TIMEOUT = 60, 10

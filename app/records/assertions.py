@@ -48,13 +48,10 @@ SOURCES_WITH_PROPERTY = frozenset({AssertionSource.HEADER, AssertionSource.JSON}
 SOURCES_OF_BODY = frozenset({AssertionSource.BODY, AssertionSource.JSON, AssertionSource.SIZE})
 NUMERIC_SOURCES = frozenset(
     {
-        AssertionSource.STATUS,
-        AssertionSource.SIZE,
-        AssertionSource.RESPONSE_TIME,
-        AssertionSource.CERTIFICATE_DAYS,
-        AssertionSource.LOSS,
+        AssertionSource.STATUS, AssertionSource.SIZE, AssertionSource.RESPONSE_TIME,
+        AssertionSource.CERTIFICATE_DAYS, AssertionSource.LOSS,
     }
-)
+)  # fmt: skip
 OPS_WITHOUT_VALUE = frozenset(
     {AssertionOp.EXISTS, AssertionOp.NOT_EXISTS, AssertionOp.EMPTY, AssertionOp.NOT_EMPTY}
 )

@@ -141,16 +141,10 @@ class MonitorStatus(StrEnum):
 
 # The most urgent first.
 WORST_FIRST = (
-    MonitorStatus.DOWN,
-    MonitorStatus.FAILING,
-    MonitorStatus.UNREACHABLE,
-    MonitorStatus.DEGRADED,
-    MonitorStatus.UNKNOWN,
-    MonitorStatus.MAINTENANCE,
-    MonitorStatus.PENDING,
-    MonitorStatus.UP,
+    MonitorStatus.DOWN, MonitorStatus.FAILING, MonitorStatus.UNREACHABLE, MonitorStatus.DEGRADED,
+    MonitorStatus.UNKNOWN, MonitorStatus.MAINTENANCE, MonitorStatus.PENDING, MonitorStatus.UP,
     MonitorStatus.PAUSED,
-)
+)  # fmt: skip
 
 
 def in_api_words(counts: Mapping[str, int]) -> dict[str, int]:

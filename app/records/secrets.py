@@ -24,12 +24,7 @@ SECRET_FIELDS = {
 }
 # The fields that a check sends to the monitored server and to no other, and the user name, which
 # belongs to the password.
-SENT_SECRETS = (
-    "request_headers",
-    "request_auth_username",
-    "request_auth_password",
-    "request_body",
-)
+SENT_SECRETS = ("request_headers", "request_auth_username", "request_auth_password", "request_body")
 # Other fields without which a monitor cannot be checked as people want it.
 CHECK_FIELDS = {
     "request_method": N_("method"),

@@ -37,8 +37,7 @@ from app.records import (
     mask,
 )
 from app.rules import text
-from app.rules.json_text import TOO_DEEP, WrittenNumber, parsed
-from app.rules.patterns import WorkBudget, compiled, matches
+from app.rules.bounded import TOO_DEEP, WorkBudget, WrittenNumber, compiled, matches, parsed
 
 OPPOSITES = {
     AssertionOp.NE: AssertionOp.EQ,
@@ -302,22 +301,30 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
     return text.shortened(text.printable(shown), MAX_FOUND)
 
 
-_SENTENCES = {
-    AssertionOp.EQ: N_('%(what)s is "%(found)s", expected "%(value)s"'),
-    AssertionOp.NE: N_('%(what)s is "%(found)s", expected anything else'),
-    AssertionOp.LT: N_('%(what)s is "%(found)s", expected less than "%(value)s"'),
-    AssertionOp.LE: N_('%(what)s is "%(found)s", expected at most "%(value)s"'),
-    AssertionOp.GT: N_('%(what)s is "%(found)s", expected more than "%(value)s"'),
-    AssertionOp.GE: N_('%(what)s is "%(found)s", expected at least "%(value)s"'),
-    AssertionOp.CONTAINS: N_('%(what)s is "%(found)s", expected to contain "%(value)s"'),
-    AssertionOp.NOT_CONTAINS: N_('%(what)s is "%(found)s", expected not to contain "%(value)s"'),
-    AssertionOp.MATCHES: N_('%(what)s is "%(found)s", expected to match "%(value)s"'),
-    AssertionOp.NOT_MATCHES: N_('%(what)s is "%(found)s", expected not to match "%(value)s"'),
-    AssertionOp.NOT_EXISTS: N_('%(what)s is "%(found)s", expected not to exist'),
-    AssertionOp.EMPTY: N_('%(what)s is "%(found)s", expected to be empty'),
-    AssertionOp.NOT_EMPTY: N_("%(what)s is empty"),
-}
 _MISSING = N_("%(what)s is missing")
+# What people call each op, and the sentence of an assertion that does not hold.
+_OPS = {
+    AssertionOp.EQ: ("=", N_('%(what)s is "%(found)s", expected "%(value)s"')),
+    AssertionOp.NE: ("≠", N_('%(what)s is "%(found)s", expected anything else')),
+    AssertionOp.LT: ("<", N_('%(what)s is "%(found)s", expected less than "%(value)s"')),
+    AssertionOp.LE: ("≤", N_('%(what)s is "%(found)s", expected at most "%(value)s"')),
+    AssertionOp.GT: (">", N_('%(what)s is "%(found)s", expected more than "%(value)s"')),
+    AssertionOp.GE: ("≥", N_('%(what)s is "%(found)s", expected at least "%(value)s"')),
+    AssertionOp.CONTAINS: (
+        N_("contains"), N_('%(what)s is "%(found)s", expected to contain "%(value)s"')),
+    AssertionOp.NOT_CONTAINS: (
+        N_("does not contain"), N_('%(what)s is "%(found)s", expected not to contain "%(value)s"')),
+    AssertionOp.MATCHES: (
+        N_("matches"), N_('%(what)s is "%(found)s", expected to match "%(value)s"')),
+    AssertionOp.NOT_MATCHES: (
+        N_("does not match"), N_('%(what)s is "%(found)s", expected not to match "%(value)s"')),
+    AssertionOp.EXISTS: (N_("exists"), _MISSING),
+    AssertionOp.NOT_EXISTS: (
+        N_("does not exist"), N_('%(what)s is "%(found)s", expected not to exist')),
+    AssertionOp.EMPTY: (N_("is empty"), N_('%(what)s is "%(found)s", expected to be empty')),
+    AssertionOp.NOT_EMPTY: (N_("is not empty"), N_("%(what)s is empty")),
+}  # fmt: skip
+OP_LABELS = {op: label for op, (label, _sentence) in _OPS.items()}
 _MISSING_OF = N_('%(what)s is missing, expected "%(value)s"')
 LABELS = {
     AssertionSource.STATUS: N_("Status code"),
@@ -331,22 +338,6 @@ LABELS = {
     AssertionSource.BANNER: N_("Banner"),
     AssertionSource.LOSS: N_("Lost pings in percent"),
     AssertionSource.ANSWER: N_("DNS record"),
-}
-OP_LABELS = {
-    AssertionOp.EQ: "=",
-    AssertionOp.NE: "≠",
-    AssertionOp.LT: "<",
-    AssertionOp.LE: "≤",
-    AssertionOp.GT: ">",
-    AssertionOp.GE: "≥",
-    AssertionOp.CONTAINS: N_("contains"),
-    AssertionOp.NOT_CONTAINS: N_("does not contain"),
-    AssertionOp.MATCHES: N_("matches"),
-    AssertionOp.NOT_MATCHES: N_("does not match"),
-    AssertionOp.EXISTS: N_("exists"),
-    AssertionOp.NOT_EXISTS: N_("does not exist"),
-    AssertionOp.EMPTY: N_("is empty"),
-    AssertionOp.NOT_EMPTY: N_("is not empty"),
 }
 _SIMPLE_PATH = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
 
@@ -370,7 +361,7 @@ def _name(assertion: Assertion) -> str:
 
 
 def _sentence(assertion: Assertion, found_text: str | None) -> str:
-    sentence = _SENTENCES.get(AssertionOp(assertion.op), _MISSING)
+    sentence = _OPS[AssertionOp(assertion.op)][1]
     if found_text is None:
         sentence = _MISSING_OF if assertion.value else _MISSING
     return _(

@@ -208,103 +208,66 @@ def _apprise(value: str, _token: bool) -> str | None:
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        N_("Email"),
-        N_("The email address that gets the alerts."),
-        "you@example.com",
-        _email,
-        N_("email address"),
+        N_("Email"), N_("The email address that gets the alerts."), "you@example.com",
+        _email, N_("email address"),
     ),
     Channel.WEBHOOK: ChannelText(
-        N_("Webhook"),
-        N_("Your URL that accepts a signed JSON POST."),
-        "https://example.com/hooks/wakeful",
-        _url,
-        N_("webhook"),
+        N_("Webhook"), N_("Your URL that accepts a signed JSON POST."),
+        "https://example.com/hooks/wakeful", _url, N_("webhook"),
     ),
     Channel.SLACK: ChannelText(
         "Slack",
-        N_(
-            "The URL of an incoming webhook. Mattermost and others that speak Slack's form work"
-            " too."
-        ),
-        "https://hooks.slack.com/services/...",
-        _url,
+        N_("The URL of an incoming webhook. Mattermost and others that speak Slack's form work"
+           " too."),
+        "https://hooks.slack.com/services/...", _url,
     ),
     Channel.TEAMS: ChannelText(
         N_("Microsoft Teams"),
         N_("The URL that the Workflows template for webhook alerts gives you."),
-        "https://....powerplatform.com/...",
-        _url,
+        "https://....powerplatform.com/...", _url,
     ),
     Channel.DISCORD: ChannelText(
-        "Discord",
-        N_("The webhook URL from the channel's settings."),
-        "https://discord.com/api/webhooks/...",
-        _url,
+        "Discord", N_("The webhook URL from the channel's settings."),
+        "https://discord.com/api/webhooks/...", _url,
     ),
     Channel.FLOCK: ChannelText(
-        "Flock",
-        N_("The URL of an incoming webhook."),
-        "https://api.flock.com/hooks/sendMessage/...",
-        _url,
+        "Flock", N_("The URL of an incoming webhook."),
+        "https://api.flock.com/hooks/sendMessage/...", _url,
     ),
     Channel.TELEGRAM: ChannelText(
         "Telegram",
-        N_(
-            "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
-            "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID."
-        ),
-        "123456:ABC-DEF/-1001234567890",
-        _telegram,
-        N_("Telegram chat"),
+        N_("BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
+           "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID."),
+        "123456:ABC-DEF/-1001234567890", _telegram, N_("Telegram chat"),
     ),
     Channel.SMS: ChannelText(
-        "SMS",
-        N_("A phone number with + and the country code."),
-        "+447700900123",
-        _sms,
-        N_("phone number"),
+        "SMS", N_("A phone number with + and the country code."), "+447700900123",
+        _sms, N_("phone number"),
     ),
     Channel.APPRISE: ChannelText(
-        "Apprise",
-        N_("Any Apprise URL. It reaches more than a hundred other services."),
-        "ntfy://topic",
-        _apprise,
-        N_("Apprise URL"),
+        "Apprise", N_("Any Apprise URL. It reaches more than a hundred other services."),
+        "ntfy://topic", _apprise, N_("Apprise URL"),
     ),
     Channel.NTFY: ChannelText(
-        "ntfy",
-        N_("The URL of a topic; with an access token https://TOKEN@HOST/TOPIC."),
-        "https://ntfy.sh/your-secret-topic",
-        _by(parse_ntfy),
-        N_("ntfy topic"),
+        "ntfy", N_("The URL of a topic; with an access token https://TOKEN@HOST/TOPIC."),
+        "https://ntfy.sh/your-secret-topic", _by(parse_ntfy), N_("ntfy topic"),
     ),
     Channel.GOTIFY: ChannelText(
-        "Gotify",
-        N_("The server's URL with the token of an application."),
-        "https://gotify.example.com/?token=...",
-        _by(parse_gotify),
-        N_("Gotify application"),
+        "Gotify", N_("The server's URL with the token of an application."),
+        "https://gotify.example.com/?token=...", _by(parse_gotify), N_("Gotify application"),
     ),
     Channel.PUSHOVER: ChannelText(
         "Pushover",
         N_("USER_KEY/APP_TOKEN: the key of a user or group, and the token of an application."),
-        "u.../a...",
-        _by(parse_pushover),
-        N_("Pushover user or group"),
+        "u.../a...", _by(parse_pushover), N_("Pushover user or group"),
     ),
     Channel.PAGERDUTY: ChannelText(
         "PagerDuty",
         N_("The integration key (routing key) of the Events API v2; eu:KEY in Europe."),
-        "0123456789abcdef0123456789abcdef",
-        _by(parse_pagerduty),
-        N_("PagerDuty integration"),
+        "0123456789abcdef0123456789abcdef", _by(parse_pagerduty), N_("PagerDuty integration"),
     ),
     Channel.OPSGENIE: ChannelText(
-        "Opsgenie",
-        N_("The API key of an API integration; eu:KEY in Europe."),
-        "01234567-89ab-cdef-0123-456789abcdef",
-        _by(parse_opsgenie),
-        N_("Opsgenie integration"),
+        "Opsgenie", N_("The API key of an API integration; eu:KEY in Europe."),
+        "01234567-89ab-cdef-0123-456789abcdef", _by(parse_opsgenie), N_("Opsgenie integration"),
     ),
-}
+}  # fmt: skip

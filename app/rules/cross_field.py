@@ -11,12 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from app.i18n import N_, _
-from app.records import (
-    CLOCK_SKEW_SECONDS,
-    METHODS_WITHOUT_TEXT,
-    SOURCES_OF_BODY,
-    TEXT_CONDITIONS,
-)
+from app.records import CLOCK_SKEW_SECONDS, METHODS_WITHOUT_TEXT, SOURCES_OF_BODY, TEXT_CONDITIONS
 from app.rules.text import END_BEFORE_START, IN_FUTURE
 
 Faults = Sequence[tuple[str, str]]

@@ -30,8 +30,7 @@ from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from jsonpath_rfc9535.selectors import FilterSelector
 
 from app.i18n import _
-from app.rules.json_text import TOO_DEEP
-from app.rules.patterns import WorkBudget, compiled, matches
+from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches
 
 _CHARACTERS = 8  # of a filter that count as one unit of work for each value that it tests
 

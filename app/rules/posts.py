@@ -5,7 +5,6 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from app.i18n import N_, _
@@ -51,50 +50,26 @@ def time_faults(
 # --- The templates that are built in, and how people's own ones join them
 
 BUILT_IN_ID = 0  # no stored template has it
-BUILT_IN: tuple[PostTemplate, ...] = (
-    PostTemplate(
-        BUILT_IN_ID,
-        N_("Investigating"),
-        N_("Service disruption"),
-        PostState.INVESTIGATING,
-        N_("We are investigating a problem. We will post an update as soon as we know more."),
-    ),
-    PostTemplate(
-        BUILT_IN_ID,
-        N_("Identified"),
-        N_("Service disruption"),
-        PostState.IDENTIFIED,
-        N_("We have found the cause and are working on a fix."),
-    ),
-    PostTemplate(
-        BUILT_IN_ID,
-        N_("Monitoring"),
-        N_("Service disruption"),
-        PostState.MONITORING,
-        N_("A fix is in place. We are monitoring the result."),
-    ),
-    PostTemplate(
-        BUILT_IN_ID,
-        N_("Resolved"),
-        N_("Service disruption"),
-        PostState.RESOLVED,
-        N_("The problem is resolved. We apologize for the inconvenience."),
-    ),
-    PostTemplate(
-        BUILT_IN_ID,
-        N_("Maintenance"),
-        N_("Scheduled maintenance"),
-        PostState.SCHEDULED,
-        N_("We will carry out maintenance at this time. The service may be unavailable meanwhile."),
-    ),
-)
+# Name, title, state and body of each.
+BUILT_IN: tuple[tuple[str, str, PostState, str], ...] = (
+    (N_("Investigating"), N_("Service disruption"), PostState.INVESTIGATING,
+     N_("We are investigating a problem. We will post an update as soon as we know more.")),
+    (N_("Identified"), N_("Service disruption"), PostState.IDENTIFIED,
+     N_("We have found the cause and are working on a fix.")),
+    (N_("Monitoring"), N_("Service disruption"), PostState.MONITORING,
+     N_("A fix is in place. We are monitoring the result.")),
+    (N_("Resolved"), N_("Service disruption"), PostState.RESOLVED,
+     N_("The problem is resolved. We apologize for the inconvenience.")),
+    (N_("Maintenance"), N_("Scheduled maintenance"), PostState.SCHEDULED,
+     N_("We will carry out maintenance at this time. The service may be unavailable meanwhile.")),
+)  # fmt: skip
 
 
 def built_in() -> list[PostTemplate]:
     """The templates that every installation has, in the chosen language."""
     return [
-        replace(template, name=_(template.name), title=_(template.title), body=_(template.body))
-        for template in BUILT_IN
+        PostTemplate(BUILT_IN_ID, _(name), _(title), state, _(body))
+        for name, title, state, body in BUILT_IN
     ]
 
 

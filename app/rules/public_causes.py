@@ -12,60 +12,48 @@ from datetime import UTC, datetime
 from app.i18n import N_, _, _n, listed
 from app.records import Cause, PostState
 
-_NO_NAME = N_("The name of the service cannot be looked up.")
-_NO_ANSWER = N_("The service does not respond.")
-_BROKEN_OFF = N_("The service does not respond completely.")
-_ERROR = N_("The service responds with an error.")
-_UNTRUSTED = N_("The connection is not secure: its certificate is not trusted.")
-_NOT_SECURE = N_("A secure connection to the service cannot be made.")
-_NOT_KNOWN = N_("We cannot tell at the moment whether the service is working.")
 UNKNOWN_CAUSE = N_("The service is not working as expected.")
 
-SENTENCES: Mapping[Cause, str] = {
-    Cause.DNS_NXDOMAIN: _NO_NAME,
-    Cause.DNS_SERVFAIL: _NO_NAME,
-    Cause.DNS_REFUSED: _NO_NAME,
-    Cause.DNS_TIMEOUT: _NO_NAME,
-    Cause.DNS_NO_ADDRESS: _NO_NAME,
-    Cause.DNS_NO_ANSWER: _NO_NAME,
-    Cause.CONNECTION_REFUSED: _NO_ANSWER,
-    Cause.CONNECTION_RESET: _NO_ANSWER,
-    Cause.HOST_UNREACHABLE: _NO_ANSWER,
-    Cause.TIMEOUT_CONNECT: _NO_ANSWER,
-    Cause.TLS_EXPIRED: N_("The connection is not secure: its certificate has expired."),
-    Cause.TLS_NOT_YET_VALID: N_("The connection is not secure: its certificate is not valid yet."),
-    Cause.TLS_SELF_SIGNED: _UNTRUSTED,
-    Cause.TLS_UNTRUSTED: _UNTRUSTED,
-    Cause.TLS_INCOMPLETE_CHAIN: _UNTRUSTED,
-    Cause.TLS_HOSTNAME: N_("The connection is not secure: its certificate is for another name."),
-    Cause.TLS_PROTOCOL: _NOT_SECURE,
-    Cause.TLS_HANDSHAKE: _NOT_SECURE,
-    Cause.TIMEOUT_TLS: _NOT_SECURE,
-    Cause.STARTTLS_REFUSED: _NOT_SECURE,
-    Cause.PING_TIMEOUT: _NO_ANSWER,
-    Cause.HTTP_STATUS: _ERROR,
-    Cause.EMPTY_RESPONSE: _NO_ANSWER,
-    Cause.INVALID_HTTP: _ERROR,
-    Cause.HEADERS_TOO_LARGE: _ERROR,
-    Cause.BODY_TRUNCATED: _BROKEN_OFF,
-    Cause.REDIRECT_LOOP: _ERROR,
-    Cause.TOO_MANY_REDIRECTS: _ERROR,
-    Cause.REDIRECT_BLOCKED: _ERROR,
-    Cause.TIMEOUT_TTFB: N_("The service does not respond in time."),
-    Cause.TIMEOUT_BODY: _BROKEN_OFF,
-    Cause.TEXT_MISSING: N_("The service responds with unexpected content."),
-    Cause.TEXT_FOUND: N_("The service responds with unexpected content."),
-    Cause.ASSERTION_FAILED: N_("The service responds with unexpected content."),
-    Cause.UNREACHABLE: _NO_ANSWER,
-    Cause.SLOW_RESPONSE: N_("The service responds more slowly than usual."),
-    Cause.HEARTBEAT_MISSED: N_("A scheduled task has not run in time."),
-    Cause.HEARTBEAT_FAILED: N_("A scheduled task has failed."),
-    Cause.HEARTBEAT_OVERRAN: N_("A scheduled task takes longer than it should."),
-    Cause.NOT_LISTENING: _NOT_KNOWN,
-    Cause.BLOCKED_BY_POLICY: _NOT_KNOWN,
-    Cause.NETWORK_DOWN: _NOT_KNOWN,
-    Cause.CHECK_ERROR: _NOT_KNOWN,
-}
+_CAUSES: Mapping[str, Sequence[Cause]] = {
+    N_("The name of the service cannot be looked up."): (
+        Cause.DNS_NXDOMAIN, Cause.DNS_SERVFAIL, Cause.DNS_REFUSED, Cause.DNS_TIMEOUT,
+        Cause.DNS_NO_ADDRESS, Cause.DNS_NO_ANSWER,
+    ),
+    N_("The service does not respond."): (
+        Cause.CONNECTION_REFUSED, Cause.CONNECTION_RESET, Cause.HOST_UNREACHABLE,
+        Cause.TIMEOUT_CONNECT, Cause.PING_TIMEOUT, Cause.EMPTY_RESPONSE, Cause.UNREACHABLE,
+    ),
+    N_("The service does not respond in time."): (Cause.TIMEOUT_TTFB,),
+    N_("The service does not respond completely."): (Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY),
+    N_("The service responds with an error."): (
+        Cause.HTTP_STATUS, Cause.INVALID_HTTP, Cause.HEADERS_TOO_LARGE, Cause.REDIRECT_LOOP,
+        Cause.TOO_MANY_REDIRECTS, Cause.REDIRECT_BLOCKED,
+    ),
+    N_("The service responds with unexpected content."): (
+        Cause.TEXT_MISSING, Cause.TEXT_FOUND, Cause.ASSERTION_FAILED,
+    ),
+    N_("The service responds more slowly than usual."): (Cause.SLOW_RESPONSE,),
+    N_("The connection is not secure: its certificate has expired."): (Cause.TLS_EXPIRED,),
+    N_("The connection is not secure: its certificate is not valid yet."): (
+        Cause.TLS_NOT_YET_VALID,
+    ),
+    N_("The connection is not secure: its certificate is for another name."): (
+        Cause.TLS_HOSTNAME,
+    ),
+    N_("The connection is not secure: its certificate is not trusted."): (
+        Cause.TLS_SELF_SIGNED, Cause.TLS_UNTRUSTED, Cause.TLS_INCOMPLETE_CHAIN,
+    ),
+    N_("A secure connection to the service cannot be made."): (
+        Cause.TLS_PROTOCOL, Cause.TLS_HANDSHAKE, Cause.TIMEOUT_TLS, Cause.STARTTLS_REFUSED,
+    ),
+    N_("A scheduled task has not run in time."): (Cause.HEARTBEAT_MISSED,),
+    N_("A scheduled task has failed."): (Cause.HEARTBEAT_FAILED,),
+    N_("A scheduled task takes longer than it should."): (Cause.HEARTBEAT_OVERRAN,),
+    N_("We cannot tell at the moment whether the service is working."): (
+        Cause.NOT_LISTENING, Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR,
+    ),
+}  # fmt: skip
+SENTENCES = {cause: sentence for sentence, causes in _CAUSES.items() for cause in causes}
 _NAMED = 3  # in a title
 
 

@@ -1,16 +1,25 @@
 """Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decision 12). Pure,
-but for chance. And the one name that no place may have.
+but for chance. The tokens of heartbeats, and the one name that no place may have.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import unicodedata
+import uuid
 from collections.abc import Callable
 from string import ascii_lowercase, digits
 
 from app.i18n import N_, _
-from app.records import DELETED_LOCATION, MAX_HEARTBEAT_SLUG, MAX_NAME, MAX_SLUG
+from app.records import (
+    DELETED_LOCATION,
+    MAX_HEARTBEAT_SLUG,
+    MAX_NAME,
+    MAX_SLUG,
+    MAX_TOKEN,
+    MIN_TOKEN,
+)
 
 SLUG = N_(
     "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
@@ -94,3 +103,28 @@ def check_not_deleted(name: str) -> None:
     """Raises ValueError for the name that results of deleted places have."""
     if name == DELETED_LOCATION:
         raise ValueError(_(NAME_OF_DELETED))
+
+
+# --- The secret of a heartbeat's ping URL (decision 18)
+
+TOKEN = N_(
+    "Send a UUID, or %(least)s to %(most)s of A to Z, a to z, 0 to 9, - and _.",
+    least=MIN_TOKEN,
+    most=MAX_TOKEN,
+)
+_TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{MIN_TOKEN},{MAX_TOKEN}}}")
+
+
+def is_token(value: str) -> bool:
+    return _TOKEN.fullmatch(value) is not None
+
+
+def check_token(value: str) -> str:
+    """Raises ValueError with a sentence."""
+    if not is_token(value):
+        raise ValueError(_(TOKEN))
+    return value
+
+
+def make_ping_token() -> str:
+    return str(uuid.uuid4())

@@ -125,10 +125,7 @@ def record_id(value: str, kind: str = "monitor") -> int:
 def new_password(value: str) -> str:
     if len(value) < MIN_PASSWORD:
         raise ValueError(
-            _(
-                "The password is too short: use %(least)s characters or more.",
-                least=MIN_PASSWORD,
-            )
+            _("The password is too short: use %(least)s characters or more.", least=MIN_PASSWORD)
         )
     return length(value, MAX_CREDENTIAL)
 

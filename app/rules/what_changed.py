@@ -236,10 +236,7 @@ def _slower(pair: _Pair) -> Iterator[Change]:
     whole = took
     if phase:
         took = _(
-            "%(time)s, %(part)s of it %(phase)s",
-            time=whole,
-            part=part,
-            phase=_(PHASES[phase]),
+            "%(time)s, %(part)s of it %(phase)s", time=whole, part=part, phase=_(PHASES[phase])
         )
     sentence = (
         N_("%(took)s; usually %(before)s")

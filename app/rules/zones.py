@@ -17,29 +17,18 @@ ELSEWHERE = N_("Other")  # the region of a stored zone that is not offered
 
 # Browsers still give these names.
 RENAMED = {
-    "Africa/Asmera": "Africa/Asmara",
-    "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
-    "America/Catamarca": "America/Argentina/Catamarca",
-    "America/Coral_Harbour": "America/Atikokan",
-    "America/Cordoba": "America/Argentina/Cordoba",
-    "America/Godthab": "America/Nuuk",
+    "Africa/Asmera": "Africa/Asmara", "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
+    "America/Catamarca": "America/Argentina/Catamarca", "America/Coral_Harbour": "America/Atikokan",
+    "America/Cordoba": "America/Argentina/Cordoba", "America/Godthab": "America/Nuuk",
     "America/Indianapolis": "America/Indiana/Indianapolis",
-    "America/Jujuy": "America/Argentina/Jujuy",
-    "America/Louisville": "America/Kentucky/Louisville",
-    "America/Mendoza": "America/Argentina/Mendoza",
-    "Asia/Calcutta": "Asia/Kolkata",
-    "Asia/Katmandu": "Asia/Kathmandu",
-    "Asia/Rangoon": "Asia/Yangon",
-    "Asia/Saigon": "Asia/Ho_Chi_Minh",
-    "Atlantic/Faeroe": "Atlantic/Faroe",
-    "Europe/Kiev": "Europe/Kyiv",
-    "Pacific/Enderbury": "Pacific/Kanton",
-    "Pacific/Ponape": "Pacific/Pohnpei",
-    "Pacific/Truk": "Pacific/Chuuk",
-    "Etc/GMT": UTC,
-    "Etc/UTC": UTC,
-    "GMT": UTC,
-}
+    "America/Jujuy": "America/Argentina/Jujuy", "America/Louisville": "America/Kentucky/Louisville",
+    "America/Mendoza": "America/Argentina/Mendoza", "Asia/Calcutta": "Asia/Kolkata",
+    "Asia/Katmandu": "Asia/Kathmandu", "Asia/Rangoon": "Asia/Yangon",
+    "Asia/Saigon": "Asia/Ho_Chi_Minh", "Atlantic/Faeroe": "Atlantic/Faroe",
+    "Europe/Kiev": "Europe/Kyiv", "Pacific/Enderbury": "Pacific/Kanton",
+    "Pacific/Ponape": "Pacific/Pohnpei", "Pacific/Truk": "Pacific/Chuuk", "Etc/GMT": UTC,
+    "Etc/UTC": UTC, "GMT": UTC,
+}  # fmt: skip
 FORMER = {now: was for was, now in RENAMED.items() if now != UTC}
 
 

@@ -390,8 +390,7 @@ def test_a_url_that_is_not_plain_http_is_not_connected_to(
 
 
 @pytest.mark.parametrize(
-    ("host", "caught"),
-    [("127.1", "::ffff:127.0.0.1"), pytest.param("[::1]", "::1", marks=IPV6)],
+    ("host", "caught"), [("127.1", "::ffff:127.0.0.1"), pytest.param("[::1]", "::1", marks=IPV6)]
 )
 def test_the_trap_counts_connections(trap: Trap, host: str, caught: str) -> None:
     """The tests above do not pass only because nothing listens."""

@@ -98,8 +98,7 @@ def test_headers_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "mask",
-    ["********", "[hidden]", "<redacted>", "•••", "****1234", "xxxx", None, True],
+    "mask", ["********", "[hidden]", "<redacted>", "•••", "****1234", "xxxx", None, True]
 )
 def test_masks_of_other_servers_are_no_values(mask: Any) -> None:
     fields, gaps = monitor(request_headers={"Authorization": mask}, request_auth_username=mask)

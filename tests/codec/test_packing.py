@@ -110,11 +110,7 @@ def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
 
 @pytest.mark.parametrize(
     "evidence",
-    [
-        {"body": "a\0b"},
-        {"headers": [["Server", "\ud800"]]},
-        {"tls": [{"names": ["\ud800"]}]},
-    ],
+    [{"body": "a\0b"}, {"headers": [["Server", "\ud800"]]}, {"tls": [{"names": ["\ud800"]}]}],
 )
 def test_evidence_that_cannot_be_stored_is_refused(evidence):
     with pytest.raises(MalformedData):

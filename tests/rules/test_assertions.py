@@ -5,8 +5,7 @@ import json
 import pytest
 
 from app.records import BODY_CAP_BYTES, Assertion
-from app.rules.assertions import AnswerParts, faults, judge, unjudged
-from app.rules.patterns import WorkBudget
+from app.rules.assertions import AnswerParts, WorkBudget, faults, judge, unjudged
 
 
 def row(source, property=None, op="=", value=None):

@@ -61,14 +61,8 @@ def test_equal_values_are_not_reported_as_changes():
             {"headers": [["content-type", "text/html"], ["server", "cloudflare"]]},
             "Header server: cloudflare, was nginx",
         ),
-        (
-            {"headers": [["content-type", "text/html"]]},
-            "Header server removed, was nginx",
-        ),
-        (
-            {"headers": [*GOOD["headers"], ["Retry-After", "120"]]},
-            "New header retry-after: 120",
-        ),
+        ({"headers": [["content-type", "text/html"]]}, "Header server removed, was nginx"),
+        ({"headers": [*GOOD["headers"], ["Retry-After", "120"]]}, "New header retry-after: 120"),
         ({"body_bytes": 96}, "Body 96 bytes, was 40,000 bytes"),
         (
             {"response_time": 902, "timings": {"dns": 1, "connect": 1, "ttfb": 900}},

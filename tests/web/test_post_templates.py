@@ -5,7 +5,7 @@ from typing import Any
 from flask import Flask
 
 from app.records import PageQuery, PostTemplate
-from app.rules.posts import BUILT_IN
+from app.rules.posts import built_in
 from tests.support.store import store_of
 
 PAGE = "/status-pages/templates"
@@ -48,7 +48,7 @@ def test_a_template_with_the_name_of_a_built_in_one_replaces_it(app, editor):
     make_page(app)
     make_template(app, name="RESOLVED", title="All is well again", state="resolved")
     editor.open("/status-pages/1/posts/new")
-    names = [template.name for template in BUILT_IN if template.name != "Resolved"]
+    names = [template.name for template in built_in() if template.name != "Resolved"]
     assert f"Start from: {' , '.join([*names, 'RESOLVED'])} ·" in editor.text
     editor.open("/status-pages/1/posts/new?template=Resolved")
     assert post_of(editor)["title"] == "All is well again"

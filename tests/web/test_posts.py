@@ -10,7 +10,7 @@ from app.db import writing
 from app.db.tables import PersonRow
 from app.errors import Unavailable
 from app.records import ComponentName, MonitorImpact, Post, PostQuery
-from app.rules.posts import BUILT_IN
+from app.rules.posts import built_in
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
@@ -86,7 +86,7 @@ def test_maintenance_is_announced_in_the_zone_of_the_person(app, editor, shop):
 def test_a_new_post_starts_from_a_template(app, editor, shop):
     text = editor.open("/status-pages/1/posts/new").text
     assert "Start from: Investigating , Identified , Monitoring , Resolved , Maintenance" in text
-    for template in BUILT_IN:
+    for template in built_in():
         kind = "kind=maintenance&amp;" if template.name == "Maintenance" else ""
         address = f"/status-pages/1/posts/new?{kind}template={template.name}"
         assert f'href="{address}"' in editor.page.text
@@ -99,7 +99,7 @@ def test_a_new_post_starts_from_a_template(app, editor, shop):
         assert (values.get("starts_at") is not None) == (template.name == "Maintenance")
     editor.press("Publish", title="We move")
     post = stored(app)
-    assert (post.title, post.state, post.body) == ("We move", "scheduled", BUILT_IN[-1].body)
+    assert (post.title, post.state, post.body) == ("We move", "scheduled", built_in()[-1].body)
 
 
 def test_a_draft_of_an_incident_may_take_its_text_from_a_template(app, editor, monitor, shop):
@@ -110,7 +110,7 @@ def test_a_draft_of_an_incident_may_take_its_text_from_a_template(app, editor, m
     assert "Problems with The shop" in dict(editor.form_with("Publish")[0].values)["title"]
     editor.open(f"{address}&template=Identified").press("Publish")
     post = stored(app)
-    assert (post.title, post.body) == (BUILT_IN[1].title, BUILT_IN[1].body)
+    assert (post.title, post.body) == (built_in()[1].title, built_in()[1].body)
     assert (post.incident_id, post.monitors) == (incident.id, (shop,))
 
 

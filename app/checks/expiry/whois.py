@@ -34,19 +34,12 @@ _QUESTIONS = {
 
 # Labels that name the expiry, the registry's own before the registrar's.
 _LABELS = (
-    r"registry expiry date",
-    r"domain expiration date",
-    r"expir(?:y|ation|e)[ _-]*(?:date|time|on)?",
-    r"expires(?:[ _-]*(?:on|at|date))?",
-    r"exp(?:\.|iry)? date",
-    r"paid[ _-]till",
-    r"renewal(?: date)?",
-    r"domain[ _]expires",
-    r"record expires(?: on)?",
-    r"valid[ _-]?(?:until|to|ity)|validity",
-    r"domain_datebilleduntil",
+    r"registry expiry date", r"domain expiration date",
+    r"expir(?:y|ation|e)[ _-]*(?:date|time|on)?", r"expires(?:[ _-]*(?:on|at|date))?",
+    r"exp(?:\.|iry)? date", r"paid[ _-]till", r"renewal(?: date)?", r"domain[ _]expires",
+    r"record expires(?: on)?", r"valid[ _-]?(?:until|to|ity)|validity", r"domain_datebilleduntil",
     r"registrar registration expiration date",
-)
+)  # fmt: skip
 _ENDS = [
     re.compile(rf"[\s\[%*-]*+(?:{label})(?=[\s\].:])[\s\].]*+:?+(?P<value>.*)", re.I | re.S)
     for label in _LABELS

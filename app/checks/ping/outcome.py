@@ -15,13 +15,7 @@ from statistics import median
 from typing import Any
 
 from app.checks.lookup import Resolution
-from app.checks.outcome import (
-    Failure,
-    addresses,
-    connect_failure,
-    milliseconds,
-    outcome_of,
-)
+from app.checks.outcome import Failure, addresses, connect_failure, milliseconds, outcome_of
 from app.checks.running import RunningCheck
 from app.i18n import N_, _, _n
 from app.net.icmp import Echo, Series

@@ -13,14 +13,7 @@ from app.checks.certificate import TrustStore, facts, read_certificate
 from app.checks.connection import Connection
 from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import handshake
-from app.checks.outcome import (
-    Failure,
-    GoodEvidence,
-    addresses,
-    clean,
-    milliseconds,
-    outcome_of,
-)
+from app.checks.outcome import Failure, GoodEvidence, addresses, clean, milliseconds, outcome_of
 from app.checks.tools import CheckTools
 from app.i18n import N_, _
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn

@@ -34,8 +34,8 @@ from app.records import (
     PingQuery,
 )
 from app.rules import slugs
+from app.rules.slugs import is_token, make_ping_token
 from app.rules.text import TAKEN, one_line
-from app.rules.tokens import is_token, make_ping_token
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import LocalPart, lock_monitor, require_monitor

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.records import MASK, Assertion, AssertionOp, AssertionSource, Outcome
 from app.rules.assertions import faults
-from app.rules.json_text import WrittenNumber, parsed
+from app.rules.bounded import WrittenNumber, parsed
 
 _MAX = 8  # members of the JSON
 _LONGEST = 80  # characters of a value

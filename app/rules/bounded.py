@@ -1,4 +1,5 @@
-"""Regular expressions that people enter, matched against what strangers' servers send.
+"""JSON of a stranger, and regular expressions that people enter, matched against what strangers'
+servers send.
 
 RE2 matches in time that grows with the text alone, whatever the pattern. How fast it grows is the
 pattern's size: one of 9,000 instructions takes half a minute for 1 MiB, so larger ones are refused,
@@ -7,15 +8,18 @@ and ``WorkBudget`` counts the rest.
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any
 
-from app.i18n import _
+from app.i18n import N_, _
 
 MAX_PATTERN_SIZE = 1_000  # of RE2's program
 _MEMORY = 1024 * 1024  # bytes of one pattern's automaton, which stays cached with it
 _STEPS = 200  # instructions times characters that count as one unit of work
 MAX_WORK = 500_000  # of all assertions of one check: about a second at worst
+MAX_DIGITS = 4_000  # of a whole number; Python takes quadratic time and refuses more than 4,300
+TOO_DEEP = N_("the JSON is nested too deeply")
 
 
 class TooMuchWork(ValueError):
@@ -65,3 +69,39 @@ def matches(pattern: str, text: str, work: WorkBudget, *, whole: bool = False) -
     # A lone surrogate, which JSON can hold, is no UTF-8.
     plain = text.encode("utf-8", "replace").decode()
     return (expression.fullmatch if whole else expression.search)(plain) is not None
+
+
+class WrittenNumber(float):
+    """A number of JSON with its spelling: as a float alone, ``0.10`` and 400 digits lose theirs."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> WrittenNumber:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:  # json.dumps writes floats with it
+        return self.text
+
+
+def parsed(text: str) -> Any:
+    """The last of equal names in an object counts. Raises ValueError with a sentence."""
+    try:
+        return json.loads(
+            text, parse_int=_whole, parse_float=WrittenNumber, parse_constant=_no_constant
+        )
+    except RecursionError:
+        raise ValueError(_(TOO_DEEP)) from None
+    except ValueError:
+        raise ValueError(_("the body is not JSON")) from None
+
+
+def _whole(digits: str) -> int | WrittenNumber:
+    return int(digits) if len(digits) <= MAX_DIGITS else WrittenNumber(digits)
+
+
+def _no_constant(_name: str) -> None:
+    """NaN and Infinity are Python's, not JSON's."""
+    raise ValueError
