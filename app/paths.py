@@ -6,6 +6,8 @@ pyproject.toml).
 """
 
 import os
+from functools import lru_cache
+from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +22,19 @@ def _carried_or_beside(name: str) -> Path:
 def new_private_file(path: Path) -> BinaryIO:
     """A new file, open for writing, that only its owner can read. Raises FileExistsError."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def translations_of(language: str) -> NullTranslations | None:
+    """The sentences in this language; None for English, and where there is no translation."""
+    return _translations(TRANSLATIONS, language.replace("-", "_"))
+
+
+@lru_cache(maxsize=64)
+def _translations(folder: Path, language: str) -> NullTranslations | None:
+    try:
+        return translation("messages", folder, [language])
+    except FileNotFoundError:
+        return None
 
 
 TEMPLATES = _carried_or_beside("templates")

@@ -246,7 +246,7 @@ def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDeliver
         "at": iso(now),
         "count": len(ids),
         "degraded": sum(row.severity == IncidentSeverity.DEGRADED for row in group.rows),
-        "incidents": [row.facts for row in first],
+        "incidents": [unsent_facts(row) for row in first],
         "deliveries": ids,
         "sources": first[0].sources,
     }
@@ -255,6 +255,11 @@ def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDeliver
     session.flush()
     _hold(session, ids, Reason.BURST, grouped.id)
     return _lease(session, grouped.id, now)
+
+
+def unsent_facts(row: DeliveryRow) -> dict[str, Any]:
+    """The facts of a row for a message about several, without the text of an earlier attempt."""
+    return {name: part for name, part in row.facts.items() if name != SENT}
 
 
 # --- What a decision needs ------------------------------------------------------------------------

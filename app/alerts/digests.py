@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select
 
-from app.alerts.claims import give_up_unreadable
+from app.alerts.claims import give_up_unreadable, unsent_facts
 from app.alerts.lanes import Reason
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import NEVER_QUIET, new_row, unleased
@@ -200,7 +200,7 @@ def _write_digest(
         for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(needed)))
     }
     facts = _facts(rows, incidents, now) | {
-        "notices": [loaded[id].facts for id in noticed[:FIRST_NAMED]],
+        "notices": [unsent_facts(loaded[id]) for id in noticed[:FIRST_NAMED]],
         "notice_count": len(noticed),
         "sources": loaded[ids[0]].sources,
     }

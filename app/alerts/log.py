@@ -11,8 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
-from app.alerts import messages
-from app.alerts.claims import SENT, unreadable_parts
+from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
 from app.alerts.outbox import lane
 from app.alerts.recipients import OPEN_EVENTS
@@ -57,23 +56,6 @@ def to_record(
         unreadable=tuple(name for name, _why in unreadable_parts(row)),
         message=None,
     )
-
-
-def message_text(row: DeliveryRow, base_url: str) -> str | None:
-    """What was sent last; of a message that waits, what it says now. None if it cannot be read."""
-    if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
-        return None
-    if SENT in row.facts:
-        return str(row.facts[SENT])
-    # Here, because a checker imports this module, and has no use for what sends.
-    from app.alerts.channels import text_of
-    from app.alerts.channels.base import Outgoing
-
-    try:
-        message = messages.compose(row.facts, messages.MessageContext(base_url, str))
-        return text_of(row.channel, Outgoing(row.message_id, row.value, message, row.created_at))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None  # an older version wrote its facts
 
 
 def _location(facts: Any) -> str | None:

@@ -60,7 +60,10 @@ _UNANNOUNCED = (
 
 def page_facts(page: StatusPageRow) -> dict[str, Any]:
     """What a message says of the page."""
-    return {"id": page.id, "name": page.name, "slug": page.slug, "domain": page.domain}
+    return {
+        "id": page.id, "name": page.name, "slug": page.slug, "domain": page.domain,
+        "language": page.language,
+    }  # fmt: skip
 
 
 def message(

@@ -32,40 +32,33 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from flask import Flask
-from sqlalchemy import select
 
-from app.access import Access, acknowledgements, webhook_secret
+from app.access import Access, webhook_secret
 from app.access.settings import Policies, with_mail
 from app.access.tokens import keyed_hash
-from app.alerts import claims, digests, messages, moved, subscribers
+from app.alerts import claims, digests, moved, subscribers
 from app.alerts.answers import Answer, bug, permanent
 from app.alerts.channels import SENDERS, text_of, webhook
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
+from app.alerts.composing import Composer
 from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
-from app.alerts.targets import contact_zones, source_ids
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
 from app.db.faults import passes, unavailable
-from app.db.tables import IncidentRow, MonitorRow
-from app.db.tags import notes_of
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.net.policy import Policy
-from app.records import NOT_SENT, Channel, IncidentSeverity
-from app.rules.channel_values import CHANNELS
+from app.records import NOT_SENT
 from app.rules.clocks import is_due
 from app.rules.masking import frames_of, raised_at
-from app.rules.time import zone_of
-from app.rules.zones import UTC as UTC_NAME
 
 log = logging.getLogger(__name__)
 
 # Between two turns while messages wait, and where no process wakes the worker. One that is woken
 # looks no sooner again either.
 POLL_SECONDS = 0.25
-MAX_OTHERS_DOWN = 200  # monitors that a message may name as down too
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 INSTALLATION_CHARACTERS = 8  # enough to tell those apart that share an account
 MAX_LANES = 64  # threads at a time
@@ -504,71 +497,18 @@ class Jobs:
         self, claimed: Sequence[ClaimedDelivery], tools: Tools, now: datetime
     ) -> list[SendJob]:
         """A job for each claim. A claim whose message cannot be composed is given up."""
-        alerts = [claim for claim in claimed if claim.subscriber_id is None]
-        down = _others_down(db.session) if alerts else {}
-        zones = contact_zones(db.session, {_sources(claim) for claim in claimed})
-        about = [claim.facts.get("monitor") or {} for claim in alerts]
-        notes = notes_of(db.session, {monitor["id"] for monitor in about if "id" in monitor})
-        jobs: list[SendJob] = []
+        composer, jobs = Composer(db.session, self._settings, claimed), []
         for claim in claimed:
             try:
-                context = self._context(claim, down, notes, zones)
-                message = messages.compose(claim.facts, context)
-                outgoing = Outgoing(claim.message_id, claim.value, message, now)
-                jobs.append(SendJob(claim, outgoing, self._tools_for(claim, tools)))
+                outgoing = Outgoing(claim.message_id, claim.value, composer.message(claim), now)
+                if claim.strangers_webhook:
+                    own_tools = replace(tools, network=self._strangers_network)
+                    jobs.append(SendJob(claim, outgoing, own_tools))
+                else:
+                    jobs.append(SendJob(claim, outgoing, tools))
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
                 reason = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
                 claims.give_up(db.session, claim.id, NOT_SENT + reason)
         return jobs
-
-    def _tools_for(self, claim: ClaimedDelivery, tools: Tools) -> Tools:
-        if claim.strangers_webhook:
-            return replace(tools, network=self._strangers_network)
-        return tools
-
-    def _context(
-        self,
-        claim: ClaimedDelivery,
-        down: Mapping[int, str],
-        notes: Mapping[int, str],
-        zones: Mapping[int, str],
-    ) -> messages.MessageContext:
-        reader = _reader(claim)
-        own_zones = (zones[id] for id in source_ids(_sources(claim)) if id in zones)
-        zone = next(own_zones, self._settings.time_zone)
-        return messages.MessageContext(
-            base_url=messages.base_url(self._settings.public_url, self._settings.bind),
-            acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
-            others_down=down,
-            notes=notes,
-            zone=None if zone == UTC_NAME else zone_of(zone),
-        )
-
-
-def _sources(claim: ClaimedDelivery) -> str | None:
-    """The contacts that a message is for, as the column has them; a grouped one has none of its
-    own.
-    """
-    sources: str | None = claim.sources or claim.facts.get("sources")
-    return sources
-
-
-def _reader(claim: ClaimedDelivery) -> str:
-    """Where the acknowledge link is, without secrets: an acknowledgement by it says so."""
-    if claim.channel == Channel.EMAIL:
-        return _("a link in the email to %(address)s", address=claim.value)
-    return _("a link in %(channel)s", channel=_(CHANNELS[Channel(claim.channel)].label))
-
-
-def _others_down(session: AnySession) -> dict[int, str]:
-    """The names of the monitors that are down now, by id, the longest outage first."""
-    query = (
-        select(MonitorRow.id, MonitorRow.name)
-        .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
-        .where(IncidentRow.ended_at.is_(None), IncidentRow.severity == IncidentSeverity.DOWN)
-        .order_by(IncidentRow.started_at)
-        .limit(MAX_OTHERS_DOWN)
-    )
-    return {row.id: row.name for row in session.execute(query)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,7 +30,8 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.db.windows import MaintenanceTimes
-from app.i18n import N_, _
+from app.i18n import N_, _, speaking
+from app.paths import translations_of
 from app.records import Cause, Ending, IncidentSeverity, PostState
 from app.rules.public_causes import draft
 
@@ -177,7 +179,8 @@ def _write(
         for incident, monitor in troubles
     }
     names = names_on_page(session, page_id, ids)
-    text = draft(names, codes.pop() if len(codes) == 1 else None, posted[0].started_at)
+    with _speaking(session, page_id):
+        text = draft(names, codes.pop() if len(codes) == 1 else None, posted[0].started_at)
     post = PostRow(
         status_page_id=page_id,
         title=text["title"],
@@ -214,7 +217,7 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     )
     if session.scalar(select(has_open_incident)):
         return False
-    _add_update(session, post, PostState.RESOLVED, _(_resolution(session, post, now)), now)
+    _add_update(session, post, PostState.RESOLVED, _resolution(session, post, now), now)
     return True
 
 
@@ -226,7 +229,8 @@ def _resolution(session: AnySession, post: PostRow, now: datetime) -> str:
         IncidentRow.ended_at >= PostRow.created_at,
         _is_about(now),
     )
-    return NO_LONGER_SEEN if session.scalar(select(unseen)) else RESOLVED
+    with _speaking(session, post.status_page_id):
+        return _(NO_LONGER_SEEN if session.scalar(select(unseen)) else RESOLVED)
 
 
 def _is_edited(session: AnySession, post: PostRow) -> bool:
@@ -263,7 +267,8 @@ def _advance(session: AnySession, post_id: int, now: datetime) -> bool:
         state = PostState.COMPLETED
     else:
         return False
-    body = _(COMPLETED if state is PostState.COMPLETED else BEGUN)
+    with _speaking(session, post.status_page_id):
+        body = _(COMPLETED if state is PostState.COMPLETED else BEGUN)
     _add_update(session, post, state, body, now)
     return True
 
@@ -280,6 +285,11 @@ def _is_prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
 
 
 # --- Shared by both ------------------------------------------------------------------------------
+
+
+def _speaking(session: AnySession, page_id: int) -> AbstractContextManager[None]:
+    """Write in the language of this page."""
+    return speaking(translations_of(session.get_one(StatusPageRow, page_id).language))
 
 
 def _locked(session: AnySession, post_id: int) -> PostRow | None:

@@ -34,8 +34,8 @@ from app.pages.answers import PageAnswer, cached_answer, fixed, not_found
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
-from app.pages.text import translations_of
 from app.pages.visitors import Visitors
+from app.paths import translations_of
 from app.records import PAGE_IMAGES, UNBRANDED, Brand, Component, PublicPage, Visibility
 from app.rules.url import host_of
 from app.secret_keys import keys_of

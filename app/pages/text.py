@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from gettext import NullTranslations, translation
-from pathlib import Path
 
-from app import paths
 from app.records import Component, PublicPage
 from app.rules.linked import linked
 from app.rules.time import in_zone, zone_of
@@ -31,19 +27,6 @@ _IMPOSSIBLE = dict.fromkeys(
 )
 _CLEANED = {**_IMPOSSIBLE, **_LINE_ENDS}
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def translations_of(language: str) -> NullTranslations | None:
-    """None for English, and where there is no translation."""
-    return _translations(paths.TRANSLATIONS, language.replace("-", "_"))
-
-
-@lru_cache(maxsize=64)
-def _translations(folder: Path, language: str) -> NullTranslations | None:
-    try:
-        return translation("messages", folder, [language])
-    except FileNotFoundError:
-        return None
 
 
 def clean(text: str) -> str:

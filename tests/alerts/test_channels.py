@@ -23,7 +23,7 @@ from app.alerts.channels import opsgenie, pagerduty, pushover
 from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post
 from app.alerts.claims import SENT
-from app.alerts.log import message_text
+from app.alerts.composing import message_text
 from app.alerts.messages import Message, Tone
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
@@ -443,7 +443,8 @@ def test_each_service_gets_what_it_documents(
     assert row.delivered_at == box.clock.now
     assert [attempt["ok"] for attempt in row.attempts] == [True]
     with box.app.app_context():
-        shown = message_text(db.session.get(DeliveryRow, row.id), "http://wakeful.test") or ""
+        stored = db.session.get_one(DeliveryRow, row.id)
+        shown = message_text(db.session, box.settings, stored) or ""
     assert shown == row.facts[SENT], "it is stored: what else is down may change"
     assert "The server answered 503." in shown
     assert "/acknowledge/…" in shown, "a link with its token acknowledges"

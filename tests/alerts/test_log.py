@@ -11,6 +11,8 @@ from app.alerts import outbox
 from app.alerts.answers import Answer
 from app.alerts.channels import SENDERS, slack
 from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.claims import SENT
+from app.alerts.composing import message_text
 from app.alerts.log import failed_channels, forget_deliveries
 from app.db import db, writing
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
@@ -128,6 +130,23 @@ def test_a_contact_of_no_monitor_whose_channel_does_not_work_is_shown(
     with box.app.app_context(), writing() as session:
         session.get_one(ContactRow, id).channels = [["webhook", f"{sink.url}/other"]]
     assert broken(box) == []
+
+
+def test_a_message_that_waits_is_shown_as_it_will_be_sent(box: Outbox, sink: HttpSink) -> None:
+    """With the notes of the monitor, in the time zone of the contact, and in English."""
+    box.configure(time_zone="Asia/Tokyo")
+    sink.replies["/slack"] = [Reply(503)]
+    other = box.monitor(name="Search")
+    box.incident(other)
+    box.open(box.monitor(("slack", f"{sink.url}/slack"), name="Shop", notes="Call Ben."))
+    (waiting,) = box.rows()
+    with box.app.app_context():
+        shown = message_text(db.session, box.settings, db.session.get_one(DeliveryRow, waiting.id))
+    assert shown is not None
+    for part in ("Notes: Call Ben.", "Also down: Search", "JST", "/acknowledge/…"):
+        assert part in shown
+    box.turn(1)
+    assert box.row(waiting.id).facts[SENT] == shown
 
 
 @pytest.mark.both_databases

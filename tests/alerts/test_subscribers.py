@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 from sqlalchemy import insert
 
+from app import paths
 from app.access.subscriptions import Purpose, digest, make_token
 from app.alerts import subscribers
 from app.alerts.channels import mail as mails
@@ -20,10 +22,12 @@ from app.alerts.messages import MessageContext, compose
 from app.alerts.worker import MAX_WEBHOOKS, Worker
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
+from app.engine import posts
 from app.records import DeliveryStatus, SubscriberEvent
 from tests.alerts.conftest import Outbox
 from tests.alerts.crash_worker import killed, run_worker
 from tests.alerts.sinks import HttpSink, MailSink, Reply
+from tests.support.german import translations
 from tests.support.pages import Pages
 
 WHO = "reader@example.com"
@@ -137,6 +141,65 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     assert "on the status page of Example &lt;b&gt;" in html
     assert "with <b>" not in html
     assert "Example <b>" not in html
+
+
+def test_mails_and_automatic_posts_are_in_the_language_of_the_page(
+    mailing: Outbox,
+    mail: MailSink,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(paths, "TRANSLATIONS", translations(tmp_path, GERMAN))
+    box, now = mailing, mailing.clock.now
+    shop = box.monitor(("email", "ops@example.com"), name="Shop")
+    for slug, language in (("german", "de"), ("english", "en")):
+        page = pages.page(shop, now=now, slug=slug, language=language, auto_post_after=1)
+        pages.subscriber(page, "email", f"{slug}@example.com", now=now)
+    ask(box, pages.subscriber(1, "email", "neu@example.com", now=now, confirmed=False))
+    incident = box.open(shop)
+    box.clock.advance(seconds=120)
+    write_due(box)
+    box.turn()
+    box.close(shop, incident)
+    write_due(box)
+    box.turn(1)
+
+    mails = defaultdict(list)
+    for received in mail.mails:
+        mails[str(received["To"])].append(received)
+    opened, resolved = mails["german@example.com"]
+    assert [opened["Subject"], resolved["Subject"]] == [
+        "In Prüfung: Störung: Shop (Example)", "Behoben: Störung: Shop (Example)",
+    ]  # fmt: skip
+    text, html = (opened.get_body((kind,)).get_content() for kind in ("plain", "html"))
+    assert "Der Dienst antwortet nicht." in text
+    assert "Abmelden: https://" in text
+    assert "Von Wakeful. Eingetragen bei Example." in html
+    assert '<html lang="de">' in html
+    assert "Es ist vorbei." in resolved.get_body(("plain",)).get_content()
+    assert mails["neu@example.com"][0]["Subject"] == "Bestätige Example"
+    for who, subject in (("english", "Investigating: Problems with Shop"), ("ops", "Down: Shop")):
+        english = mails[f"{who}@example.com"][0]
+        assert english["Subject"].startswith(subject)
+        assert '<html lang="en">' in english.get_body(("html",)).get_content()
+        assert not any(text in english.as_string() for text in GERMAN.values())
+
+
+GERMAN = {
+    "Investigating": "In Prüfung", "Resolved": "Behoben", "Unsubscribe": "Abmelden",
+    "Problems with %(names)s": "Störung: %(names)s",
+    "The service does not respond.": "Der Dienst antwortet nicht.",
+    "The problem is resolved.": "Es ist vorbei.",
+    "This address was entered on the status page of %(name)s.": "Eingetragen bei %(name)s.",
+    "Sent by Wakeful. %(footer)s": "Von Wakeful. %(footer)s",
+    "Confirm your subscription to %(name)s": "Bestätige %(name)s",
+}  # fmt: skip
+
+
+def write_due(box: Outbox) -> None:
+    with box.app.app_context():
+        posts.write_due(box.clock.now)
 
 
 def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSink) -> None:

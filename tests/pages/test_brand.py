@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
 from flask import Flask
 from flask.testing import FlaskClient
 
 from app import paths
 from tests.pages.made import make_page, make_post, make_shown
+from tests.support.german import translations
 from tests.support.store import store_of
 
 HOST = {"base_url": "https://status.example.com"}
@@ -136,18 +135,12 @@ def test_texts_are_marked_with_their_language_where_the_sentences_have_another(
 
 @pytest.fixture
 def german(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    catalogue = Catalog(locale="de")
-    for sentence, text in {
+    texts = {
         "All systems operational": "Alles läuft", "Nov": "Nov.", "Subscribe": "Abonnieren",
         "There is no status page under this address.": "Hier ist keine Statusseite.",
         "%(percent)s up, no day with downtime.": "%(percent)s erreichbar, kein Tag mit Ausfall.",
-    }.items():  # fmt: skip
-        catalogue.add(sentence, text)
-    folder = tmp_path / "translations" / "de" / "LC_MESSAGES"
-    folder.mkdir(parents=True)
-    with (folder / "messages.mo").open("wb") as file:
-        write_mo(file, catalogue)
-    monkeypatch.setattr(paths, "TRANSLATIONS", tmp_path / "translations")
+    }  # fmt: skip
+    monkeypatch.setattr(paths, "TRANSLATIONS", translations(tmp_path, texts))
 
 
 def test_a_page_speaks_its_language_where_there_is_a_translation_and_no_other_page_does(

@@ -1,12 +1,11 @@
 """A page is in the first language of the browser's that there is a translation into."""
 
 import pytest
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
 
 from app import create_app
 from app.rules.text import REQUIRED
 from app.web.frame import language
+from tests.support.german import translations
 
 GERMAN = {
     "Contacts": "Kontakte",
@@ -24,15 +23,8 @@ GERMAN = {
 @pytest.fixture
 def translated(monkeypatch, tmp_path):
     """A translation into German, from before the application starts."""
-    catalogue = Catalog(locale="de")
-    for sentence, german in GERMAN.items():
-        catalogue.add(sentence, german)
-    catalogue.add(("%(num)s contact", "%(num)s contacts"), ("%(num)s Kontakt", "%(num)s Kontakte"))
-    folder = tmp_path / "translations" / "de" / "LC_MESSAGES"
-    folder.mkdir(parents=True)
-    with (folder / "messages.mo").open("wb") as file:
-        write_mo(file, catalogue)
-    monkeypatch.setattr(language, "TRANSLATIONS", tmp_path / "translations")
+    plural = {("%(num)s contact", "%(num)s contacts"): ("%(num)s Kontakt", "%(num)s Kontakte")}
+    monkeypatch.setattr(language, "TRANSLATIONS", translations(tmp_path, GERMAN | plural))
 
 
 @pytest.fixture

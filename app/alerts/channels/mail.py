@@ -17,7 +17,7 @@ from app import i18n
 from app.alerts.channels.base import Outgoing
 from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
-from app.paths import TEMPLATES
+from app.paths import TEMPLATES, translations_of
 from app.rules.addresses import ENCODED, sender_parts, wire
 from app.templating import Missing
 
@@ -72,7 +72,8 @@ def build(outgoing: Outgoing, sender: str) -> BuiltMail:
 
 def html(outgoing: Outgoing) -> str:
     message = outgoing.message
-    return _template().render(message=message, colour=f"#{COLOURS[message.tone]:06x}")
+    with i18n.speaking(translations_of(message.language)):
+        return _template().render(message=message, colour=f"#{COLOURS[message.tone]:06x}")
 
 
 def _address(address: str, name: str = "") -> Address:

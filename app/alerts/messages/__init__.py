@@ -19,6 +19,8 @@ from app.alerts.messages.message import (
     Tone,
     base_url,
 )
+from app.i18n import ENGLISH, speaking
+from app.paths import translations_of
 from app.records import Event, SubscriberEvent
 
 __all__ = [
@@ -41,8 +43,10 @@ FIRST_NAMED = 10  # of a burst (decision 5)
 
 
 def compose(facts: Facts, context: MessageContext) -> Message:
-    """The message for a row's facts."""
-    message = _COMPOSERS[facts["event"]](facts, context)
+    """The message for a row's facts: of a status page in its language, of others in English."""
+    language = (facts.get("page") or {}).get("language", ENGLISH)
+    with speaking(translations_of(language)):
+        message = _COMPOSERS[facts["event"]](facts, context)
     return message if context.zone is None else message.in_zone(context.zone)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.alerts import words
-from app.i18n import N_, _
+from app.i18n import N_, _, spoken
 
 
 class Tone(StrEnum):
@@ -72,6 +72,7 @@ class Message:
     thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
     footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail
+    language: str = field(default_factory=spoken)  # of its sentences
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property

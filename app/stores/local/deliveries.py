@@ -12,14 +12,14 @@ from flask import current_app
 from sqlalchemy import Select, select
 
 from app.access import audit
-from app.alerts import by_hand, messages
+from app.alerts import by_hand
 from app.alerts.channels import not_set_up
+from app.alerts.composing import message_text
 from app.alerts.log import (
     IS_ALERT,
     covered_ids,
     failed_channels,
     lost_messages,
-    message_text,
     to_record,
     unreached,
 )
@@ -45,8 +45,7 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
         if not rows:
             raise NotFound(self.resource.singular, id)
         (delivery,), settings = _records(rows), current_app.extensions["wakeful.settings"]
-        base_url = messages.base_url(settings.public_url, settings.bind)
-        return replace(delivery, message=message_text(rows[0], base_url))
+        return replace(delivery, message=message_text(db.session, settings, rows[0]))
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_attempted(self._read_again, ids, seconds, POLL_SECONDS)
