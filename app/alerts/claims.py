@@ -33,7 +33,7 @@ from app.alerts.lanes import (
 from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AT_REST, new_row, unleased
 from app.alerts.snapshots import recompose
-from app.db import AnySession, turns
+from app.db import AnySession, locks
 from app.db.faults import unavailable
 from app.db.statements import as_stored, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
@@ -137,7 +137,7 @@ def due_subscribers(
 
 def lock(session: AnySession) -> None:
     """Let one worker at a time decide. On SQLite, the write lock does that already."""
-    turns.take_turn(session, turns.Turn.OUTBOX)
+    locks.take_lock(session, locks.Lock.OUTBOX)
 
 
 # --- Decide, and carry it out ---------------------------------------------------------------------

@@ -64,7 +64,7 @@ def rotate_keys(settings: Settings) -> bool:
         raise WakefulError(_(OTHERS, names=", ".join(processes)))
     tokens.settle(now)
     counted = rotation.rotate()
-    changed = sum(count.changed for count in counted)
+    changed = sum(count.reencrypted for count in counted)
     with writing() as session:
         audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
     _show(counted)
@@ -88,13 +88,13 @@ def _show(counted: Sequence[rotation.Counted]) -> None:
                 "%(table)s: %(changed)s re-encrypted, %(current)s with the new key, %(old)s with an"
                 " old key, %(lost)s not readable",
                 table=count.table,
-                changed=count.changed,
+                changed=count.reencrypted,
                 current=count.current,
                 old=count.old,
                 lost=count.lost,
             )
         )
-    changed = sum(count.changed for count in counted)
+    changed = sum(count.reencrypted for count in counted)
     click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))
 
 

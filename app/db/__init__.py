@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session as OrmSession
 
 from app.db import faults
 from app.db.connections import CACHE_KB, drop_unusable, patience, prepare_sqlite
-from app.db.turns import Pauses
+from app.db.locks import Pauses
 
 __all__ = [
     "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",
@@ -97,7 +97,7 @@ def writing() -> Iterator[DbSession]:
     written. Anything read before belongs to an older transaction, which ends here. Within another
     ``writing()`` it joins that one: its writes are committed or rolled back with the outer ones. A
     process that has held the lock for long waits first, so that others get it
-    (``app/db/turns.py``).
+    (``app/db/locks.py``).
     """
     session = db.session
     if is_writing():

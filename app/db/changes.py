@@ -16,8 +16,8 @@ from sqlalchemy import delete, event, func, insert, select
 from sqlalchemy.orm import Session, scoped_session
 
 from app.db import AnySession, db, heartbeats, wakeups, writing
+from app.db.locks import Lock, take_lock
 from app.db.tables import ChangeRow
-from app.db.turns import Turn, take_turn
 
 # The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(ChangeRow.__table__)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def _write(session: Session) -> None:
     if not noted:
         return
     session.flush()
-    take_turn(session, Turn.CHANGES)
+    take_lock(session, Lock.CHANGES)
     for call in calls:
         call()
     session.flush()

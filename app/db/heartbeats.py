@@ -90,11 +90,11 @@ def _upsert(_dialect: str) -> Any:
         {name: bindparam(name, type_=columns[name].type) for name in _FIELDS}
     )
     latest = bindparam("latest", type_=columns.at.type)
-    changed = {name: insert.excluded[name] for name in _FIELDS} | {
+    updates = {name: insert.excluded[name] for name in _FIELDS} | {
         name: newest_of(columns[name], insert.excluded[name], latest)
         for name in ("at", "last_check_at")
     }
-    return insert.on_conflict_do_update(index_elements=["name"], set_=changed)
+    return insert.on_conflict_do_update(index_elements=["name"], set_=updates)
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:

@@ -2,11 +2,10 @@
 
 A result takes 41 bytes in a row of its own (PostgreSQL: 165), and some 8 packed. ``pack_old``,
 which housekeeping calls, packs the hours of a monitor that are summed and older than ``SINGLE_MS``.
-A result that comes later is a row of its own beside its hour until the next turn, which packs both
-together. Readers of any time use ``rows``, ``with_packed`` and ``first_at``, and lists
-``app/db/listed.py``. Readers of the last day need only the rows of ``results``: the newest result
-of a monitor or a place (``latest``, ``by_place``), what still counts, what was usual before a
-failure.
+A result that comes later is a row of its own beside its hour until it is packed too. Readers of any
+time use ``rows``, ``with_packed`` and ``first_at``, and lists ``app/db/listed.py``. Readers of the
+last day need only the rows of ``results``: the newest result of a monitor or a place (``latest``,
+``by_place``), what still counts, what was usual before a failure.
 
 Needs an application context.
 """
@@ -113,8 +112,8 @@ def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]
         columns["at"] = list(accumulate(columns["at"], initial=hour * HOUR_MS + first))
     if "response_time" in columns:
         columns["response_time"] = [
-            None if rest is None else rest + spent
-            for rest, spent in zip(columns["response_time"], _spent(columns), strict=True)
+            None if unspent is None else unspent + spent
+            for unspent, spent in zip(columns["response_time"], _spent(columns), strict=True)
         ]
     if "cause" in columns:
         columns["cause"] = [None if cause is None else texts[cause] for cause in columns["cause"]]
@@ -182,7 +181,7 @@ def rows(
     hours = db.session.execute(statement, span).all()
     for _key, places in groupby(hours, lambda hour: hour[:2]):
         unpacked = [_unpacked(hour, names) for hour in places]
-        if len(unpacked) > 1:  # places take turns
+        if len(unpacked) > 1:  # of several places
             unpacked = [sorted((row for part in unpacked for row in part), key=row_key)]
         for part in unpacked:
             if part and start <= part[0][1] and part[-1][1] < end:

@@ -34,23 +34,24 @@ class Counted:
     current: int = 0
     old: int = 0
     lost: int = 0
-    changed: int = 0
+    reencrypted: int = 0
 
 
 def rotate() -> list[Counted]:
     """Encrypt everything with the first key, and count what was found in the end, in each table.
     ``old`` is above 0 where a process goes on writing with an old key.
     """
-    changed: dict[str, int] = {}
+    reencrypted: dict[str, int] = {}
     for _pass in range(PASSES):
         tables = list(count(reencrypt=True))
         for table in tables:
-            changed[table.table] = changed.get(table.table, 0) + table.changed
+            before = reencrypted.get(table.table, 0)
+            reencrypted[table.table] = before + table.reencrypted
         if not any(table.old for table in tables):
             break
     last = list(count())
     for table in last:
-        table.changed = changed.get(table.table, 0)
+        table.reencrypted = reencrypted.get(table.table, 0)
     return last
 
 
@@ -62,7 +63,7 @@ def count(*, reencrypt: bool = False) -> Iterator[Counted]:
             for batch in _batches(table, column):
                 olds = _count_batch(batch, counted)
                 if reencrypt and olds:
-                    counted.changed += _replace(table, column, olds)
+                    counted.reencrypted += _replace(table, column, olds)
         yield counted
 
 
@@ -91,8 +92,8 @@ def _batches(table: Table, column: Column[Any]) -> Iterator[list[Value]]:
     query = select(key, type_coerce(column, Text)).where(column.is_not(None)).order_by(key)
     after = None
     while True:
-        of_rest = query if after is None else query.where(key > after)
-        batch = [(id, text) for id, text in db.session.execute(of_rest.limit(BATCH))]
+        following = query if after is None else query.where(key > after)
+        batch = [(id, text) for id, text in db.session.execute(following.limit(BATCH))]
         db.session.rollback()  # no snapshot stays open for as long as all of it takes
         if not batch:
             return
@@ -125,7 +126,7 @@ def _again(text: str) -> str | None:
 
 
 def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
-    (key,), changed = table.primary_key.columns, 0
+    (key,), replaced = table.primary_key.columns, 0
     statement = (
         update(table)
         .where(key == bindparam("of"), type_coerce(column, Text) == bindparam("before", type_=Text))
@@ -134,5 +135,5 @@ def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
     with writing() as session:
         for id, text in olds:
             done = session.execute(statement, {"of": id, "before": text, "after": _again(text)})
-            changed += getattr(done, "rowcount", 0)
-    return changed
+            replaced += getattr(done, "rowcount", 0)
+    return replaced

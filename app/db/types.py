@@ -428,8 +428,8 @@ def _why_not(token: str) -> Why:
         raw = base64.urlsafe_b64decode(token)
     except ValueError:
         return Why.DAMAGED
-    blocks, rest = divmod(len(raw) - _HEAD - _SIGNATURE, _BLOCK)
-    return Why.OTHER_KEY if raw[:1] == b"\x80" and blocks > 0 and not rest else Why.DAMAGED
+    blocks, remainder = divmod(len(raw) - _HEAD - _SIGNATURE, _BLOCK)
+    return Why.OTHER_KEY if raw[:1] == b"\x80" and blocks > 0 and not remainder else Why.DAMAGED
 
 
 class Encrypted(Checked):

@@ -139,8 +139,8 @@ class _Parsed(TypeDecorator[Any]):
         self.type_ = type_
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        own = self.type_.dialect_impl(dialect)
-        return own.parser(dialect, coltype) if isinstance(own, Checked) else _decode_text
+        type_ = self.type_.dialect_impl(dialect)
+        return type_.parser(dialect, coltype) if isinstance(type_, Checked) else _decode_text
 
 
 def _decode_text(value: Any) -> Any:

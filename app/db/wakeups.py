@@ -42,7 +42,7 @@ FIRST_PAUSE, MAX_PAUSE = 1.0, 600.0
 _NOTED = "wakeful.wakeups"
 _FOLDER = "{path}-wakeups"
 _CHANNEL = "wakeful_{role}"
-_CHANGED = ""  # what a notification says; another text is somebody's probe
+_WAKE = ""  # what a notification says; another text is somebody's probe
 
 
 def note(session: Session | scoped_session[Any], role: str) -> None:
@@ -56,7 +56,7 @@ def _notify(session: Session) -> None:
         return
     if roles := session.info.pop(_NOTED, None):
         channels = (_CHANNEL.format(role=role) for role in sorted(roles))
-        session.execute(select(*(func.pg_notify(channel, _CHANGED) for channel in channels)))
+        session.execute(select(*(func.pg_notify(channel, _WAKE) for channel in channels)))
 
 
 @event.listens_for(db.session, "after_commit")
@@ -212,7 +212,7 @@ class _Notifications:
                             self.works = True
                             self._pauses.reset()
                             yield  # what was written before is found by a look
-                        if _CHANGED in texts:
+                        if _WAKE in texts:
                             yield
                     return
             except Exception as fault:

@@ -162,11 +162,13 @@ def checks_and_before(
         early = {
             id: start - (1 + CONFIRMATIONS[1]) * longest
             for id in ids
-            if not (own := by_monitor[id]) or own[0].at_ms >= start or of_several_places(own)
+            if not (results := by_monitor[id])
+            or results[0].at_ms >= start
+            or of_several_places(results)
         }
-        changed = start - MAX_COVER_MS  # since then, its interval may have been longer
         for monitor in alike:
-            if monitor.monitor_id in early and to_ms(monitor.updated_at) >= changed:
+            # Its interval may have been longer before it was changed.
+            if monitor.monitor_id in early and to_ms(monitor.updated_at) >= start - MAX_COVER_MS:
                 early[monitor.monitor_id] -= MAX_COVER_MS
         for first in set(early.values()):
             some = [id for id, begin in early.items() if begin == first]

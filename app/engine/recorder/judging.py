@@ -258,7 +258,7 @@ def _incident(
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
         batch.incident_changes[id] = outages.Opening(
-            id, moment, result, monitor.summed_until, was_slow=before.slow_since is not None
+            id, moment, result, monitor.rolled_until, was_slow=before.slow_since is not None
         )
         monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
@@ -274,7 +274,7 @@ def _incident(
         batch.incident_changes[id] = outages.Closing(
             id,
             moment,
-            monitor.summed_until,
+            monitor.rolled_until,
             good,
             silent,
             by_silence,
@@ -310,7 +310,7 @@ def _judge_slow(
         batch.failing.keep(outcome, first=True)
         slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters(), monitor.judged_since)
         batch.incident_changes[id] = outages.Opening(
-            id, after.moment, result, monitor.summed_until, slow=slow
+            id, after.moment, result, monitor.rolled_until, slow=slow
         )
         monitor.set_state(replace(state, slow_since=whole(after.moment)))
     elif after.step is Step.END and after.moment is not None and state.slow_since is not None:
@@ -324,7 +324,7 @@ def _end_slow(
 ) -> None:
     id = monitor.row.id
     batch.incident_changes[id] = outages.Closing(
-        id, moment, monitor.summed_until, (), changed=changed
+        id, moment, monitor.rolled_until, (), changed=changed
     )
     monitor.set_state(replace(monitor.state, slow_since=None))
 
@@ -374,7 +374,7 @@ def finish(batch: ResultBatch) -> None:
     batch.failing.write()
     _write_states(batch)
     for id, moment in batch.sum_again:
-        if rollups.is_summed(batch.monitors[id].summed_until, moment):
+        if rollups.is_summed(batch.monitors[id].rolled_until, moment):
             rollups.reroll(id, moment)
     assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])
 

@@ -50,7 +50,7 @@ class Slow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An incident that began at ``since`` and that ``result`` confirmed. ``summed_until``: the
+    """An incident that began at ``since`` and that ``result`` confirmed. ``rolled_until``: the
     monitor's ``rolled_until``. ``slow``: it is degraded. ``was_slow``: the open one was degraded
     and becomes down.
     """
@@ -58,7 +58,7 @@ class Opening:
     monitor_id: int
     since: datetime
     result: Result
-    summed_until: datetime | None
+    rolled_until: datetime | None
     slow: Slow | None = None
     was_slow: bool = False
 
@@ -74,7 +74,7 @@ class Closing:
 
     monitor_id: int
     at: datetime
-    summed_until: datetime | None
+    rolled_until: datetime | None
     good: Collection[int]
     silent: Sequence[NewestCheck] = ()
     by_silence: bool = False
@@ -281,5 +281,5 @@ def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collect
 
 
 def _sum_again(change: Change, moment: datetime) -> None:
-    if rollups.is_summed(change.summed_until, moment):
+    if rollups.is_summed(change.rolled_until, moment):
         rollups.reroll(change.monitor_id, moment)

@@ -341,7 +341,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         failing.drop(row.id)
     elif decision.step is Step.END and decision.moment:
         batch.incident_changes[row.id] = outages.Closing(
-            row.id, decision.moment, monitor.summed_until, (), changed=True
+            row.id, decision.moment, monitor.rolled_until, (), changed=True
         )
     unreachable.follow(batch, monitor, before, now)
     finish(batch)

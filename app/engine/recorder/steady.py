@@ -24,7 +24,7 @@ from typing import Any
 
 from app.db import AnySession, DbSession, changes, db, journal, latest, shards, writing
 from app.db.assignments import Assigned
-from app.db.turns import Turn, share_turn
+from app.db.locks import Lock, share_lock
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import alerting, evidence
@@ -239,7 +239,7 @@ class Steady:
         with writing() as session:
             tokens = shards.locked(session, place, {claim.shard for claim, _outcome in batch})
             # Changes that commit from here on find these results.
-            share_turn(session, Turn.CHANGES)
+            share_lock(session, Lock.CHANGES)
             self._follow(session)
             changed = self._insert(session, batch, tokens, place, now)
         self._waiting, self._written_at = [], time.monotonic()
@@ -251,7 +251,7 @@ class Steady:
 
         A transaction of its own. In that of ``write`` it could deadlock: it would wait for a
         process that has locked a state, which waits at commit for the end of ``write``
-        (``Turn.CHANGES``).
+        (``Lock.CHANGES``).
         """
         clock = time.monotonic()
         saved = self._next_to_save(clock, all=all)

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, func, select
 from app.access import audit
 from app.alerts import by_hand
 from app.alerts.targets import contact_positions, in_order
-from app.db import DbSession, db, turns, writing
+from app.db import DbSession, db, locks, writing
 from app.db.statements import bulk_insert
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import readable, record_of, unreadable_in
@@ -74,7 +74,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
 
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         with writing() as session:
-            _take_turns(session)
+            _lock_contacts(session)
             row = lock_row(session, ContactRow, "contact", id)
             users = _users(session, id)
             if replace_with is not None:
@@ -101,7 +101,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         with writing() as session:
             id = monitor_id if fits(monitor_id) else -1
             target, ids = shared_channels.locked(session, id, mark)
-            _take_turns(session)
+            _lock_contacts(session)
             columns = self.columns(session, None, {"name": name, "channels": (Pair(*target),)})
             row = ContactRow(**columns, created_at=now, updated_at=now)
             session.add(row)
@@ -151,7 +151,7 @@ def contact_finder(session: DbSession) -> Callable[[str], int | None]:
 
     @cache
     def find(value: str) -> int | None:
-        _take_turns(session)
+        _lock_contacts(session)
         return _find(session, value, lock=True)
 
     return find
@@ -171,7 +171,7 @@ def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> d
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
     if contact_positions(alerts) or _has_any(session, monitor_id):
-        _take_turns(session)
+        _lock_contacts(session)
     positions = positions_of(contact_finder(session), alerts)
     member = MonitorContactRow
     before = session.scalars(select(member.contact_id).where(member.monitor_id == monitor_id)).all()
@@ -205,11 +205,11 @@ def _add(
         audit.changed(session, audit.thing(row), {"contacts": (old, new)})
 
 
-def _take_turns(session: DbSession) -> None:
+def _lock_contacts(session: DbSession) -> None:
     """Until the transaction ends, nobody else changes which monitors use which contacts: PostgreSQL
     would end one of two that replace each other's contacts as a deadlock.
     """
-    turns.take_turn(session, turns.Turn.CONTACTS)
+    locks.take_lock(session, locks.Lock.CONTACTS)
 
 
 def _has_any(session: DbSession, monitor_id: int) -> bool:

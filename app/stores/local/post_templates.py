@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.db import DbSession, turns
+from app.db import DbSession, locks
 from app.db.tables import PostTemplateRow
 from app.errors import Invalid
 from app.i18n import _
@@ -28,7 +28,7 @@ class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
         else stores a name: the database has no index that ignores the case of all letters.
         """
         if "name" in fields:
-            turns.take_turn(session, turns.Turn.POST_TEMPLATES)
+            locks.take_lock(session, locks.Lock.POST_TEMPLATES)
             wanted = folded(fields["name"])
             for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
                 if other != id and folded(name) == wanted:

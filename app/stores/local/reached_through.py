@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from app.access import audit
 from app.db import DbSession, dependencies
+from app.db.locks import Lock, take_lock
 from app.db.tables import MonitorRow
-from app.db.turns import Turn, take_turn
 from app.errors import Invalid, no_such
 from app.i18n import N_, _
 from app.stores.local.search import fits
@@ -38,7 +38,7 @@ def check(session: DbSession, monitor_id: int | None, parents: Sequence[int]) ->
     """
     if not parents:
         return
-    take_turn(session, Turn.DEPENDENCIES)
+    take_lock(session, Lock.DEPENDENCIES)
     ids = [id for id in parents if fits(id)]
     kept = select(MonitorRow.id).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
     stored = set(session.scalars(kept.with_for_update(read=True, key_share=True)))

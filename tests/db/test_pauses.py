@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, writing
-from app.db.turns import PAUSE_SECONDS, RUN_SECONDS, Pauses
+from app.db.locks import PAUSE_SECONDS, RUN_SECONDS, Pauses
 
 
 class Clock:
@@ -117,7 +117,7 @@ def test_no_thread_of_the_process_holds_the_lock_during_a_pause() -> None:
 def test_a_thread_that_stays_inside_does_not_keep_the_others_out(
     pauses: Pauses, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.turns.MAX_WAIT", 0.01)
+    monkeypatch.setattr("app.db.locks.MAX_WAIT", 0.01)
     with pauses.around(lambda: None):
         for _ in range(6):
             write(pauses, clock, RUN_SECONDS / 5)

@@ -1,5 +1,5 @@
-"""Transactions that take turns: on PostgreSQL by advisory locks; on SQLite, which has one writer at
-a time, by pauses of a process that writes one transaction after another.
+"""Locks that belong to no row: on PostgreSQL advisory locks. SQLite has one lock for all, which a
+process that writes one transaction after another leaves to others in pauses.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
 MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
 # How long a pause waits for the other threads to leave. A thread that stays longer waits for
-# another process, which has its turn then, or writes much at once, where a pause would not help.
+# another process, which has the lock then, or writes much at once, where a pause would not help.
 MAX_WAIT = 1.0
 
 
-class Turn(IntEnum):
-    """What only one transaction at a time may do. The numbers are those of the locks."""
+class Lock(IntEnum):
+    """What only one transaction at a time may do, and PostgreSQL's number of its lock."""
 
     # 0x77616B65 is the lock of migrations/env.py: do not use it for another.
     OUTBOX = 0x57414B45  # decide what is sent next
@@ -34,22 +34,22 @@ class Turn(IntEnum):
     DEPENDENCIES = 0x64657073  # say what monitors are reached through, without a circle
 
 
-def take_turn(session: Session | scoped_session[Any], what: Turn) -> None:
-    """Wait until no other transaction has this turn, and keep it until this transaction ends."""
+def take_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
+    """Wait until no other transaction has this lock, and keep it until this transaction ends."""
     if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(int(what))))
+        session.execute(select(func.pg_advisory_xact_lock(int(lock))))
 
 
-def share_turn(session: Session | scoped_session[Any], what: Turn) -> None:
-    """Keep others from taking this turn until this transaction ends; several may share it. Do not
-    take the turn after that: two that share it would wait for each other.
+def share_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
+    """Keep others from taking this lock until this transaction ends; several may share it. Do not
+    take it alone after that: two that share it would wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock_shared(int(what))))
+        session.execute(select(func.pg_advisory_xact_lock_shared(int(lock))))
 
 
 class Pauses:
-    """The turns of one process on SQLite, whose threads share them. ``clock`` is monotonic, in
+    """The pauses of one process on SQLite, whose threads share them. ``clock`` is monotonic, in
     seconds.
 
     A process that waits for SQLite's lock retries after up to 0.1 s. Between two transactions of a
@@ -66,7 +66,7 @@ class Pauses:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._clock, self._sleep = clock, sleep
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._inside = 0  # threads that hold the database's lock, or wait for it
         self._pausing = False  # a thread pauses, or waits for the others to leave
         self._since = self._ended = float("-inf")
@@ -85,8 +85,8 @@ class Pauses:
             self._end(held_since)
 
     def _begin(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._pausing)
+        with self._condition:
+            self._condition.wait_for(lambda: not self._pausing)
             now = self._clock()
             was_free = self._inside == 0 and now - self._ended >= PAUSE_SECONDS
             if was_free or now - self._since >= RUN_SECONDS:
@@ -98,16 +98,16 @@ class Pauses:
     def _pause(self) -> None:
         self._pausing = True
         try:
-            if self._changed.wait_for(lambda: self._inside == 0, MAX_WAIT):
+            if self._condition.wait_for(lambda: self._inside == 0, MAX_WAIT):
                 self._sleep(PAUSE_SECONDS)
         finally:
             self._pausing = False
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def _end(self, held_since: float | None) -> None:
-        with self._changed:
+        with self._condition:
             self._inside -= 1
             if held_since is not None:
                 self._ended = self._clock()
                 self._held_seconds += self._ended - held_since
-            self._changed.notify_all()
+            self._condition.notify_all()
