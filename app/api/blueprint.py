@@ -32,7 +32,6 @@ API = Blueprint("api", __name__)
 V1 = Blueprint("v1", __name__)  # with a key; agents have a blueprint of their own
 API.register_blueprint(V1)
 
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 NO_PATH = N_("Nothing exists at this address.")
 REMOTE = N_(
     "This installation shows another server's monitors and has no API of its own. "
@@ -124,7 +123,7 @@ def _admit() -> Response | None:
     if key is not None:
         if key.tag is not None and not path.template.startswith(TAG_PATHS):
             raise Denied(_(BOUND, tag=key.tag))
-        reads = request.method in SAFE_METHODS
+        reads = operation is path.operations.get("GET")
         require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
     g.operation, g.call = (
         operation,

@@ -1,6 +1,7 @@
 """Charts: nothing is drawn without a measurement, and nothing outside of the frame."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import PHASES
-from app.web.shown import axis, charts, monitor_rows
+from app.web.shown import axis, charts, monitor_rows, scale
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -91,12 +92,12 @@ def test_nothing_is_drawn_outside_of_the_frame(times: list[int | None], stacked:
     ],
 )
 def test_an_axis_has_round_steps_in_one_unit(highest: int, largest: int, labels: str) -> None:
-    assert ", ".join(text for _, text in charts.axis_lines(highest, largest)) == labels
+    assert ", ".join(text for _, text in scale.axis_lines(highest, largest)) == labels
 
 
 @given(st.integers(3, 10**9))
 def test_what_is_highest_fills_three_quarters_of_the_chart(highest: int) -> None:
-    values = [ms for ms, _ in charts.axis_lines(highest, highest)]
+    values = [ms for ms, _ in scale.axis_lines(highest, highest)]
     assert 0.74 * values[-1] < highest <= values[-1]
     assert 2 <= len(values) <= 6
 
@@ -189,11 +190,48 @@ def test_the_slow_threshold_is_a_line_unless_it_would_flatten_the_chart(slow_aft
     assert max(tick.at for tick in chart.y_ticks) == chart.bottom
 
 
+@pytest.mark.parametrize(
+    ("times", "highest", "clipped"),
+    [
+        ([100] * 59 + [30_000], "0.2 s", [894]),  # one of 60
+        ([100] * 58 + [30_000] * 2, "60 s", []),  # as often as that, it belongs to the figures
+        ([100] * 298 + [15_000, 30_000, 30_000], "0.2 s", [888, 890, 893]),  # 1 in 100
+        ([100] * 59 + [250], "500 ms", []),  # not far above
+        ([100] * 8 + [30_000], "60 s", []),  # too few to say what is usual
+    ],
+)
+def test_a_few_times_far_above_the_others_end_above_the_chart(times, highest, clipped) -> None:
+    chart = charts.response_chart(answer(*times), hour)
+    assert chart.y_ticks[-1].text == highest
+    assert [int(dot.x) for dot in chart.clipped] == [pytest.approx(x, abs=8) for x in clipped]
+    above = [sentence for sentence in chart.label.split(". ") if "above the chart" in sentence]
+    assert len(above) == bool(clipped)
+    if clipped:
+        assert {dot.y for dot in chart.clipped} == {chart.top}
+        assert chart.clipped[-1].title.endswith(": 60 s"), "the time itself, in its title"
+
+
+def test_a_line_of_a_place_and_one_of_an_earlier_time_end_above_the_chart_too() -> None:
+    now = answer(*[100] * 20)
+    for bucket in now["buckets"]:
+        bucket |= {"down": 0}
+    oslo = charts.PlaceSeries("Oslo", "place-0", [100] * 19 + [20_000])
+    before = charts.EarlierSeries(
+        "Last week", START, timedelta(hours=1), [100] * 20, (), now["response_time"]
+    )
+    assert not charts.response_chart(now, hour, earlier=before).clipped
+    late = replace(before, times=[20_000, *[100] * 19])
+    (dot,) = charts.response_chart(now, hour, earlier=late).clipped
+    assert dot.title == "00:00: 20 s"
+    (dot,) = charts.response_chart(now, hour, places=[oslo]).clipped
+    assert dot.title == "19:00: 20 s"
+
+
 def test_the_last_label_of_the_axis_ends_with_the_chart() -> None:
     marks = [(START + timedelta(hours=1), "one"), (START + timedelta(hours=2), "23 Nov")]
     first, last = charts.response_chart(answer(10, 10), hour, marks=marks).x_ticks
     assert (first.anchor, last.anchor) == ("middle", "end")
-    assert last.at <= charts.WIDTH
+    assert last.at <= charts.Chart.width
 
 
 def test_each_moment_has_a_sentence() -> None:

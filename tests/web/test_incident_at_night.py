@@ -97,6 +97,16 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
     ]
 
 
+def test_one_check_that_took_far_longer_ends_above_the_hour(app):
+    results = [result(-minute, 100) for minute in range(30, 10, -1)]
+    with app.test_request_context():
+        drawn = hour.draw(incident(), [*results, result(-5, 20_000)], *HOUR)
+    (dot,) = drawn.clipped
+    assert (dot.y, dot.title.endswith(": 20 s")) == (drawn.top, True)
+    assert drawn.y_ticks[-1].text == "0.1 s"
+    assert drawn.label.endswith("One time is above the chart: 20 s.")
+
+
 def with_hour(app, **fields):
     """An incident of ten minutes ago, with a check every minute since an hour ago."""
     monitor = make_monitor(app, name="Shop")

@@ -116,6 +116,14 @@ def test_the_first_date_after_the_next_change_of_the_clocks_is_shown(app, zone, 
     assert len(dates) == (6 if first else 5)
 
 
+def test_the_one_date_of_a_window_that_does_not_repeat_is_no_first_after_a_change(app):
+    start = datetime(2026, 4, 1, 2, 30, tzinfo=UTC)
+    window = MaintenanceWindow(1, "Works", start, start + timedelta(hours=1), zone="Europe/Berlin")
+    noon = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+    with app.test_request_context(), time_machine.travel(noon, tick=False):
+        assert [date.changed for date in planned.next_dates(window)] == [None]
+
+
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [

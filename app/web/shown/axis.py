@@ -10,6 +10,7 @@ from typing import Any
 
 from app.i18n import _
 from app.web.shown import charts, monitor_rows
+from app.web.shown.scale import writer
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # For a time up to this long: the step between two marks, and their format. Days are counted from a
@@ -75,7 +76,7 @@ def readings(
     earlier: charts.EarlierSeries | None = None,
 ) -> list[str]:
     """A sentence for each bucket of ``chart``. ``phases``: the words of those that are measured."""
-    sentences, text = [], charts.writer(chart.largest)
+    sentences, text = [], writer(chart.largest)
     for bucket in buckets:
         start, spent = datetime.fromisoformat(bucket["start"]), bucket["timings"]
         facts = [*_facts(bucket, text)]

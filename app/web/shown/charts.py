@@ -5,10 +5,10 @@ Positions are in the units of the SVG's view box, so that a chart scales with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -16,31 +16,31 @@ from markupsafe import Markup, escape
 
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
-from app.rules.figures import EXACT_BELOW, milliseconds
-from app.stats.series import MINUTE_MS, day_state
-from app.stats.tally import HOUR_MS
-from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines, unnamed
+from app.stats.series import day_state
+from app.web.shown.markers import Lettering, marker_lines, unnamed
+from app.web.shown.scale import (
+    Band,
+    Dot,
+    Point,
+    Scale,
+    Tick,
+    TimeChart,
+    axis_lines,
+    clipped_sentence,
+    ms_text,
+    path,
+    unbroken,
+    usual_top,
+)
 
-WIDTH, HEIGHT = 900, 230
-LEFT, RIGHT, TOP, BOTTOM = 70, 6, 10, 26
 # More titles would make the page heavy, and too narrow to point at.
 TITLES_AT_MAX = 48
 LETTERING = Lettering(8.5, 14)
 
 Bucket = Mapping[str, Any]
 FormatMoment = Callable[[datetime], str]
-Point = tuple[float, float]
 # Start, end (None: it goes on), title, link, if there is one, and severity.
 DrawnIncident = tuple[datetime, datetime | None, str, str | None, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """``anchor``: the end of the text that stands at ``at``, as SVG names it."""
-
-    at: float
-    text: str
-    anchor: str = "middle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,55 +53,28 @@ class Threshold:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A span of the chart with a title: maintenance, an incident, a bucket's figures. ``style``: a
-    class. ``begins``: its beginning is marked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart(TimeChart):
+    """A response-time chart. ``areas`` are SVG paths by the name of their class, ``dots`` are
+    measurements without a neighbour, which no line could show, each with its class.
+    ``earlier``: the title of the line of an earlier time. ``largest``: of all its times in ms,
+    which decides on their unit.
     """
 
-    x: float
-    width: float
-    title: str
-    href: str | None = None
-    style: str = ""
-    begins: bool = False
+    width, height = 900, 230
+    left, right, top, bottom = 70, 894, 10, 204
 
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class,
-    ``dots`` are measurements without a neighbour, which no line could show, each with its class.
-    ``places``: class and title of each line of a place. ``earlier``: the title of the line of an
-    earlier time. ``largest``: of all its times in ms, which decides on their unit.
-    """
-
-    label: str
     largest: float
     areas: Sequence[tuple[str, str]]
-    lines: Sequence[tuple[str, str]]
     maintenance: Sequence[Band]
     incidents: Sequence[Band]
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
     dots: Sequence[tuple[str, float, float]] = ()
-    places: Sequence[tuple[str, str]] = ()
     slow: Threshold | None = None
-    markers: Sequence[MarkerLine] = ()
     earlier: str | None = None
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-    right: int = WIDTH - RIGHT
 
     @property
     def empty(self) -> bool:
         return not self.lines and not self.areas and not self.dots
-
-    @property
-    def above(self) -> int:
-        return height_above(self.markers)
 
     @property
     def unnamed(self) -> str:
@@ -166,21 +139,6 @@ def _mean(buckets: Sequence[Bucket]) -> int | None:
     return round(total / checks) if checks else None
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Converts a bucket's position and a response time in ms to a point of the drawing."""
-
-    count: int
-    top_ms: int
-
-    def x(self, index: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * index / max(1, self.count), 1)
-
-    def y(self, ms: float) -> float:
-        usable = HEIGHT - TOP - BOTTOM
-        return round(TOP + usable * (1 - min(ms, self.top_ms) / self.top_ms), 1)
-
-
 def response_chart(
     statistics: Mapping[str, Any],
     format_moment: FormatMoment,
@@ -202,16 +160,12 @@ def response_chart(
     are of all places together.
     """
     buckets = statistics["buckets"]
-    highest = max(
-        *(_highest(bucket, stacked) for bucket in buckets),
-        *(ms or 0 for place in places for ms in place.times),
-        *(ms or 0 for ms in (earlier.times if earlier else ())),
-        0,
-        0,
-    )
-    largest = max(highest, statistics["response_time"]["max"] or 0, slow_after or 0)
+    drawn = _drawn_times(buckets, stacked, places, earlier)
+    times = [ms for _start, _end, ms in drawn]
+    highest = usual_top(times)
+    largest = max(0, *times, statistics["response_time"]["max"] or 0, slow_after or 0)
     lines_of_axis = axis_lines(_with_threshold(highest, slow_after), largest)
-    scale = Scale(len(buckets), lines_of_axis[-1][0])
+    scale = Scale(Chart, len(buckets), lines_of_axis[-1][0])
     areas: list[tuple[str, str]] = []
     runs: list[tuple[str, list[Point]]] = []
     if stacked:
@@ -236,6 +190,7 @@ def response_chart(
     if earlier:
         none = _("%(title)s: no response times.", title=earlier.title)
         sentences.append(_summary(earlier.title, earlier.response_time, largest) or none)
+    sentences.append(clipped_sentence(times, scale, largest))
     return Chart(
         label=" ".join(filter(None, sentences)),
         largest=largest,
@@ -246,6 +201,15 @@ def response_chart(
         x_ticks=[_x_tick(_x_of(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), text) for ms, text in lines_of_axis],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
+        clipped=[
+            Dot(
+                round((_x_of(buckets, scale, start) + _x_of(buckets, scale, end)) / 2, 1),
+                scale.y(ms),
+                f"{format_moment(start)}: {ms_text(ms, largest)}",
+            )
+            for start, end, ms in drawn
+            if ms > scale.top_ms
+        ],
         places=() if stacked else [(place.style, place.title) for place in places],
         slow=_threshold(scale, slow_after, largest),
         markers=marker_lines(
@@ -253,7 +217,7 @@ def response_chart(
                 (_x_of(buckets, scale, at), name, f"{format_moment(at)}: {name}")
                 for at, name in markers
             ],
-            WIDTH,
+            Chart.width,
             LETTERING,
         ),
         earlier=earlier.title if earlier else None,
@@ -273,16 +237,6 @@ def _summary(title: str, figures: Mapping[str, Any], largest: float) -> str:
     )
 
 
-def ms_text(ms: float, largest: float) -> str:
-    """A time in the unit of the chart, whose largest this is."""
-    return milliseconds(ms, largest=largest, exact=True)
-
-
-def writer(largest: float) -> Callable[[int], str]:
-    """What writes whole times as ``ms_text`` does: a chart has hundreds, and most are ms."""
-    return "{:,} ms".format if largest < EXACT_BELOW else partial(ms_text, largest=largest)
-
-
 def _place_sentence(place: PlaceSeries, largest: float) -> str:
     """What the chart shows of one of several places, in words."""
     measured = [ms for ms in place.times if ms is not None]
@@ -294,41 +248,6 @@ def _place_sentence(place: PlaceSeries, largest: float) -> str:
         least=ms_text(min(measured), largest),
         most=ms_text(max(measured), largest),
     )
-
-
-# The distance of two lines of the axis, times a power of ten; and how many of them there are: of
-# those that end equally high, the first.
-STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
-STEP_COUNTS = (4, 5, 3, 2, 1)
-SECOND_MS = 1000
-
-
-def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
-    """The lines of an axis in ms, with their labels: from 0 to the lowest round end that is not
-    below ``highest``. ``largest``: of all times of the chart.
-    """
-    size, unit = _unit(highest, largest)
-    round_in = size if size > SECOND_MS else 1  # what is a round number of ms, is one of seconds
-    units = max(1, highest / round_in)
-    power = 10 ** (len(str(int(units))) - 1)
-    steps = [
-        (step * part * round_in, count)
-        for part in (power / 10, power)
-        for step in STEPS
-        for count in STEP_COUNTS
-        if step * part * round_in % 1 == 0 and step * part * count >= units
-    ]
-    step, count = min(steps, key=lambda choice: choice[0] * choice[1])
-    values = (round(step * number) for number in range(count + 1))
-    return [(value, f"{value / size:,g} {unit}") for value in values]
-
-
-def _unit(highest: float, largest: float) -> tuple[int, str]:
-    """The size of the axis's unit in ms, and its name."""
-    for size, name in ((HOUR_MS, "h"), (MINUTE_MS, "min")):
-        if highest >= 3 * size:  # below, its steps would be parts of it
-            return size, name
-    return (SECOND_MS, "s") if largest >= EXACT_BELOW else (1, "ms")
 
 
 # Bars -----------------------------------------------------------------------------------------
@@ -432,7 +351,7 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
         None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
         for i, v in enumerate(values)
     ]
-    return Markup().join(map(_steps_of, _unbroken(points)))
+    return Markup().join(map(_steps_of, unbroken(points)))
 
 
 def _steps_of(points: Sequence[Point]) -> Markup:
@@ -476,14 +395,35 @@ def _threshold(scale: Scale, slow_after: int | None, largest: float) -> Threshol
 
 def _x_tick(at: float, text: str) -> Tick:
     """The last label ends with the chart: its second half would be cut."""
-    right = WIDTH - RIGHT
-    return Tick(right, text, "end") if at > right - TEXT_HALF else Tick(at, text)
+    is_last = at > Chart.right - TEXT_HALF
+    return Tick(Chart.right, text, "end") if is_last else Tick(at, text)
 
 
-def _highest(bucket: Bucket, stacked: bool) -> float:
-    if stacked:
-        return sum(value or 0 for value in bucket["timings"].values())
-    return max(bucket["p95"] or 0, bucket["response_time"] or 0)
+def _drawn_times(
+    buckets: Sequence[Bucket],
+    stacked: bool,
+    places: Sequence[PlaceSeries],
+    earlier: EarlierSeries | None,
+) -> list[tuple[datetime, datetime, float]]:
+    """Start, end and longest time of each bucket of each line."""
+    spans = [(_moment(bucket["start"]), _moment(bucket["end"])) for bucket in buckets]
+    drawn: list[tuple[datetime, datetime, float]] = [
+        (*span, ms)
+        for place in places
+        for span, ms in zip(spans, place.times, strict=True)
+        if ms is not None
+    ]
+    for span, bucket in zip(spans, buckets, strict=True):
+        own = [ms for ms in (bucket["p95"], bucket["response_time"]) if ms is not None]
+        if stacked:
+            own = [sum(value or 0 for value in bucket["timings"].values())] if own else []
+        drawn += [(*span, max(own))] if own else []
+    if earlier:
+        for index, ms in enumerate(earlier.times):
+            start = earlier.start + index * earlier.width
+            if ms is not None and spans[0][0] <= start < spans[-1][1]:
+                drawn.append((start, start + earlier.width, ms))
+    return drawn
 
 
 def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point]]:
@@ -493,24 +433,22 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
         for index, bucket in enumerate(buckets)
         if not _between_checks(bucket)
     ]
-    return _unbroken(points)
+    return unbroken(points)
 
 
-def _runs_of(place: PlaceSeries, buckets: Sequence[Bucket], scale: Scale) -> Iterator[list[Point]]:
+def _runs_of(place: PlaceSeries, buckets: Sequence[Bucket], scale: Scale) -> list[list[Point]]:
     """The points of a place in runs, split where it did not measure for longer than between two of
     its checks, or the monitor was down.
     """
-    run: list[Point] = []
+    points: list[Point | None] = []
     missing = 0
     for number, (ms, bucket) in enumerate(zip(place.times, buckets, strict=True)):
         missing = 0 if ms is not None else missing + 1
-        if run and (bucket["down"] or missing > place.bridged):
-            yield run
-            run = []
+        if bucket["down"] or missing > place.bridged:
+            points.append(None)
         if ms is not None:
-            run.append((scale.x(number + 0.5), scale.y(ms)))
-    if run:
-        yield run
+            points.append((scale.x(number + 0.5), scale.y(ms)))
+    return unbroken(points)
 
 
 def _between_checks(bucket: Bucket) -> bool:
@@ -518,23 +456,9 @@ def _between_checks(bucket: Bucket) -> bool:
     return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
 
-def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
-    runs: list[list[Point]] = [[]]
-    for point in points:
-        if point is not None:
-            runs[-1].append(point)
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if run]
-
-
-def path(run: Sequence[Point]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
-
-
 def _area(run: Sequence[Point], scale: Scale, lower: Sequence[Point] | None = None) -> str:
     back = lower or [(x, scale.y(0)) for x, _y in run]
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in [*run, *reversed(back)]) + "z"
+    return path([*run, *reversed(back)]) + "z"
 
 
 def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
@@ -552,7 +476,7 @@ def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
             x = scale.x(index + 0.5)
             upper.append((x, scale.y(heights[index])) if measured else None)
             lower.append((x, scale.y(below)) if measured else None)
-        for top, bottom in zip(_unbroken(upper), _unbroken(lower), strict=True):
+        for top, bottom in zip(unbroken(upper), unbroken(lower), strict=True):
             areas.append((phase, _area(_wide(top), scale, _wide(bottom))))
     return areas
 
@@ -562,7 +486,7 @@ def _wide(run: Sequence[Point]) -> Sequence[Point]:
     if len(run) > 1:
         return run
     ((x, y),) = run
-    return [(max(x - 2, LEFT), y), (min(x + 2, WIDTH - RIGHT), y)]
+    return [(max(x - 2, Chart.left), y), (min(x + 2, Chart.right), y)]
 
 
 def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
@@ -594,13 +518,13 @@ def titles(readings: Sequence[str]) -> Markup:
     """What each part of a chart says where no script reads it: invisible bars with a title.
     ``readings``: of each bucket.
     """
-    scale = Scale(len(readings), 1)
+    scale = Scale(Chart, len(readings), 1)
     step = -(-len(readings) // TITLES_AT_MAX) or 1
-    width, height = round(scale.x(step) - scale.x(0), 1), HEIGHT - TOP - BOTTOM
+    width, height = round(scale.x(step) - scale.x(0), 1), Chart.bottom - Chart.top
     return Markup(  # noqa: S704 - readings are escaped
         "".join(
-            f'<path class="hit" d="M{scale.x(index)} {TOP}h{width}v{height}h-{width}z"><title>'
-            f"{escape(readings[index])}</title></path>"
+            f'<path class="hit" d="M{scale.x(index)} {Chart.top}h{width}v{height}h-{width}z">'
+            f"<title>{escape(readings[index])}</title></path>"
             for index in range(0, len(readings), step)
         )
     )
@@ -615,7 +539,7 @@ def _earlier_runs(
         at = earlier.start + (index + 0.5) * earlier.width
         if first <= at <= last and index not in earlier.unbroken:
             points.append(None if ms is None else (_x_of(buckets, scale, at), scale.y(ms)))
-    return _unbroken(points)
+    return unbroken(points)
 
 
 def _x_of(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.errors import NotFound
@@ -11,55 +11,30 @@ from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, places, times
-from app.web.shown.markers import Lettering, MarkerLine, height_above, marker_lines
+from app.web.shown import axis, places, times
+from app.web.shown import scale as scales
+from app.web.shown.markers import Lettering, marker_lines
+from app.web.shown.scale import Band, Dot, Point, Scale, Tick, TimeChart
 
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
-# In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 92, 8, 12, 30
 LETTERING = Lettering(13, 22)  # in the size that it has on phones
 PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """One check, with what its title says. ``y`` is the lower edge for one without an answer.
-    ``style``: the class of its place, where there are several.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourChart(TimeChart):
+    """What the macro draws: each check as a dot. ``lines`` are between good checks of a place
+    without another check between them. ``unknown``: checks that could not be made.
     """
 
-    x: float
-    y: float
-    title: str
-    style: str = ""
+    # Narrow, so that its letters can be read on a phone without scrolling.
+    width, height = 640, 190
+    left, right, top, bottom = 92, 632, 12, 160
 
-
-@dataclass(frozen=True, slots=True)
-class HourChart:
-    """What the macro draws. ``lines`` are SVG paths between good checks of a place without another
-    check between them, each with its class. ``unknown``: checks that could not be made. ``places``:
-    class and title of each, where there are several.
-    """
-
-    label: str
-    lines: Sequence[tuple[str, str]]
     good: Sequence[Dot]
     failed: Sequence[Dot]
     unknown: Sequence[Dot]
-    incident: charts.Band
-    x_ticks: Sequence[charts.Tick]
-    y_ticks: Sequence[charts.Tick]
-    markers: Sequence[MarkerLine] = ()
-    places: Sequence[tuple[str, str]] = ()
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-
-    @property
-    def above(self) -> int:
-        return height_above(self.markers)
+    incident: Band
 
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
@@ -93,155 +68,115 @@ def draw(
     markers: Sequence[Marker] = (),
 ) -> HourChart:
     """``results``: between ``begin`` and ``end``, oldest first."""
-    largest = max(_response_times(results), default=0)
-    y_lines = charts.axis_lines(largest, largest)
-    scale = _Scale(begin, y_lines[-1][0])
-    good = [result for result in results if result.is_good and result.response_time is not None]
-    failed = [result for result in results if result.verdict is Verdict.DOWN]
-    unknown = [result for result in results if result.verdict is Verdict.UNKNOWN]
+    measured = [ms for result in results if (ms := _time_of(result)) is not None]
+    largest = max(measured, default=0)
+    y_lines = scales.axis_lines(scales.usual_top(measured), largest)
+    scale = Scale(HourChart, 1, y_lines[-1][0])
     styles = places.styles(result.location for result in results)
-    if len(styles) == 1:
-        styles = dict.fromkeys(styles, "average")
     several = len(styles) > 1
-    titles = _Titles(several, largest)
-    label = _label(results, good, failed, len(unknown), begin, end, largest)
-    first = max(begin, incident.started_at)
-    last = min(end, incident.ended_at or end)
-    left = scale.x(first)
+    if not several:
+        styles = dict.fromkeys(styles, "average")
+
+    def x_of(moment: datetime) -> float:
+        return scale.x((moment - begin) / SPAN)
+
+    def point(result: Result) -> Point | None:
+        ms = _time_of(result)
+        return None if ms is None else (x_of(result.checked_at), scale.y(ms))
+
+    def dot(result: Result) -> Dot:
+        """A check without an answer is at the lower edge."""
+        ms, title = _time_of(result), times.clock(result.checked_at)
+        if several:
+            title = f"{title}, {places.title(result.location)}"
+        answer = scales.ms_text(ms, largest) if ms is not None else result.cause or result.verdict
+        style = styles[result.location]
+        return Dot(x_of(result.checked_at), scale.y(ms or 0), f"{title}: {answer}", style)
+
+    left, right = x_of(max(begin, incident.started_at)), x_of(min(end, incident.ended_at or end))
+    sentences = [
+        _label(results, measured, begin, end, largest),
+        *(_place_sentences(results, largest) if several else ()),
+        scales.clipped_sentence(measured, scale, largest),
+    ]
     return HourChart(
-        label=" ".join([label, *_place_sentences(results, largest)]) if several else label,
+        label=" ".join(filter(None, sentences)),
         lines=[
-            (styles[place], charts.path(run))
-            for place, run in _runs(results, scale)
+            (style, scales.path(run))
+            for place, style in styles.items()
+            for run in scales.unbroken(
+                point(result) for result in results if result.location == place
+            )
             if len(run) > 1
         ],
-        good=[
-            replace(scale.dot(result, titles.title(result)), style=styles[result.location])
-            for result in good
-        ],
-        failed=[scale.dot(result, titles.title(result)) for result in failed],
-        unknown=[scale.dot(result, titles.title(result)) for result in unknown],
-        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
-        x_ticks=[
-            charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
-        ],
-        y_ticks=[charts.Tick(scale.y(ms), text) for ms, text in y_lines],
+        good=[dot(result) for result in results if _time_of(result) is not None],
+        failed=[dot(result) for result in results if result.verdict is Verdict.DOWN],
+        unknown=[dot(result) for result in results if result.verdict is Verdict.UNKNOWN],
+        clipped=[dot(result) for result in results if (_time_of(result) or 0) > scale.top_ms],
+        incident=Band(left, max(2.0, round(right - left, 1)), _("Incident")),
+        x_ticks=[Tick(x_of(at), text) for at, text in axis.marks(begin, end, times.zone())],
+        y_ticks=[Tick(scale.y(ms), text) for ms, text in y_lines],
         markers=marker_lines(
             [
-                (scale.x(marker.time), marker.name, f"{times.clock(marker.time)}: {marker.name}")
+                (x_of(marker.time), marker.name, f"{times.clock(marker.time)}: {marker.name}")
                 for marker in markers
                 if begin <= marker.time <= end
             ],
-            WIDTH,
+            HourChart.width,
             LETTERING,
         ),
         places=[(style, places.title(name)) for name, style in styles.items()] if several else (),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    begin: datetime
-    top_ms: int
-
-    def x(self, at: datetime) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * ((at - self.begin) / SPAN), 1)
-
-    def y(self, ms: float) -> float:
-        return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - ms / self.top_ms), 1)
-
-    def dot(self, result: Result, title: str) -> Dot:
-        height = result.response_time if result.is_good else None
-        return Dot(self.x(result.checked_at), self.y(height or 0), title)
-
-
-def _response_times(results: Iterable[Result]) -> Iterator[int]:
-    return (
-        result.response_time
-        for result in results
-        if result.is_good and result.response_time is not None
-    )
+def _time_of(result: Result) -> int | None:
+    """The response time of a good check. Those of others are no part of a line: across an outage it
+    would say that the target answered meanwhile.
+    """
+    return result.response_time if result.is_good else None
 
 
 def _place_sentences(results: Sequence[Result], largest: float) -> Iterator[str]:
     """What the chart shows of each of several places, in words."""
     for name in places.styles(result.location for result in results):
         own = [result for result in results if result.location == name]
-        failed = sum(result.verdict is Verdict.DOWN for result in own)
         figures = _(
             "%(place)s: %(count)s, %(failed)s failed",
             place=places.title(name),
             count=len(own),
-            failed=failed,
+            failed=sum(result.verdict is Verdict.DOWN for result in own),
         )
-        if measured := list(_response_times(own)):
-            average = charts.ms_text(sum(measured) / len(measured), largest)
+        if measured := [ms for result in own if (ms := _time_of(result)) is not None]:
+            average = scales.ms_text(sum(measured) / len(measured), largest)
             figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
         yield f"{figures}."
 
 
-def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[charts.Point]]]:
-    """The points of good checks of each place in runs, split where one failed or could not be made:
-    a line across an outage would say that it answered meanwhile, and one from place to place that
-    the response time went up and down.
-    """
-    for place in dict.fromkeys(result.location for result in results):
-        run: list[charts.Point] = []
-        for result in results:
-            if result.location != place:
-                continue
-            if result.is_good and result.response_time is not None:
-                run.append((scale.x(result.checked_at), scale.y(result.response_time)))
-            elif run:
-                yield place, run
-                run = []
-        if run:
-            yield place, run
-
-
-@dataclass(frozen=True, slots=True)
-class _Titles:
-    """The titles of dots; each names its place if there are several."""
-
-    several: bool
-    largest: float
-
-    def title(self, result: Result) -> str:
-        clock = times.clock(result.checked_at)
-        start = f"{clock}, {places.title(result.location)}" if self.several else clock
-        if result.is_good:
-            return f"{start}: {charts.ms_text(result.response_time or 0, self.largest)}"
-        return f"{start}: {result.cause or result.verdict}"
-
-
 def _label(
     results: Sequence[Result],
-    good: Sequence[Result],
-    failed: Sequence[Result],
-    unknown: int,
+    measured: Sequence[int],
     begin: datetime,
     end: datetime,
     largest: float,
 ) -> str:
-    measured = list(_response_times(good))
     figures = {
         "start": times.clock(begin),
         "end": times.clock(end),
         "count": len(results),
-        "failed": len(failed),
+        "failed": sum(result.verdict is Verdict.DOWN for result in results),
     }
     if measured:
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=charts.ms_text(sum(measured) / len(measured), largest),
+            average=scales.ms_text(sum(measured) / len(measured), largest),
             **figures,
         )
     else:
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed.", **figures
         )
-    if unknown:
+    if unknown := sum(result.verdict is Verdict.UNKNOWN for result in results):
         label += " " + _n("%(num)s could not be made.", "%(num)s could not be made.", unknown)
     return label
 

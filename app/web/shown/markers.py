@@ -120,11 +120,6 @@ def _collide(line: MarkerLine, other: MarkerLine) -> bool:
     return lower.reach[0] - GAP < upper.x < lower.reach[1] + GAP
 
 
-def height_above(lines: Sequence[MarkerLine]) -> int:
-    """How far the names reach above a chart."""
-    return -min((line.y for line in lines if line.y is not None), default=0)
-
-
 def unnamed(lines: Sequence[MarkerLine]) -> str:
     """The newest of those that have no name on the chart, by their moments."""
     titles = [line.title.split(": ", 1) for line in lines if line.y is None][-MAX_UNNAMED:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
@@ -51,7 +51,9 @@ def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
     """
     now = times.now()
     spans = recurrence.next_occurrences(window, PREVIEW, now)
-    zones: tuple[tzinfo, ...] = (zone_of(window.zone), times.zone())
+    zones: Sequence[tzinfo] = (zone_of(window.zone), times.zone())
+    if window.repeat == recurrence.ONCE:
+        zones = ()  # its one date says nothing about a change between two
     changes = (next_change(zone, now, CHANGE_WITHIN) for zone in zones)
     changed = next((moment for moment in changes if moment is not None), None)
     if changed is None:

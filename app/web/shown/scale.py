@@ -1,0 +1,179 @@
+"""The scale of a chart of response times: what both kinds of charts are made of. Pure.
+
+Positions are in the units of the SVG's view box, so that a chart scales with the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, ClassVar
+
+from app.i18n import _n
+from app.rules.figures import EXACT_BELOW, milliseconds
+from app.stats.series import MINUTE_MS
+from app.stats.tally import HOUR_MS
+from app.web.shown.markers import MarkerLine
+
+Point = tuple[float, float]
+SECOND_MS = 1000
+# The distance of two lines of the axis, times a power of ten; and how many of them there are: of
+# those that end equally high, the first.
+STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
+STEP_COUNTS = (4, 5, 3, 2, 1)
+# A few times that are so many times the 99th percentile end above the chart: it would be flat.
+FAR = 3
+MIN_TO_CLIP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """``anchor``: the end of the text that stands at ``at``, as SVG names it."""
+
+    at: float
+    text: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One time of the chart, with what its title says. ``style``: the class of its place."""
+
+    x: float
+    y: float
+    title: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A span of the chart with a title: maintenance, an incident, a bucket's figures. ``style``: a
+    class. ``begins``: its beginning is marked.
+    """
+
+    x: float
+    width: float
+    title: str
+    href: str | None = None
+    style: str = ""
+    begins: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeChart:
+    """What the macros draw of any chart. ``lines``: SVG paths by the name of their class.
+    ``clipped``: the times that lie above the chart. ``places``: class and title of each line of a
+    place, where there are several. The measures are those of the SVG and of what is drawn in it.
+    """
+
+    width: ClassVar[int]
+    height: ClassVar[int]
+    left: ClassVar[int]
+    right: ClassVar[int]
+    top: ClassVar[int]
+    bottom: ClassVar[int]
+
+    label: str
+    lines: Sequence[tuple[str, str]]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    clipped: Sequence[Dot] = ()
+    markers: Sequence[MarkerLine] = ()
+    places: Sequence[tuple[str, str]] = ()
+
+    @property
+    def above(self) -> int:
+        """How far the names of markers reach above the chart."""
+        return -min((line.y for line in self.markers if line.y is not None), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Converts a position among ``count`` and a response time in ms to a point of the drawing."""
+
+    chart: type[TimeChart]
+    count: int
+    top_ms: int
+
+    def x(self, index: float) -> float:
+        width = self.chart.right - self.chart.left
+        return round(self.chart.left + width * index / max(1, self.count), 1)
+
+    def y(self, ms: float) -> float:
+        usable = self.chart.bottom - self.chart.top
+        return round(self.chart.top + usable * (1 - min(ms, self.top_ms) / self.top_ms), 1)
+
+
+def usual_top(times: Collection[float]) -> float:
+    """The time in ms that a chart must reach: the longest, or the 99th percentile where the longest
+    is far above it.
+    """
+    ordered = sorted(times)
+    if len(ordered) < MIN_TO_CLIP:
+        return max(ordered, default=0)
+    cut = max(1, len(ordered) // 100)
+    usual = ordered[-1 - cut]
+    return ordered[-1] if ordered[-1] <= FAR * usual else usual
+
+
+def clipped_sentence(times: Collection[float], scale: Scale, largest: float) -> str:
+    """What the chart does not reach, in words; empty if it reaches all."""
+    above = [ms for ms in times if ms > scale.top_ms]
+    if not above:
+        return ""
+    return _n(
+        "One time is above the chart: %(most)s.",
+        "%(num)s times are above the chart, the longest %(most)s.",
+        len(above),
+        most=ms_text(max(above), largest),
+    )
+
+
+def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
+    """The lines of an axis in ms, with their labels: from 0 to the lowest round end that is not
+    below ``highest``. ``largest``: of all times of the chart.
+    """
+    size, unit = _unit(highest, largest)
+    round_in = size if size > SECOND_MS else 1  # what is a round number of ms, is one of seconds
+    units = max(1, highest / round_in)
+    power = 10 ** (len(str(int(units))) - 1)
+    steps = [
+        (step * part * round_in, count)
+        for part in (power / 10, power)
+        for step in STEPS
+        for count in STEP_COUNTS
+        if step * part * round_in % 1 == 0 and step * part * count >= units
+    ]
+    step, count = min(steps, key=lambda choice: choice[0] * choice[1])
+    values = (round(step * number) for number in range(count + 1))
+    return [(value, f"{value / size:,g} {unit}") for value in values]
+
+
+def _unit(highest: float, largest: float) -> tuple[int, str]:
+    """The size of the axis's unit in ms, and its name."""
+    for size, name in ((HOUR_MS, "h"), (MINUTE_MS, "min")):
+        if highest >= 3 * size:  # below, its steps would be parts of it
+            return size, name
+    return (SECOND_MS, "s") if largest >= EXACT_BELOW else (1, "ms")
+
+
+def ms_text(ms: float, largest: float) -> str:
+    """A time in the unit of the chart, whose largest this is."""
+    return milliseconds(ms, largest=largest, exact=True)
+
+
+def writer(largest: float) -> Any:
+    """What writes whole times as ``ms_text`` does: a chart has hundreds, and most are ms."""
+    return "{:,} ms".format if largest < EXACT_BELOW else partial(ms_text, largest=largest)
+
+
+def path(points: Iterable[Point]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+
+
+def unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
+    """The points in runs, split at each None."""
+    runs = groupby(points, key=lambda point: point is not None)
+    return [[point for point in run if point] for has_points, run in runs if has_points]
