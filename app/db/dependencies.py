@@ -8,18 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ScalarSelect,
-    String,
-    bindparam,
-    cast,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import ScalarSelect, String, bindparam, cast, delete, func, insert, or_, select
 
 from app.db import AnySession
 from app.db.latest import AT_ONCE
@@ -46,23 +35,21 @@ _AFFECTED = (
 )
 
 
-_NOT_GOOD = (
-    select(MonitorRow.id, MonitorRow.name)
-    .where(
-        MonitorRow.id.in_(_IDS),
-        MonitorRow.paused.is_(False),
-        ~exists().where(
-            ResultRow.monitor_id == MonitorRow.id,
-            ResultRow.at >= bindparam("since"),
-            ResultRow.verdict.in_(list(GOOD_VERDICTS)),
-        ),
+def _newest(verdicts: Iterable[Verdict]) -> ScalarSelect[Any]:
+    """SQL for the time of a monitor's newest result from ``first`` on with one of the verdicts."""
+    query = select(ResultRow.at).where(
+        ResultRow.monitor_id == MonitorRow.id,
+        ResultRow.at >= bindparam("first"),
+        ResultRow.verdict.in_(list(verdicts)),
     )
+    return query.order_by(ResultRow.at.desc()).limit(1).scalar_subquery()
+
+
+_FAILED = select(MonitorRow.id, _newest([Verdict.DOWN])).where(MonitorRow.id.in_(_IDS))
+_WATCHED = (
+    select(MonitorRow.id, MonitorRow.name, _newest(GOOD_VERDICTS).label("good_at"))
+    .where(MonitorRow.id.in_(_IDS), MonitorRow.paused.is_(False))
     .order_by(MonitorRow.id)
-)
-_LAST_FAILURE = select(func.max(ResultRow.at)).where(
-    ResultRow.monitor_id == bindparam("id"),
-    ResultRow.at >= bindparam("since"),
-    ResultRow.verdict == Verdict.DOWN,
 )
 
 
@@ -190,14 +177,21 @@ def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[Affe
     ``incidents``: as for ``affected``.
     """
     incidents = list(incidents)
-    failed = affected(session, incidents)
+    behind_each = affected(session, incidents)
     below_each = below(session, {incident.monitor_id for incident in incidents})
-    for incident in incidents:
-        ids = below_each.get(incident.monitor_id, set()) - {row.id for row in failed[incident.id]}
-        if ids:
-            since = to_ms(incident.down_since or incident.started_at)
-            failure = session.scalar(_LAST_FAILURE, {"id": incident.monitor_id, "since": since})
-            since = failure or since
-            rows = _edges(session, _NOT_GOOD.params(since=since), ids)
-            failed[incident.id] += [AffectedMonitor(row.id, row.name) for row in rows]
-    return failed
+    leading = [incident for incident in incidents if incident.monitor_id in below_each]
+    if not leading:
+        return behind_each
+    since = {incident.id: to_ms(incident.down_since or incident.started_at) for incident in leading}
+    first = min(since.values())
+    failed_at = dict(_edges(session, _FAILED.params(first=first), below_each))
+    watched = list(_edges(session, _WATCHED.params(first=first), set().union(*below_each.values())))
+    for incident in leading:
+        ids = below_each[incident.monitor_id] - {row.id for row in behind_each[incident.id]}
+        last = max(since[incident.id], failed_at.get(incident.monitor_id) or 0)
+        behind_each[incident.id] += [
+            AffectedMonitor(row.id, row.name)
+            for row in watched
+            if row.id in ids and (row.good_at is None or row.good_at < last)
+        ]
+    return behind_each

@@ -22,6 +22,7 @@ from app.judge.verdict import State, is_failing
 from app.records import Cause, Outcome, Result, Verdict
 from app.stores.local.page_states import counted_states
 from tests.factories import make_heartbeat
+from tests.support.queries import queries
 from tests.support.recorders import WHOLE, Engine, at, change
 
 
@@ -204,6 +205,29 @@ def test_the_message_says_how_many_are_behind_the_parent_and_that_of_its_end_who
     names = ", ".join(f"Child {number}" for number in range(14))
     assert dict(resolved.details)["Were unreachable"] == names
     assert resolved.data["incident"]["affected"] == failing
+
+
+@pytest.mark.both_databases
+def test_what_is_behind_many_incidents_takes_no_more_statements_than_behind_one(engine):
+    """A network that breaks opens hundreds at once, in the transaction of their results."""
+    engine.start(confirmations=2)
+    others = [engine.monitor(name=f"Switch {number}", confirmations=0) for number in range(2)]
+    children = [engine.behind(switch) for switch in others]
+    engine.check(children[1], "up", 2)  # it is reached by another way
+    engine.checks(engine.router, [("down", 0), ("down", 10)])
+    for switch in others:
+        engine.check(switch, "down", 1)
+    one, *more = engine.open(engine.router) + engine.open(others[0]) + engine.open(others[1])
+    with queries() as of_one:
+        assert ids_in(dependencies.behind(db.session, [one])) == [[engine.child]]
+    with queries() as of_all:
+        named = ids_in(dependencies.behind(db.session, [one, *more]))
+    assert named == [[engine.child], children[:1], []]
+    assert len(of_all) == len(of_one)
+
+
+def ids_in(behind):
+    return [[monitor.id for monitor in monitors] for monitors in behind.values()]
 
 
 def test_parents_of_parents_count_and_the_first_that_failed_is_named(engine):
