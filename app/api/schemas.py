@@ -26,14 +26,14 @@ from app.codec.schema import (
 )
 from app.forms import fields as f
 from app.forms.assertions import AssertionList
-from app.forms.lists import IdList, Lines, PairList, Places, Tags
+from app.forms.lists import EntryList, IdList, PairList, Tags
 from app.forms.monitor import MonitorForm
-from app.forms.page_lists import GroupList, MonitorIds, MonitorPairs
+from app.forms.page_lists import GroupList, MonitorPairs
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
     MAX_ASSERTION_PROPERTY,
-    MAX_LOCATIONS,
+    MAX_GROUPS,
     PHASES,
     ApiKey,
     AssertionOp,
@@ -132,21 +132,16 @@ def _kind(field: SchemaField) -> Schema:
     if isinstance(field, MonitorPairs):
         return array(schema_of(field.entry), maxItems=field.most)
     if isinstance(field, GroupList):
-        return array(schema_of(Group), maxItems=field.most)
+        return array(schema_of(Group), maxItems=MAX_GROUPS)
     if isinstance(field, AssertionList):
         return array(SENT_ASSERTION, maxItems=field.most)
     if isinstance(field, PairList):
-        keys = [key for key, _ in field.key_choices]
+        keys = [key for key, _ in field.choices.get("key", ())]
         chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
         return array(chosen if keys else PAIR, maxItems=field.most)
-    if isinstance(field, MonitorIds):
-        return array(INTEGER, maxItems=field.most)
-    if isinstance(field, Lines):
-        return array(STRING, maxItems=field.most)
-    if isinstance(field, IdList):
-        return array(INTEGER)
-    if isinstance(field, Places):
-        return array(STRING, maxItems=MAX_LOCATIONS)
+    if isinstance(field, EntryList):
+        bound = {} if field.most is None else {"maxItems": field.most}
+        return array(INTEGER if isinstance(field, IdList) else STRING, **bound)
     if isinstance(field, Tags | f.Ids):
         return dict(STRING)
     more: Schema = {"format": "uri"} if isinstance(field, f.Url) else {}

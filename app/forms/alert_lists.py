@@ -4,17 +4,16 @@ hours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from wtforms.fields.core import Field
 
 from app.forms.fields import ClockTime, RecordId, Zone, form_of
-from app.forms.lists import PairList
+from app.forms.lists import Faults, PairList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import (
     CONTACT,
-    DEFAULT_QUIET_ZONE,
     MAX_ALERT_VALUE,
     MAX_ALERTS,
     MAX_CONTACT_NAME,
@@ -26,15 +25,11 @@ from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
 
 
-def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    return _check_channel(field, pair, list(CHANNELS))
-
-
-def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+def check_alert(field: Field, pair: Pair) -> Faults:
     """A channel, or a contact."""
     if pair.key == CONTACT:
         return None, text.fault_of(lambda: _check_contact(field, pair.value))
-    return _check_channel(field, pair, [*CHANNELS, CONTACT])
+    return check_channel(field, pair, [*CHANNELS, CONTACT])
 
 
 def _check_contact(field: Field, value: str) -> None:
@@ -48,18 +43,17 @@ def no_contact(value: str) -> str:
     return _('There is no contact "%(value)s".', value=value[:MAX_CONTACT_NAME])
 
 
-def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
+def check_channel(field: Field, pair: Pair, keys: Iterable[str] = CHANNELS) -> Faults:
     if form_of(field).context.bare:
         return _check_foreign(field, pair)
     if pair.key not in CHANNELS:
         return text.one_of(keys), None
     fault = text.fault_of(lambda: text.characters(pair.value))
-    return None, fault or check_value(
-        str(pair.key), str(pair.value), telegram_token_set=form_of(field).context.telegram_token_set
-    )
+    token_set = form_of(field).context.telegram_token_set
+    return None, fault or check_value(str(pair.key), str(pair.value), telegram_token_set=token_set)
 
 
-def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+def _check_foreign(field: Field, pair: Pair) -> Faults:
     """A channel of a server that speaks the base API alone, which does not say what the values
     are.
     """
@@ -73,17 +67,20 @@ BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in OWN_CHANN
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 
-def alert_list(*, contacts: bool = True) -> PairList:
+WHO_IS_ALERTED = N_("Who is alerted when it fails and recovers. Stored values are shown masked.")
+
+
+def channel_list(
+    label: str, description: str, *, contacts: bool = False, required: bool = False
+) -> PairList:
     return PairList(
-        N_("Alerts"),
+        label,
         most=MAX_ALERTS,
+        labels={"key": N_("Channel"), "value": N_("Value")},
+        choices={"key": [*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])]},
         check=check_alert if contacts else check_channel,
-        key_label=N_("Channel"),
-        value_label=N_("Value"),
-        key_choices=[*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])],
-        description=N_(
-            "Who is alerted when it fails and recovers. Stored values are shown masked."
-        ),
+        required=required,
+        description=description,
         hide=masked_alert,
     )
 
@@ -95,18 +92,14 @@ def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
         description=N_("During quiet hours, alerts are held and sent as one summary at the end."),
     )
     end = ClockTime(N_("Quiet until"))
-    zone = Zone(
-        N_("Time zone of quiet hours"),
-        default=DEFAULT_QUIET_ZONE,
-        description=N_("Example: Europe/Berlin"),
-    )
+    zone = Zone(N_("Time zone of quiet hours"), description=N_("Example: Europe/Berlin"))
     return start, end, zone
 
 
 class AlertTestForm(SchemaForm):
     """Channels for a test message, stored or not; with their monitor, if there is one."""
 
-    alerts = alert_list(contacts=False)
+    alerts = channel_list(N_("Alerts"), WHO_IS_ALERTED)
     monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))
 
     def check_cross_field(self) -> None:

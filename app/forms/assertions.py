@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from app.forms.fields import MASK_WITHOUT_STORED, form_of, looks_masked
@@ -35,9 +34,6 @@ class AssertionRow(PairRow):
     source: str = ""
     property: str = ""
     op: str = ""
-    source_errors: list[str] = field(default_factory=list)
-    property_errors: list[str] = field(default_factory=list)
-    op_errors: list[str] = field(default_factory=list)
 
 
 class AssertionList(PairList):
@@ -49,10 +45,9 @@ class AssertionList(PairList):
         super().__init__(
             *args,
             most=MAX_ASSERTIONS,
-            check=lambda *_row: (None, None),  # ``judged`` does
-            key_label="",
-            value_label="",
-            hide=Assertion.masked,  # type: ignore[arg-type]
+            labels=_LABELS,
+            choices=_CHOICES,
+            hide=Assertion.masked,
             **kwargs,
         )
 
@@ -66,12 +61,6 @@ class AssertionList(PairList):
             "or the bare name empty to clear the list.",
             name=self.name,
         )
-
-    def choices_of(self, half: str) -> Sequence[tuple[str, str]]:
-        return _CHOICES.get(half, ())
-
-    def label_of(self, half: str) -> str:
-        return _LABELS[half]
 
     def row_of(self, index: str, entry: Any) -> PairRow:
         shown = entry.masked()
@@ -97,14 +86,14 @@ class AssertionList(PairList):
             is_plain = half == "value" and getattr(sent, "kind", "") in ("number", "boolean")
             if isinstance(sent, Typed) and not is_plain:
                 fault = text.fault_of(lambda sent=sent: text.characters(sent))  # type: ignore[misc]
-                row.errors_of(half).append(fault or _(text.ONE_VALUE))
+                row.errors[half].append(fault or _(text.ONE_VALUE))
         if row.all_errors:
             return entry
         if looks_masked(row.value):
-            row.value_errors.append(_(MASK_WITHOUT_STORED))
+            row.errors["value"].append(_(MASK_WITHOUT_STORED))
         else:
             for half, sentence in faults(entry).items():
-                row.errors_of(half).append(sentence)
+                row.errors[half].append(sentence)
         return entry
 
     def add_offered(self, pressed: str) -> None:
@@ -123,5 +112,5 @@ class AssertionList(PairList):
         """``position``: of the entry among the values."""
         browser = form_of(self).context.browser
         row = [row for row in self.rows if not (browser and row.is_blank)][position]
-        if not row.errors_of(half):
-            row.errors_of(half).append(sentence)
+        if not row.errors[half]:
+            row.errors[half].append(sentence)

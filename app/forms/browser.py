@@ -29,7 +29,7 @@ from app.checks.kinds import kind_of
 from app.forms.alert_lists import BASE_API_CHANNELS, CHANNEL_CHOICES
 from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentUpdateForm
-from app.forms.lists import Names, PairList
+from app.forms.lists import ContactNames, PairList
 from app.forms.monitor import CheckForm, MonitorForm, name_of, warns_by_default
 from app.forms.monitor_choices import IntervalChoice
 from app.forms.schema import FormContext, SchemaField, SchemaForm
@@ -42,7 +42,6 @@ from app.records import (
     DEFAULT_SSL_ALERT_DAYS,
     KIND_OPTIONS,
     MAX_ALERTS,
-    MAX_CONTACT_NAME,
     SENT_SECRETS,
     Monitor,
     Pair,
@@ -51,6 +50,7 @@ from app.records import (
 )
 from app.rules import text
 from app.rules.brackets import parse, write
+from app.rules.channel_values import CHANNELS
 
 ENTER_OR_DELETE = N_(
     "The stored channels cannot be read, and this would delete them. Enter them again, or select "
@@ -221,8 +221,10 @@ def browser(form: type[SchemaForm]) -> type[BrowserForm]:
     return type(f"Browser{form.__name__}", (BrowserForm, form), {})
 
 
-class _WithPassword(BrowserForm):
-    """A stored password is never shown: an empty field keeps it, a checked box removes it."""
+class _MonitorInputs(BrowserForm):
+    """A stored password is never shown: an empty field keeps it, a checked box removes it. The days
+    of the certificate that the form suggests are for https and tls: elsewhere nobody chose them.
+    """
 
     remove_password = ExtraSwitch(N_("Remove the stored password"), default=False)
 
@@ -238,10 +240,6 @@ class _WithPassword(BrowserForm):
             if self.remove_password.data:
                 fields[PASSWORD] = None
         return fields
-
-
-class _WithCertificate(_WithPassword):
-    """The days that the form suggests are for https and tls: elsewhere nobody chose them."""
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
@@ -260,7 +258,7 @@ class _WithCertificate(_WithPassword):
             field.leave_out(AUTO)
 
 
-class BrowserMonitorForm(_WithCertificate, MonitorForm):
+class BrowserMonitorForm(_MonitorInputs, MonitorForm):
     """New, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or None:
     removed). A URL without a name is enough: the script that fills the name in may not run.
 
@@ -275,7 +273,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     check_every: Any = None  # part of that choice
     first = ("url",)
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
-    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
+    contacts: Any = ContactNames(N_("Contacts"))
 
     def __init__(self, *args: Any, record: Monitor | None = None, **kwargs: Any) -> None:
         if record is not None:
@@ -317,11 +315,8 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     def _take_contacts_out(self) -> None:
         """Contacts are boxes on the page, not rows beside the monitor's own channels."""
         alerts = self.alerts
-        alerts.key_choices = [
-            (key, label)
-            for key, label in CHANNEL_CHOICES
-            if key in BASE_API_CHANNELS or not self.context.bare
-        ]
+        keys = BASE_API_CHANNELS if self.context.bare else CHANNELS
+        alerts.choices = {"key": [choice for choice in CHANNEL_CHOICES if choice[0] in keys]}
         if not self.submitted:
             stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
             alerts.rows = [row for row in alerts.rows if row.key != CONTACT]
@@ -354,7 +349,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
             self.name.required, self.name.process_errors = False, []
 
 
-class BrowserCheckForm(_WithCertificate, CheckForm):
+class BrowserCheckForm(_MonitorInputs, CheckForm):
     """The monitor page's "test before saving": the same inputs, but only the URL is required."""
 
     interval: Any = None  # of one check, there is none

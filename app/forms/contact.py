@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from app.forms.alert_lists import CHANNEL_CHOICES, check_channel, quiet_hours_fields
+from app.forms.alert_lists import channel_list, quiet_hours_fields
 from app.forms.fields import RecordId, Switch, Text, WordChoice, Zone, looks_masked
-from app.forms.lists import PairList
-from app.forms.schema import SchemaForm
+from app.forms.schema import SchemaForm, defaults_of
 from app.i18n import N_, _
-from app.records import MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
+from app.records import MAX_CONTACT_NAME, Contact, MinSeverity
 from app.rules.cross_field import quiet_hours
 
 DIGITS_ALONE = N_("A name of digits alone could be mistaken for an id. Add a letter.")
@@ -22,6 +21,7 @@ def check_name(value: str) -> None:
         raise ValueError(_(LIKE_A_MASK))
 
 
+@defaults_of(Contact)
 class ContactForm(SchemaForm):
     """A named set of channels."""
 
@@ -32,27 +32,16 @@ class ContactForm(SchemaForm):
         rule=check_name,
         description=N_("A team or a person, such as Shop team."),
     )
-    channels = PairList(
-        N_("Channels"),
-        required=True,
-        most=MAX_ALERTS,
-        check=check_channel,
-        key_label=N_("Channel"),
-        value_label=N_("Value"),
-        key_choices=CHANNEL_CHOICES,
-        description=N_("Stored values are shown masked."),
-    )
+    channels = channel_list(N_("Channels"), N_("Stored values are shown masked."), required=True)
     min_severity = WordChoice(
         N_("Alerts about"),
         {
             MinSeverity.ALL: N_("Everything"),
             MinSeverity.DOWN: N_("Outages only: no slowness, no expiring certificates and domains"),
         },
-        default=MinSeverity.ALL,
     )
     acknowledgements = Switch(
         N_("Alert when somebody acknowledges an incident"),
-        default=True,
         description=N_("So that others know that it is being handled."),
     )
     time_zone = Zone(
@@ -62,7 +51,6 @@ class ContactForm(SchemaForm):
     )
     default = Switch(
         N_("Add to new monitors"),
-        default=False,
         description=N_(
             "Monitors that are created on the dashboard start with this contact. It is also"
             " notified when a place that checks run from falls silent."

@@ -64,11 +64,11 @@ class AcknowledgeAllForm(SchemaForm):
     """Incidents that one person acknowledges together."""
 
     ids = IncidentIds(
-        N_("Incidents"), description=N_("The ids of 1 to %(most)s incidents.", most=MAX_IN_BATCH)
+        N_("Incidents"),
+        most=MAX_IN_BATCH,
+        description=N_("The ids of 1 to %(most)s incidents.", most=MAX_IN_BATCH),
     )
 
     def check_cross_field(self) -> None:
         if not self.ids.data:
             self.ids.add_fault(text.REQUIRED)
-        elif len(self.ids.data) > MAX_IN_BATCH:
-            self.ids.add_fault(text.too_many(MAX_IN_BATCH))

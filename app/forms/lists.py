@@ -6,7 +6,8 @@ and start anywhere: they order the list as numbers (decision 2). Errors keep the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,19 +19,10 @@ from wtforms.utils import unset_value
 from app.forms.fields import ELSEWHERE, MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField, SentPairs
 from app.i18n import N_, _
-from app.records import (
-    DEFAULT_LOCATIONS,
-    MAX_DEPENDS_ON,
-    MAX_LOCATION,
-    MAX_LOCATIONS,
-    MAX_TAG,
-    MAX_TAGS,
-    Pair,
-)
+from app.records import DEFAULT_LOCATIONS, MAX_CONTACT_NAME, MAX_LOCATION, MAX_TAG, MAX_TAGS, Pair
 from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
-HALVES = ("key", "value")
 SEND_INDICES = N_(
     "Send %(name)s[0]=%(example)s and so on (a list in JSON), or the bare name empty for none."
 )
@@ -59,24 +51,19 @@ class IndexedRow:
 class PairRow(IndexedRow):
     """One row of key and value as sent or shown."""
 
-    halves: ClassVar[tuple[str, ...]] = HALVES
+    halves: ClassVar[tuple[str, ...]] = ("key", "value")
     key: str = ""
     value: str = field(default="", repr=False)
     sent: frozenset[str] = frozenset()
-    key_errors: list[str] = field(default_factory=list)
-    value_errors: list[str] = field(default_factory=list)
+    errors: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def is_blank(self) -> bool:
         return not any(getattr(self, half) for half in self.halves)
 
-    def errors_of(self, half: str) -> list[str]:
-        errors: list[str] = getattr(self, f"{half}_errors")
-        return errors
-
     @property
     def all_errors(self) -> list[str]:
-        return [sentence for half in self.halves for sentence in self.errors_of(half)]
+        return [sentence for half in self.halves for sentence in self.errors[half]]
 
     @property
     def button_value(self) -> str:
@@ -145,12 +132,16 @@ class ListField(SchemaField):
                 yield input_id, sentence
 
 
+Choices = Sequence[tuple[str, str]]  # values with their labels
+Faults = tuple[str | None, str | None]  # of a key and of a value
+
+
 class PairList(ListField):
     """Rows of key and value: a tuple of ``Pair``.
 
-    ``check`` validates one row and returns a fault of its key and one of its value, or None.
-    ``hide`` makes of a stored row what is shown. Values from the dashboard and from read-only keys
-    are masked; a mask that matches a stored row keeps that row's value.
+    ``labels`` and ``choices`` are those of the parts of a row. ``check`` validates a row. ``hide``
+    makes of a stored row what is shown. Values from the dashboard and from read-only keys are
+    masked; a mask that matches a stored row keeps that row's value.
     """
 
     row_type: type[PairRow] = PairRow
@@ -159,18 +150,16 @@ class PairList(ListField):
         self,
         *args: Any,
         most: int,
-        check: Callable[[Field, Pair], tuple[str | None, str | None]],
-        key_label: str,
-        value_label: str,
+        labels: Mapping[str, str],
+        choices: Mapping[str, Choices] | None = None,
+        check: Callable[[Field, Pair], Faults] | None = None,
         required: bool = False,
-        key_choices: Sequence[tuple[str, str]] = (),
-        hide: Callable[[Pair], Pair] = Pair.masked,
+        hide: Callable[[Any], Any] = Pair.masked,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most, self.check, self.required = most, check, required
-        self.hide = hide
-        self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
+        self.most, self.labels, self.choices = most, labels, choices or {}
+        self.check, self.required, self.hide = check, required, hide
         self.rows: list[PairRow] = []
         self.replaces = False  # whether the box is ticked that replaces an unclear list
 
@@ -245,7 +234,7 @@ class PairList(ListField):
             if name.half not in row.halves or not value:
                 continue
             if name.half in row.sent:  # alerts[1] and alerts[01]
-                row.errors_of(row.halves[0]).append(_(TWICE))
+                row.errors[row.halves[0]].append(_(TWICE))
                 continue
             row.sent |= {name.half}
             setattr(row, name.half, value[0])
@@ -269,20 +258,19 @@ class PairList(ListField):
         self.data = tuple(stored_rows.get(row.index) or self.judged(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
-        for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
+        for half in row.halves:
             if half not in row.sent:
-                errors.append(_(text.HALF_ROW))
+                row.errors[half].append(_(text.HALF_ROW))
 
     def judged(self, row: PairRow) -> Any:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.all_errors:
             if looks_masked(row.value):
-                row.value_errors.append(_(MASK_WITHOUT_STORED))
-            else:
-                key_fault, value_fault = self.check(self, pair)
-                row.key_errors += [key_fault] if key_fault else []
-                row.value_errors += [value_fault] if value_fault else []
+                row.errors["value"].append(_(MASK_WITHOUT_STORED))
+            elif self.check:
+                for half, fault in zip(row.halves, self.check(self, pair), strict=True):
+                    row.errors[half] += [fault] if fault else []
         return Pair(str(pair.key), str(pair.value))
 
     def refuse_stored(self) -> None:
@@ -290,8 +278,8 @@ class PairList(ListField):
         if not self.sent:
             self.data = ()
         for row in self.rows if self.sent else ():
-            if looks_masked(row.value) and not row.value_errors:
-                row.value_errors.append(_(ELSEWHERE))
+            if looks_masked(row.value) and not row.errors["value"]:
+                row.errors["value"].append(_(ELSEWHERE))
 
     def valid_rows(self) -> list[tuple[PairRow, Pair]]:
         """A browser's rows without faults, each with its value (the stored one for a mask)."""
@@ -305,7 +293,7 @@ class PairList(ListField):
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for row in self.rows:
             for half in row.halves:
-                if errors := row.errors_of(half):
+                if errors := row.errors[half]:
                     yield f"{row.index}.{half}", row.id_of(half), errors
 
     def add_row(self) -> PairRow:
@@ -321,25 +309,19 @@ class PairList(ListField):
     def forget_errors(self) -> None:
         self.errors, self.process_errors = [], []
         for row in self.rows:
-            for half in row.halves:
-                row.errors_of(half).clear()
-
-    def choices_of(self, half: str) -> Sequence[tuple[str, str]]:
-        return self.key_choices if half == "key" else ()
-
-    def label_of(self, half: str) -> str:
-        return self.key_label if half == "key" else self.value_label
+            row.errors.clear()
 
 
 class EntryList(ListField):
-    """One value for each index: a tuple without duplicates. A browser may also send the bare name
-    several times. ``example`` is a value, for sentences.
+    """One value for each index: a tuple without duplicates, of at most ``most``. A browser may also
+    send the bare name several times. ``example`` is a value, for sentences.
     """
 
     example = "1"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, most: int | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
+        self.most = most
         self.entry_errors: dict[str, str] = {}
         self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
 
@@ -369,6 +351,8 @@ class EntryList(ListField):
         bare = formdata.getlist(self.name) if browser else []
         entries += [(str(number), value) for number, value in enumerate(bare) if value]
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
+        if self.most is not None and len(self.data) > self.most:
+            self.process_errors, self.entry_errors = [text.too_many(self.most)], {}
 
     def _read(self, index: str, value: str) -> Any:
         try:
@@ -408,9 +392,6 @@ class DependencyIds(IdList):
             was_shown = self.name in formdata
             self.sent = was_shown and bool(self.data or not self.unclear)
             self.data = self.data if was_shown else self.object_data
-        if self.sent and len(self.data) > MAX_DEPENDS_ON:
-            self.process_errors = [text.too_many(MAX_DEPENDS_ON)]
-            self.entry_errors = {}
 
 
 def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
@@ -447,8 +428,6 @@ class Places(EntryList):
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         self.data = self.data or DEFAULT_LOCATIONS
-        if len(self.data) > MAX_LOCATIONS:
-            self.process_errors = [text.too_many(MAX_LOCATIONS)]
 
     def entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
@@ -458,24 +437,20 @@ class Places(EntryList):
         return value
 
 
-def _boxes_of_names(field: Names, **_attributes: Any) -> Markup:
+def _boxes_of_names(field: ContactNames, **_attributes: Any) -> Markup:
     """With a hidden input that says that the boxes were shown."""
     shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
     return _boxes(field, field.choices) + shown
 
 
-class Names(EntryList):
-    """Names of records that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
+class ContactNames(EntryList):
+    """Names of contacts that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
 
     widget = staticmethod(_boxes_of_names)
     extra = True
 
-    def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.most = most
-
     def entry(self, value: str) -> str:
-        return text.characters(text.length(text.one_value(value), self.most))
+        return text.characters(text.length(text.one_value(value), MAX_CONTACT_NAME))
 
 
 class Lines(EntryList):
@@ -485,11 +460,9 @@ class Lines(EntryList):
 
     widget: Any = widgets.TextArea()
 
-    def __init__(
-        self, *args: Any, most: int, rule: Callable[[str], str], example: str, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, rule: Callable[[str], str], example: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.most, self.rule, self.example = most, rule, example
+        self.rule, self.example = rule, example
         self.typed: Sequence[str] = ()  # in a browser
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
@@ -498,11 +471,9 @@ class Lines(EntryList):
             self.typed = [line for line in lines if line.strip()]
             formdata = SentPairs([(self.name, line) for line in self.typed] or [(self.name, "")])
         super().process(formdata, data, extra_filters)
-        if len(self.data) > self.most:
-            self.process_errors = [text.too_many(self.most)]
 
     def _value(self) -> str:
-        return "\n".join(self.typed if self.entry_errors else self.data or ())
+        return "\n".join(self.typed or self.data or ())
 
     def entry(self, value: str) -> str:
         return self.rule(text.characters(text.one_value(value)))

@@ -12,7 +12,7 @@ from app.checks.kinds import (
     sends_secrets_elsewhere,
     turns_into_or_from_heartbeat,
 )
-from app.forms.alert_lists import alert_list, quiet_hours_fields
+from app.forms.alert_lists import WHO_IS_ALERTED, channel_list, quiet_hours_fields
 from app.forms.assertions import AssertionList
 from app.forms.fields import (
     CertificateDays,
@@ -39,25 +39,21 @@ from app.forms.monitor_choices import (
     interval_label,
     interval_labels,
 )
-from app.forms.schema import SchemaField, SchemaForm
+from app.forms.schema import SchemaField, SchemaForm, defaults_of
 from app.i18n import N_, _
 from app.records import (
     AUTO,
     CHECK_EVERY_SECONDS,
     CONFIRMATIONS,
-    DEFAULT_ACCEPTED_STATUSES,
-    DEFAULT_CONFIRMATIONS,
-    DEFAULT_GRACE,
     DEFAULT_HEARTBEAT_INTERVAL,
-    DEFAULT_PING_COUNT,
-    DEFAULT_SCHEDULE_ZONE,
-    DEFAULT_TIMEOUT,
     GRACE_SECONDS,
     HEARTBEAT_URL,
     MAX_ACCEPTED_STATUSES,
     MAX_CREDENTIAL,
+    MAX_DEPENDS_ON,
     MAX_HEADERS,
     MAX_HEARTBEAT_SLUG,
+    MAX_LOCATIONS,
     MAX_NAME,
     MAX_NOTES,
     MAX_REQUEST_BODY_BYTES,
@@ -73,8 +69,7 @@ from app.records import (
     SLOW_AFTER_MS,
     SLOW_ALERT_AFTER_MINUTES,
     TIMEOUT_SECONDS,
-    AlertCondition,
-    LocationRule,
+    Monitor,
     Pair,
     RequestMethod,
     StartTls,
@@ -123,6 +118,7 @@ def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
     )
 
 
+@defaults_of(Monitor)
 class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
@@ -161,7 +157,6 @@ class MonitorForm(SchemaForm):
     alert_condition = WordChoice(
         N_("Alert when"),
         CONDITION_LABELS,
-        default=AlertCondition.URL_UNAVAILABLE,
         description=N_(
             "An unreachable URL always opens an incident. You can add a condition on the text."
         ),
@@ -174,13 +169,12 @@ class MonitorForm(SchemaForm):
             "server sends (TCP) or in the records (DNS), one a line."
         ),
     )
-    request_method = WordChoice(N_("Method"), RequestMethod, default=RequestMethod.GET)
+    request_method = WordChoice(N_("Method"), RequestMethod)
     request_headers = PairList(
         N_("Request headers"),
         most=MAX_HEADERS,
         check=check_header,
-        key_label=N_("Name"),
-        value_label=N_("Value"),
+        labels={"key": N_("Name"), "value": N_("Value")},
         description=N_("Sent with every check. Stored values are shown masked."),
     )
     request_auth_username = Text(
@@ -204,25 +198,21 @@ class MonitorForm(SchemaForm):
     )
     cache_buster = NumberSwitch(
         N_("Bypass caches"),
-        default=0,
         description=N_("Adds a unique query parameter to each request to get past caches."),
     )
     timeout = Number(
         N_("Time limit in seconds"),
         TIMEOUT_SECONDS,
-        default=DEFAULT_TIMEOUT,
         description=N_("For the whole check, from the DNS lookup to the last byte."),
     )
     accepted_statuses = Text(
         N_("Accepted status codes"),
         most=MAX_ACCEPTED_STATUSES,
         rule=parse_statuses,
-        default=DEFAULT_ACCEPTED_STATUSES,
         description=N_("Comma-separated codes and ranges, such as 200-299,401."),
     )
     follow_redirects = Switch(
         N_("Follow redirects"),
-        default=True,
         description=N_(
             "Up to ten. To another host, port or scheme, only the headers User-Agent, Accept, "
             "Accept-Language, Cache-Control and Pragma are sent: no other header, no password and "
@@ -231,7 +221,6 @@ class MonitorForm(SchemaForm):
     )
     verify_tls = Switch(
         N_("Verify the certificate"),
-        default=True,
         description=N_(
             "If off, an invalid or expired certificate opens no incident, and old devices with "
             "TLS 1.0, weak keys or unsafe renegotiation can be checked."
@@ -246,7 +235,6 @@ class MonitorForm(SchemaForm):
     ping_count = Number(
         N_("Pings"),
         PING_COUNT,
-        default=DEFAULT_PING_COUNT,
         description=N_("How many are sent in each check. One answer is enough."),
     )
     slow_after = Number(
@@ -265,7 +253,6 @@ class MonitorForm(SchemaForm):
     confirmations = Number(
         N_("Rechecks before an incident"),
         CONFIRMATIONS,
-        default=DEFAULT_CONFIRMATIONS,
         description=N_("How many times a failing check is repeated before an incident opens."),
     )
     ssl_alert_days = CertificateDays(
@@ -294,7 +281,7 @@ class MonitorForm(SchemaForm):
         render_kw={"step": "60"},
     )
     maintenance_end_at = DateTime(N_("Maintenance until"), render_kw={"step": "60"})
-    alerts = alert_list()
+    alerts = channel_list(N_("Alerts"), WHO_IS_ALERTED, contacts=True)
     remind_after = Number(
         N_("Remind every, in minutes"),
         REMIND_AFTER_MINUTES,
@@ -318,12 +305,12 @@ class MonitorForm(SchemaForm):
     )
     locations = Places(
         N_("Checked from"),
+        most=MAX_LOCATIONS,
         description=N_("Each place makes its own checks. None chosen: the place default."),
     )
     location_rule = WordChoice(
         N_("Down when it fails from"),
         RULE_LABELS,
-        default=LocationRule.MAJORITY,
         description=N_(
             "The places that have a vote count; a silent place has none. What fewer places see is"
             " shown as degraded and opens no incident."
@@ -331,6 +318,7 @@ class MonitorForm(SchemaForm):
     )
     depends_on = DependencyIds(
         N_("Reached through"),
+        most=MAX_DEPENDS_ON,
         description=N_(
             "The monitors that this one is reached through, such as its router. While one of them"
             " is down, this one opens no incident and alerts nobody."
@@ -356,15 +344,10 @@ class MonitorForm(SchemaForm):
             " Mon..Fri 02:30, one a line."
         ),
     )
-    zone = Zone(
-        N_("Time zone of the schedule"),
-        default=DEFAULT_SCHEDULE_ZONE,
-        description=N_("Example: Europe/Berlin"),
-    )
+    zone = Zone(N_("Time zone of the schedule"), description=N_("Example: Europe/Berlin"))
     grace = Number(
         N_("Grace, in seconds"),
         GRACE_SECONDS,
-        default=DEFAULT_GRACE,
         description=N_("How much later than due a ping may come before an incident opens."),
     )
     max_run = Number(

@@ -31,20 +31,6 @@ TWICE_NAMED = N_("This monitor is in the list already. Send one entry for each m
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
 
 
-class MonitorIds(IdList):
-    """Ids of monitors in their order, at most as many as a page has."""
-
-    def __init__(self, *args: Any, most: int = MAX_PAGE_MONITORS, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.most = most
-
-    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
-        super().process(formdata, data, extra_filters)
-        if self.sent and len(self.data) > self.most:
-            self.process_errors = [text.too_many(self.most)]
-            self.entry_errors = {}
-
-
 class MonitorPairs(PairList):
     """Rows of a monitor's id and a value: a tuple of ``entry``. Which monitors may be named is a
     rule about several fields.
@@ -57,14 +43,11 @@ class MonitorPairs(PairList):
         super().__init__(
             *args,
             most=MAX_PAGE_MONITORS,
-            check=lambda *_row: (None, None),  # read by ``judge_rows``
-            key_label=N_("Monitor"),
-            value_label=self.named,
+            labels={"key": N_("Monitor"), "value": self.named},
             **kwargs,
         )
 
-    @staticmethod
-    def value_of(value: str) -> str:
+    def value_of(self, value: str) -> str:
         """What a row's value means. Raises ValueError with a sentence."""
         raise NotImplementedError
 
@@ -79,10 +62,10 @@ class MonitorPairs(PairList):
         entries = []
         for row in rows:
             self.note_missing(row)
-            key = _read(row.key_errors, text.record_id, row.key)
-            value = _read(row.value_errors, self.value_of, row.value)
+            key = _read(row.errors["key"], text.record_id, row.key)
+            value = _read(row.errors["value"], self.value_of, row.value)
             if key in ids:
-                row.key_errors.append(_(TWICE_NAMED))
+                row.errors["key"].append(_(TWICE_NAMED))
             elif key is not None:
                 ids.add(key)
             if key is not None and value is not None:
@@ -92,7 +75,7 @@ class MonitorPairs(PairList):
     def keyed(self) -> Iterator[tuple[PairRow, int]]:
         """The rows without faults, each with its monitor's id."""
         for row in self.rows:
-            if row.sent and not row.key_errors and not row.value_errors and row.value:
+            if row.sent and not row.all_errors and row.value:
                 yield row, text.record_id(row.key)
 
 
@@ -103,8 +86,7 @@ class NameList(MonitorPairs):
 
     entry, named = ComponentName, N_("Name")
 
-    @staticmethod
-    def value_of(value: str) -> str:
+    def value_of(self, value: str) -> str:
         return _name(value)
 
 
@@ -115,8 +97,7 @@ class ImpactList(MonitorPairs):
 
     entry, named = MonitorImpact, N_("Impact")
 
-    @staticmethod
-    def value_of(value: str) -> str:
+    def value_of(self, value: str) -> str:
         if text.one_value(value) not in set(PostImpact):
             raise ValueError(text.one_of(PostImpact))
         return value
@@ -137,6 +118,10 @@ class GroupRow(IndexedRow):
     def is_blank(self) -> bool:
         return not self.name and not self.monitors
 
+    @property
+    def all_errors(self) -> list[str]:
+        return list(self.errors.values())
+
 
 class GroupList(ListField):
     """Names with monitors: a tuple of ``Group``. ``rows`` has them as sent, in order."""
@@ -145,7 +130,6 @@ class GroupList(ListField):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most = MAX_GROUPS
         self.rows: list[GroupRow] = []
 
     def name_fault(self, name: Name) -> str | None:
@@ -175,7 +159,7 @@ class GroupList(ListField):
         elif names is None:
             return
         elif len(names) > MAX_NAMES:
-            self.process_errors = [text.too_many(self.most)]
+            self.process_errors = [text.too_many(MAX_GROUPS)]
         else:
             self._read(formdata, names)
 
@@ -191,8 +175,8 @@ class GroupList(ListField):
                 self._take(row, name, formdata.getlist(_raw(name)))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
-        if len(self.rows) > self.most:
-            self.process_errors = [text.too_many(self.most)]
+        if len(self.rows) > MAX_GROUPS:
+            self.process_errors = [text.too_many(MAX_GROUPS)]
             self.rows = []
             return
         grouped: set[int] = set()

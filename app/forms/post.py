@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from app.forms.fields import DateTime, RecordId, Text, WordChoice
-from app.forms.page_lists import ImpactList, MonitorIds
+from app.forms.lists import IdList
+from app.forms.page_lists import ImpactList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
-from app.records import MAX_NAME, MAX_POST_BODY, MAX_TEMPLATE_NAME, PostState
+from app.records import MAX_NAME, MAX_PAGE_MONITORS, MAX_POST_BODY, MAX_TEMPLATE_NAME, PostState
 from app.rules import posts
 
 NOT_OF_POST = N_("This monitor is not one of the post's monitors. Add it to monitors too.")
@@ -43,8 +44,10 @@ class PostForm(SchemaForm):
     title = Text(N_("Title"), required=True, most=MAX_NAME)
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
-    monitors = MonitorIds(
-        N_("Monitors"), description=N_("The monitors of the page that the post is about.")
+    monitors = IdList(
+        N_("Monitors"),
+        most=MAX_PAGE_MONITORS,
+        description=N_("The monitors of the page that the post is about."),
     )
     impact = ImpactList(
         N_("Impact"),
@@ -74,7 +77,7 @@ class PostForm(SchemaForm):
     def _check_impact(self, monitors: set[int]) -> None:
         for row, id in list(self.impact.keyed()):
             if id not in monitors:
-                row.key_errors.append(_(NOT_OF_POST))
+                row.errors["key"].append(_(NOT_OF_POST))
 
 
 class PostUpdateForm(SchemaForm):

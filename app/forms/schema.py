@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from wtforms import Form
@@ -77,6 +77,23 @@ def labels_of(form: type[Form]) -> dict[str, str]:
         for name, field in fields.items()
         if isinstance(field, UnboundField)
     }
+
+
+FormClass = TypeVar("FormClass", bound=type[Form])
+
+
+def defaults_of(record: type) -> Callable[[FormClass], FormClass]:
+    """Give the fields of a form the defaults of the record that it makes."""
+    defaults = {field.name: field.default for field in fields(record)}
+
+    def give(form: FormClass) -> FormClass:
+        for name, default in defaults.items():
+            field = form.__dict__.get(name)
+            if isinstance(field, UnboundField) and default not in (None, MISSING, ()):
+                field.kwargs.setdefault("default", default)
+        return form
+
+    return give
 
 
 class SchemaField(Field):

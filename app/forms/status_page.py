@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from app.forms.fields import Number, Options, Password, Switch, Text, WordChoice, Zone
-from app.forms.page_lists import GroupList, MonitorIds, NameList
-from app.forms.schema import SchemaForm
+from app.forms.lists import IdList
+from app.forms.page_lists import GroupList, NameList
+from app.forms.schema import SchemaForm, defaults_of
 from app.i18n import N_, _
 from app.records import (
     AUTO_POST_MINUTES,
-    DEFAULT_PAGE_LANGUAGE,
-    DEFAULT_PAGE_ZONE,
     MAX_CREDENTIAL,
     MAX_DOMAIN,
     MAX_FOOTER,
     MAX_NAME,
     MAX_PAGE_DESCRIPTION,
+    MAX_PAGE_MONITORS,
     MAX_SLUG,
     MAX_URL,
     PAGE_LANGUAGES,
     PageTheme,
+    StatusPage,
     Visibility,
 )
 from app.rules import colours, images, slugs
@@ -53,6 +54,7 @@ class Image(Text):
         return images.read_base64(super().read(value))
 
 
+@defaults_of(StatusPage)
 class StatusPageForm(SchemaForm):
     """What the public sees of some monitors."""
 
@@ -74,7 +76,6 @@ class StatusPageForm(SchemaForm):
             Visibility.PASSWORD: N_("To everyone who has the password"),
             Visibility.CLOSED: N_("To people with an account"),
         },
-        default=Visibility.PUBLIC,
     )
     password: Any = Password(
         N_("Password"), most=MAX_CREDENTIAL, description=N_("Required if visitors need a password.")
@@ -84,15 +85,17 @@ class StatusPageForm(SchemaForm):
         most=4 * MAX_DOMAIN,  # an international one is longer as bytes than as characters
         description=N_("A host name for this page alone, such as status.example.com."),
     )
-    monitors = MonitorIds(
-        N_("Monitors"), description=N_("In the order in which the page shows them.")
+    monitors = IdList(
+        N_("Monitors"),
+        most=MAX_PAGE_MONITORS,
+        description=N_("In the order in which the page shows them."),
     )
     names = NameList(
         N_("Names"), description=N_("Names that the page shows in place of the monitors' own.")
     )
     groups = GroupList(N_("Groups"), description=N_("Monitors below a common heading."))
-    show_urls = Switch(N_("Show URLs"), default=False)
-    show_response_times = Switch(N_("Show response times"), default=False)
+    show_urls = Switch(N_("Show URLs"))
+    show_response_times = Switch(N_("Show response times"))
     auto_post_after = Number(
         N_("Automatic post after (minutes)"),
         AUTO_POST_MINUTES,
@@ -102,7 +105,6 @@ class StatusPageForm(SchemaForm):
     )
     zone = Zone(
         N_("Time zone"),
-        default=DEFAULT_PAGE_ZONE,
         description=N_(
             "Where the page's days begin. Browsers without JavaScript show times in it."
         ),
@@ -114,7 +116,6 @@ class StatusPageForm(SchemaForm):
             PageTheme.LIGHT: N_("Light"),
             PageTheme.DARK: N_("Dark"),
         },
-        default=PageTheme.SYSTEM,
     )
     accent = Colour(
         N_("Accent colour"),
@@ -127,7 +128,6 @@ class StatusPageForm(SchemaForm):
     language = Options(
         N_("Language"),
         PAGE_LANGUAGES,
-        default=DEFAULT_PAGE_LANGUAGE,
         description=N_(
             "The language of your names and texts. The page's own sentences are in English where"
             " Wakeful is not translated."
@@ -173,7 +173,7 @@ class StatusPageForm(SchemaForm):
         if self.names.sent:
             for row, id in list(self.names.keyed()):
                 if id not in on_page:
-                    row.key_errors.append(_(NOT_ON_PAGE))
+                    row.errors["key"].append(_(NOT_ON_PAGE))
         if self.groups.sent:
             for group, index, id in list(self.groups.valid_rows()):
                 if id not in on_page:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.forms.fields import DateTime, Switch, Text, Zone
 from app.forms.lists import IdList, Tags
-from app.forms.schema import SchemaForm
+from app.forms.schema import SchemaForm, defaults_of
 from app.i18n import N_, _
-from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME, MAX_PAGE_DESCRIPTION
-from app.rules.recurrence import ONCE, repeat_fault
+from app.records import MAX_NAME, MAX_PAGE_DESCRIPTION, MaintenanceWindow
+from app.rules.recurrence import repeat_fault
 from app.rules.text import END_BEFORE_START
 
 MAX_CRON = 255
@@ -19,6 +19,7 @@ def check_repeat(value: str) -> None:
         raise ValueError(fault)
 
 
+@defaults_of(MaintenanceWindow)
 class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
@@ -40,7 +41,6 @@ class WindowForm(SchemaForm):
         N_("Repeat"),
         most=MAX_CRON,
         rule=check_repeat,
-        default=ONCE,
         description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
     )
     repeat_until = DateTime(
@@ -48,13 +48,11 @@ class WindowForm(SchemaForm):
     )
     zone = Zone(
         N_("Time zone"),
-        default=DEFAULT_WINDOW_ZONE,
         description=N_("Repeats keep their time of day here when the clocks change."),
     )
 
     public = Switch(
         N_("Show on status pages"),
-        default=False,
         description=N_("The pages of its monitors announce it, with its times."),
     )
     public_name = Text(

@@ -10,7 +10,7 @@ from wtforms import widgets
 from app.forms.browser import BrowserForm
 from app.forms.fields import OneValue, Options, Switch, Text, WordChoice
 from app.forms.imported import ImportDefaults
-from app.forms.lists import IdList, Names, Tags
+from app.forms.lists import ContactNames, IdList, Tags
 from app.forms.monitor_choices import RULE_LABELS, IntervalChoice
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
@@ -125,7 +125,7 @@ class ImportForm(BrowserForm):
         description=N_("For entries without an interval."),
     )
     tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
-    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
+    contacts: Any = ContactNames(N_("Contacts"))
 
     def check_cross_field(self) -> None:
         lines = bool((self.urls.data or "").strip())

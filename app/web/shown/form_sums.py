@@ -12,7 +12,7 @@ from typing import Any
 from app.checks.kinds import FIELDS, HTTP, kind_of
 from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
-from app.forms.lists import IdList, Names, PairList
+from app.forms.lists import ContactNames, IdList, PairList
 from app.i18n import N_, _, _n
 from app.records import AlertCondition
 
@@ -130,7 +130,7 @@ def _value(field: Any) -> str:
         return str(sum(not row.is_blank for row in field.rows))
     if isinstance(field, IdList):
         return str(len(field.data))
-    if isinstance(field, Names):
+    if isinstance(field, ContactNames):
         return ", ".join(field.data)
     if isinstance(field, Options):
         return next((choice.label for choice in field.iter_choices() if choice.selected), "")

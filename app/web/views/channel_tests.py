@@ -51,8 +51,8 @@ def _forget_others(alerts: PairList, index: str | None) -> bool:
     chosen = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
     for row in alerts.rows:
         if row not in chosen:
-            row.key_errors, row.value_errors = [], []
-    return any(row.key_errors or row.value_errors for row in chosen)
+            row.errors.clear()
+    return any(row.all_errors for row in chosen)
 
 
 def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:

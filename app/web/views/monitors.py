@@ -331,7 +331,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         """Send a test alert to the channels as they are typed, saved or not."""
         alerts = self.form.alerts
         tried = channel_tests.send_typed(alerts, None if self.clone else self.id)
-        faulty = alerts.errors or any(row.key_errors or row.value_errors for row in alerts.rows)
+        faulty = alerts.errors or any(row.all_errors for row in alerts.rows)
         return self.page(422 if faulty else 200, tried=tried)
 
     def _check_typed(self) -> Response:

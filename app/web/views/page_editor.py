@@ -77,25 +77,15 @@ class StatusPageEditorForm(BrowserStatusPageForm):
         """For a form that comes back because a line moved: nothing is judged yet."""
         for field in self.schema_fields():
             field.errors = []
-        for row in (*self.names.rows, *self.groups.rows):
-            _forget(row)
+        rows: list[Any] = [*self.names.rows, *self.groups.rows]
+        for row in rows:
+            row.errors.clear()
         self.monitors.entry_errors = {}
 
     def faults_of(self, line: Line) -> list[str]:
         rows: Sequence[Any] = self.names.rows if line.monitor else self.groups.rows
         row = next((row for row in rows if row.index == str(line.index)), None)
-        if row is None:
-            return []
-        if line.monitor is None:
-            return list(dict.fromkeys(row.errors.values()))
-        return [*row.key_errors, *row.value_errors]
-
-
-def _forget(row: Any) -> None:
-    if hasattr(row, "errors"):
-        row.errors = {}
-    else:
-        row.key_errors, row.value_errors = [], []
+        return list(dict.fromkeys(row.all_errors)) if row else []
 
 
 @dataclass(frozen=True, slots=True)
