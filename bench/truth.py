@@ -22,12 +22,12 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
 
 from app.checks.certificate import TrustStore
-from app.checks.http.checks import HttpChecks
-from app.checks.http.outcome import Outcomes
+from app.checks.http import checks
+from app.checks.http.outcome import make_outcome
 from app.checks.http.trace import Trace
+from app.checks.outcome import GoodEvidence
 from app.engine.network import OwnNetwork
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
@@ -118,22 +118,21 @@ def run_heartbeats() -> bool:
 def healthy_traces(lab: Lab) -> list[Trace]:
     """What happened on the wire in a check of each healthy target of the table."""
     checker, traces = InProcess(lab), []
-    outcomes = cast(HttpChecks, checker.prober.checks["http"]).outcomes
-    make = outcomes.make
 
-    def keep(trace: Trace) -> Outcome:
-        outcome = make(trace)
+    def keep(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome:
+        outcome = make_outcome(trace, trust, good)
         size = sum(len(hop.exchange.body) for hop in trace.hops if hop.exchange)
         if outcome.result.verdict is Verdict.UP and size < LARGE:
             traces.append(trace)
         return outcome
 
-    outcomes.make = keep  # type: ignore[method-assign]
+    checks.make_outcome = keep
     try:
         for row in ROWS:
             if row.verdict is Verdict.UP and not row.heavy and (lab.has_ipv6 or not row.v6):
                 run_row(row, lab, checker)
     finally:
+        checks.make_outcome = make_outcome
         checker.close()
     return traces
 
@@ -178,7 +177,7 @@ def run_healthy(lab: Lab) -> bool:
     began = time.monotonic()
     dice = random.Random(20261121)  # noqa: S311  (the same results each time)
     trust = TrustStore(lab.ca_bundle)
-    outcomes, network = Outcomes(trust, "bench"), OwnNetwork(lambda: True, lambda: None)
+    good, network = GoodEvidence(), OwnNetwork(lambda: True, lambda: None)
     start = datetime(2026, 11, 21, tzinfo=UTC)
     opened = wrong = 0
     for number in range(MONITORS):
@@ -186,7 +185,9 @@ def run_healthy(lab: Lab) -> bool:
         trace = replace(trace, spec=replace(trace.spec, monitor_id=number))
         state, at, failed = State(), start, False
         for turn in range(CHECKS_EACH):
-            ((_, outcome),) = network.sort([(number, outcomes.make(trace))], 60.0 * turn)
+            ((_, outcome),) = network.sort(
+                [(number, make_outcome(trace, trust, good))], 60.0 * turn
+            )
             verdict = outcome.result.verdict
             wrong += verdict is not Verdict.UP
             chance = dice.random()

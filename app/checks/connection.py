@@ -7,12 +7,10 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from app.checks.lookup import Resolution
 from app.checks.outcome import Failure, connect_failure
-from app.checks.running import RunningCheck
+from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _
 from app.net.families import routed
 from app.net.loop import READ, Timer
@@ -29,7 +27,6 @@ class Connection:
 
     spec: CheckSpec
     target: Target
-    checked_at: datetime
     resolution: Resolution = field(default_factory=Resolution)
     tried: tuple[str, ...] = ()
     race: RaceResult = field(default_factory=RaceResult)
@@ -69,7 +66,7 @@ class ConnectionCheck(RunningCheck):
         self._race: Race | None = None
         self.tcp: socket.socket | None = None
         self._timer: Timer | None = None
-        self.trace = Connection(self.spec, self.target, self.checked_at)
+        self.trace = Connection(self.spec, self.target)
 
     def begin(self) -> None:
         self.look_up(self.target, self._resolved)
@@ -87,11 +84,7 @@ class ConnectionCheck(RunningCheck):
         self.trace.tried = interleaved(routed(resolution.addresses))
         self.phase_began = time.monotonic()
         self._race = Race(
-            self.tools.loop,
-            self.trace.tried,
-            self.target.port,
-            self.deadline,
-            stagger=STAGGER_SECONDS,
+            self.tools.loop, self.trace.tried, self.target.port, self.deadline, STAGGER_SECONDS
         )
         self._race.start(self.guard(self._connected))
 
@@ -141,17 +134,14 @@ class ConnectionCheck(RunningCheck):
     def end(self) -> None:
         self._hang_up()
         # Not before the server has talked: a dead family may take all the time that this needs.
+        addresses, ip = self.trace.resolution.addresses, self.trace.ip or ""
         self.tools.families.test(
-            self.trace.resolution.addresses,
-            self.trace.ip or "",
-            self.target.port,
-            self.deadline,
-            self.guard(self._finish),
+            addresses, ip, self.target.port, self.deadline, self.guard(self._finish)
         )
 
     def _finish(self, warning: Warn | None) -> None:
         if warning is not None:
-            self.trace.warnings.append(warning)
+            self.trace.warnings.append(str(warning))
         self.done(self.outcome())
 
     def _hang_up(self) -> None:

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 from app.checks.dns import address
-from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
 from app.records import HEARTBEAT_URL, Assertion, AssertionSource, CheckSpec, Monitor, is_heartbeat
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
@@ -30,9 +29,9 @@ class Kind:
     ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
     fields of the monitor that this kind has and others may lack. ``phases`` are the
-    ``records.Timings`` that it measures, ``sources`` those of its assertions. ``checks`` makes the
-    object that starts and judges its checks, once for each prober; None: nothing is checked,
-    something calls Wakeful.
+    ``records.Timings`` that it measures, ``sources`` those of its assertions. ``check`` is its
+    ``RunningCheck``, by name, since forms and pages need the kinds, but neither curl nor OpenSSL;
+    None: nothing is checked, something calls Wakeful.
     """
 
     name: str
@@ -43,46 +42,11 @@ class Kind:
     fields: frozenset[str]
     phases: Sequence[str]
     sources: frozenset[AssertionSource]
-    checks: Callable[[CheckTools], KindChecks] | None
+    check: str | None
 
     def __post_init__(self) -> None:
-        if self.checks is not None:
+        if self.check is not None:
             object.__setattr__(self, "fields", self.fields | CHECKED_FIELDS)
-
-
-# Imported on first use: forms and pages need the kinds, but neither curl nor OpenSSL.
-def _http(tools: CheckTools) -> KindChecks:
-    from app.checks.http.checks import HttpChecks
-
-    return HttpChecks(tools)
-
-
-def _tcp(tools: CheckTools) -> KindChecks:
-    from app.checks.running import RunningChecks
-    from app.checks.tcp.checks import TcpCheck
-
-    return RunningChecks(tools, TcpCheck)
-
-
-def _tls(tools: CheckTools) -> KindChecks:
-    from app.checks.running import RunningChecks
-    from app.checks.tls.checks import TlsCheck
-
-    return RunningChecks(tools, TlsCheck)
-
-
-def _ping(tools: CheckTools) -> KindChecks:
-    from app.checks.ping.checks import PingCheck
-    from app.checks.running import RunningChecks
-
-    return RunningChecks(tools, PingCheck)
-
-
-def _dns(tools: CheckTools) -> KindChecks:
-    from app.checks.dns.checks import DnsCheck
-    from app.checks.running import RunningChecks
-
-    return RunningChecks(tools, DnsCheck)
 
 
 HTTP = Kind(
@@ -106,7 +70,7 @@ HTTP = Kind(
             AssertionSource.CERTIFICATE_DAYS, AssertionSource.URL,
         }
     ),
-    checks=_http,
+    check="app.checks.http.checks:HttpCheck",
 )  # fmt: skip
 
 
@@ -132,7 +96,7 @@ TCP = Kind(
     fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "connect", "ttfb", "download"),
     sources=frozenset({AssertionSource.BANNER, AssertionSource.RESPONSE_TIME}),
-    checks=_tcp,
+    check="app.checks.tcp.checks:TcpCheck",
 )
 
 TLS = Kind(
@@ -144,7 +108,7 @@ TLS = Kind(
     fields=frozenset({"starttls", "verify_tls", "ssl_alert_days", "assertions"}),
     phases=("dns", "connect", "tls"),
     sources=frozenset({AssertionSource.CERTIFICATE_DAYS, AssertionSource.RESPONSE_TIME}),
-    checks=_tls,
+    check="app.checks.tls.checks:TlsCheck",
 )
 
 
@@ -165,7 +129,7 @@ PING = Kind(
     fields=frozenset({"ping_count", "assertions"}),
     phases=("dns", "ttfb"),
     sources=frozenset({AssertionSource.LOSS, AssertionSource.RESPONSE_TIME}),
-    checks=_ping,
+    check="app.checks.ping.checks:PingCheck",
 )
 
 DNS = Kind(
@@ -177,7 +141,7 @@ DNS = Kind(
     fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "ttfb"),
     sources=frozenset({AssertionSource.ANSWER, AssertionSource.RESPONSE_TIME}),
-    checks=_dns,
+    check="app.checks.dns.checks:DnsCheck",
 )
 
 
@@ -197,7 +161,7 @@ HEARTBEAT = Kind(
     fields=frozenset({"period", "schedule", "zone", "grace", "max_run", "slug"}),
     phases=(),
     sources=frozenset(),
-    checks=None,
+    check=None,
 )
 
 KINDS = (HTTP, TCP, TLS, PING, DNS, HEARTBEAT)

@@ -5,29 +5,22 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from cachetools import TTLCache
 
 from app.checks.redact import Redactor
 from app.i18n import N_, _
-from app.net.policy import Refusal
 from app.records import (
     TEXT_CONDITIONS,
     AlertCondition,
-    AssertionSource,
     Cause,
     CheckSpec,
     Outcome,
     Result,
-    Timings,
     Verdict,
 )
-from app.rules.assertions import AnswerParts, unjudged
-from app.rules.assertions import judge as judge_assertions
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
@@ -70,50 +63,6 @@ def milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
-def outcome_of(
-    spec: CheckSpec,
-    checked_at: datetime,
-    location: str,
-    good: GoodEvidence,
-    failure: Failure | None,
-    *,
-    response_ms: int | None,
-    timings: Timings,
-    ip: str | None,
-    warnings: Sequence[str],
-    evidence: Callable[[], dict[str, Any]],
-    answer: tuple[object, ...],
-    single: Mapping[Any, object] | None = None,
-    **more: Any,
-) -> Outcome:
-    """The outcome of a check. ``answer``: when this is another than the last good one's, a good
-    check has evidence. ``single``: the values of assertions by their sources, beside the response
-    time. ``more``: other fields of the outcome.
-    """
-    checked = unjudged(spec.assertions)
-    if failure is None and spec.assertions:
-        values = {**(single or {}), AssertionSource.RESPONSE_TIME: response_ms}
-        parts = AnswerParts(values, hide=Redactor(spec).text)
-        checked, sentence = judge_assertions(spec.assertions, parts)
-        failure = None if sentence is None else Failure(Cause.ASSERTION_FAILED, sentence)
-    verdict, failure = verdict_of(failure, spec, response_ms)
-    result = Result(
-        checked_at=checked_at,
-        verdict=verdict,
-        monitor_id=spec.monitor_id,
-        cause_code=failure.code if failure else None,
-        cause=failure.sentence if failure else None,
-        response_time=response_ms,
-        timings=timings,
-        ip=ip,
-        warnings=tuple(str(warning) for warning in warnings),
-        location=location,
-        assertions=checked,
-    )
-    has_evidence = verdict != Verdict.UP or good.is_due(spec.monitor_id, (spec.url, *answer))
-    return Outcome(result, evidence() if has_evidence else None, **more)
-
-
 def connect_failure(number: int, address: str, seconds: float, words: str) -> Failure:
     """Why no TCP connection to ``address`` was made, by the system's error ``number``. ``words``:
     the text of any other error. ``seconds``: how long it was tried.
@@ -153,16 +102,6 @@ def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
 def clean(text: str) -> str:
     """Text without control characters: a NUL breaks databases, an escape breaks terminals."""
     return _CONTROL.sub("\ufffd", text)
-
-
-def addresses(resolved: Sequence[str], refusals: Sequence[Refusal]) -> dict[str, Any]:
-    return {
-        "resolved": list(resolved),
-        "refused": [
-            {"address": str(refusal.address), "network": str(refusal.network)}
-            for refusal in refusals
-        ],
-    }
 
 
 class GoodEvidence:

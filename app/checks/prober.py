@@ -6,18 +6,23 @@ Create it after a fork, not before: threads do not survive a fork.
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+
+import certifi
 
 from app.checks.certificate import TrustStore
 from app.checks.curl.curls import Curls
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
-from app.checks.tools import Bundle, CheckTools, Done
+from app.checks.running import CheckTools, Done, RunningChecks
 from app.i18n import _
 from app.net.families import Families
 from app.net.hosts import DnsServer, SystemNames
@@ -67,7 +72,11 @@ class Prober:
             curls=Curls(self._loop, self._bundle.path, user_agent),
             trust=TrustStore(self._bundle.path),
         )
-        self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS if kind.checks}
+        self._checks = {
+            kind.name: RunningChecks(self._tools, resolve_name(kind.check))
+            for kind in KINDS
+            if kind.check is not None
+        }
         self._at_once = _most_at_once()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -127,7 +136,7 @@ class Prober:
         if not torn_down:
             self._loop.stop()
             self._thread.join()
-            for checks in self.checks.values():
+            for checks in self._checks.values():
                 checks.close()
             self._tools.curls.close()
             self._resolver.close()
@@ -150,30 +159,27 @@ class Prober:
         self._running += 1
         finish = partial(self._finish, ticket, done)
 
+        def fail(sentence: str) -> None:
+            finish(check_error(spec, self._tools.location, sentence))
+
         def on_error(error: Exception) -> None:
             log.error(
                 "A check failed by a fault of ours (monitor %s)", spec.monitor_id, exc_info=error
             )
-            sentence = _(
-                "The check itself failed: %(fault)s. The log says more.", fault=type(error).__name__
-            )
-            finish(check_error(spec, self._tools.location, sentence))
+            name = type(error).__name__
+            fail(_("The check itself failed: %(fault)s. The log says more.", fault=name))
 
         if spec.fault is not None:
             log.error("Monitor %s: %s", spec.monitor_id, spec.fault)
-            finish(check_error(spec, self._tools.location, spec.fault))
+            fail(spec.fault)
             return
         try:
             kind, target = read_url(spec.url)
         except ValueError as error:
-            finish(
-                check_error(
-                    spec, self._tools.location, _("The URL cannot be checked.") + f" {error}"
-                )
-            )
+            fail(_("The URL cannot be checked.") + f" {error}")
             return
         try:
-            self.checks[kind.name].start(spec, target, self._policy(), finish, on_error)
+            self._checks[kind.name].start(spec, target, self._policy(), finish, on_error)
         except Exception as error:
             on_error(error)
 
@@ -191,6 +197,28 @@ class Prober:
                 done(outcome)
             except Exception:
                 log.exception("What was to be done with an outcome failed")
+
+
+class Bundle:
+    """One file for curl. With ``extra`` it is in memory, until ``close``, and ``path`` is valid in
+    this process and its forks: a killed process leaves no copy on disk. Raises OSError for a bad
+    path.
+    """
+
+    def __init__(self, extra: str | None) -> None:
+        self._memory: int | None = None
+        self.path = certifi.where()
+        if extra:
+            data = Path(extra).read_bytes() + b"\n" + Path(self.path).read_bytes()
+            self._memory = os.memfd_create("wakeful-ca")
+            self.path = f"/proc/self/fd/{self._memory}"
+            with open(self._memory, "wb", closefd=False) as file:
+                file.write(data)
+
+    def close(self) -> None:
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None
 
 
 def _most_at_once() -> int:

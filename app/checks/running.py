@@ -1,21 +1,75 @@
-"""What runs a check of a kind that is not HTTP: its life from start to outcome, and all of them in
-one prober.
+"""What runs a check, of whatever kind: its tools, its life from start to outcome, and all checks of
+one kind in one prober.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from app.checks.lookup import LookUp, Resolution
-from app.checks.outcome import GoodEvidence
-from app.checks.tools import CheckTools, Done, OnError, guarded
-from app.net.policy import Policy
-from app.records import CheckSpec
+from app.checks.certificate import TrustStore
+from app.checks.curl.curls import Curls
+from app.checks.outcome import Failure, GoodEvidence, check_error, verdict_of
+from app.checks.redact import Redactor
+from app.codec.evidence import fitted
+from app.i18n import _
+from app.net.families import Families
+from app.net.loop import Loop
+from app.net.policy import RESOLVES, Policy, Refusal
+from app.net.resolver import Resolved, Resolver
+from app.records import (
+    AssertionSource,
+    Cause,
+    CheckSpec,
+    Outcome,
+    Result,
+    Timings,
+    Verdict,
+)
+from app.rules.assertions import AnswerParts, judge, unjudged
 from app.rules.url import Target
+
+Done = Callable[[Outcome], None]
+OnError = Callable[[Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTools:
+    """What all checks of one prober share."""
+
+    loop: Loop
+    resolver: Resolver
+    families: Families
+    location: str
+    curls: Curls
+    trust: TrustStore
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The result of a look-up. ``addresses``: those that policy allows. ``dns``: how long the
+    look-up took, in seconds. ``failure`` is set if no address is left.
+    """
+
+    resolved: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    dns: float | None = None
+    failure: Failure | None = None
+
+    def by_name(self) -> dict[str, Any]:
+        """The addresses as evidence."""
+        return {
+            "resolved": list(self.resolved),
+            "refused": [
+                {"address": str(refusal.address), "network": str(refusal.network)}
+                for refusal in self.refusals
+            ],
+        }
 
 
 class RunningCheck:
@@ -24,15 +78,9 @@ class RunningCheck:
     """
 
     def __init__(
-        self,
-        tools: CheckTools,
-        good: GoodEvidence,
-        spec: CheckSpec,
-        target: Target,
-        policy: Policy,
-        done: Done,
-        on_error: OnError,
-    ) -> None:
+        self, tools: CheckTools, good: GoodEvidence, spec: CheckSpec, target: Target,
+        policy: Policy, done: Done, on_error: OnError,
+    ) -> None:  # fmt: skip
         self.tools, self.good = tools, good
         self.spec, self.target, self.policy = spec, target, policy
         self.done, self.on_error = done, on_error
@@ -45,19 +93,116 @@ class RunningCheck:
     def cancel(self) -> None:
         raise NotImplementedError
 
-    def guard(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """``step``, to be called by the loop: what it raises goes to ``on_error``."""
-        return partial(guarded, self.on_error, callback)
+    def guard(self, step: Callable[..., None]) -> Callable[..., None]:
+        """``step``, to be called by the loop: what it raises goes to ``on_error``, or the check
+        would never finish.
+        """
+        return partial(self._guarded, step)
+
+    def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            step(*arguments)
+        except Exception as error:
+            self.on_error(error)
+
+    def fail(self, sentence: str) -> None:
+        """End the check by a fault of our own."""
+        self.done(check_error(self.spec, self.tools.location, sentence))
+
+    # --- The addresses that it may connect to
 
     def look_up(self, target: Target, then: Callable[[Resolution], None]) -> None:
-        LookUp(
-            self.tools, target, self.policy, self.deadline, self.spec.timeout,
-            self.guard(then), self.on_error,
-        ).start()  # fmt: skip
+        """Resolve the target's name until the deadline, and judge its addresses by policy. ``then``
+        is called once: immediately for an IP address or a cached name, else on the loop.
+        """
+        name, resolver = target.dns_name, self.tools.resolver
+
+        def finish(resolved: Resolved, seconds: float | None) -> None:
+            self._guarded(then, self._judged(target, resolved, seconds))
+
+        if target.address is not None:
+            finish(Resolved(target.ascii_host, (target.address,)), None)
+            return
+        cached = resolver.without_dns(name)
+        if cached is not None:
+            finish(cached, 0.0)
+            return
+        asked_at = time.monotonic()
+
+        def answered(resolved: Resolved) -> None:
+            timer.cancel()
+            finish(resolved, time.monotonic() - asked_at)
+
+        def give_up() -> None:
+            resolved = resolver.result_so_far(name, self.spec.timeout)
+            forget()
+            finish(resolved, time.monotonic() - asked_at)
+
+        timer = self.tools.loop.call_at(self.deadline, self.guard(give_up))
+        forget = resolver.lookup(name, self.guard(answered))
+
+    def _judged(self, target: Target, resolved: Resolved, seconds: float | None) -> Resolution:
+        if resolved.cause is not None:
+            return Resolution(dns=seconds, failure=Failure(resolved.cause, resolved.sentence))
+        judged = [(address, self.policy.refusal(address)) for address in resolved.addresses]
+        allowed = tuple(address for address, refusal in judged if refusal is None)
+        refusals = tuple(refusal for _address, refusal in judged if refusal is not None)
+        failure = None
+        if not allowed:
+            sentence = refusals[0].sentence
+            if target.address is None:
+                sentence = f"{_(RESOLVES, host=target.ascii_host)} {sentence}"
+            failure = Failure(Cause.BLOCKED_BY_POLICY, sentence)
+        return Resolution(resolved.addresses, allowed, refusals, seconds, failure)
+
+    # --- The outcome of a kind that is not HTTP
+
+    def outcome_of(
+        self, resolution: Resolution, failure: Failure | None, *,
+        timings: Timings, response_ms: int | None, ip: str | None, answer: tuple[object, ...],
+        evidence: Callable[[], dict[str, Any]], single: dict[AssertionSource, object],
+        warnings: tuple[str, ...] = (), **more: Any,
+    ) -> Outcome:  # fmt: skip
+        """``answer``: when this is another than the last good one's, a good check has evidence.
+        ``evidence``: what it has beside the URL, the addresses and the timings. ``single``: the
+        values of assertions by their sources, beside the response time. ``more``: other fields of
+        the outcome.
+        """
+        spec = self.spec
+        checked = unjudged(spec.assertions)
+        if failure is None and spec.assertions:
+            values = {**single, AssertionSource.RESPONSE_TIME: response_ms}
+            parts = AnswerParts(values, hide=Redactor(spec).text)
+            checked, sentence = judge(spec.assertions, parts)
+            failure = None if sentence is None else Failure(Cause.ASSERTION_FAILED, sentence)
+        verdict, failure = verdict_of(failure, spec, response_ms)
+        result = Result(
+            checked_at=self.checked_at,
+            verdict=verdict,
+            monitor_id=spec.monitor_id,
+            cause_code=failure.code if failure else None,
+            cause=failure.sentence if failure else None,
+            response_time=response_ms,
+            timings=timings,
+            ip=ip,
+            warnings=warnings,
+            location=self.tools.location,
+            assertions=checked,
+        )
+        if verdict == Verdict.UP and not self.good.is_due(spec.monitor_id, (spec.url, *answer)):
+            return Outcome(result, **more)
+        seen = {
+            "url": spec.url,
+            **resolution.by_name(),
+            "ip": ip,
+            "timings": timings.by_phase(),
+            **evidence(),
+        }
+        return Outcome(result, fitted(seen), **more)
 
 
 class RunningChecks:
-    """All checks of one kind in one prober. ``check`` makes one."""
+    """All checks of one kind in one prober. ``check`` makes one. Lives on the loop's thread."""
 
     def __init__(self, tools: CheckTools, check: type[RunningCheck]) -> None:
         self._tools = tools
@@ -68,7 +213,11 @@ class RunningChecks:
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
     ) -> None:
-        def finished(outcome: Any) -> None:
+        """Start a check of ``target``, the URL of ``spec`` taken apart. ``done`` is called once
+        with its outcome, on the loop; if our own code raises, ``on_error`` is called instead.
+        """
+
+        def finished(outcome: Outcome) -> None:
             self._running.discard(run)
             done(outcome)
 
@@ -79,9 +228,10 @@ class RunningChecks:
 
         run = self._check(self._tools, self._good, spec, target, policy, finished, failed)
         self._running.add(run)
-        run.begin()
+        run.guard(run.begin)()
 
     def close(self) -> None:
+        """Drop the checks in flight without calling ``done``."""
         for run in self._running:
             run.cancel()
         self._running.clear()

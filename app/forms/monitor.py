@@ -135,7 +135,7 @@ class MonitorForm(SchemaForm):
         description=N_(
             "The address to check, such as %(addresses)s; or %(heartbeat)s for a job that calls"
             " Wakeful.",
-            addresses=", ".join(kind.address for kind in KINDS if kind.checks),
+            addresses=", ".join(kind.address for kind in KINDS if kind.check),
             heartbeat=HEARTBEAT_URL,
         ),
     )

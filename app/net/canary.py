@@ -230,7 +230,7 @@ class _CanaryTest:
             self._put((self._canary, CanaryAnswer.NOTHING))
             return
         addresses = interleaved(routed(resolved.addresses))
-        race = Race(self._loop, addresses, self._canary[1], self._deadline, stagger=STAGGER_SECONDS)
+        race = Race(self._loop, addresses, self._canary[1], self._deadline, STAGGER_SECONDS)
         race.start(self._raced)
 
     def _raced(self, raced: RaceResult) -> None:

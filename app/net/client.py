@@ -210,9 +210,8 @@ def connect(addresses: Sequence[str], port: int, seconds: float) -> tuple[socket
     failed: list[Exception] = []
     with closing(Loop(failed.append)) as loop:
         deadline = monotonic() + seconds
-        race = Race(
-            loop, interleaved(routed(tuple(addresses))), port, deadline, stagger=STAGGER_SECONDS
-        )
+        tried = interleaved(routed(tuple(addresses)))
+        race = Race(loop, tried, port, deadline, STAGGER_SECONDS)
         race.start(raced.append)
         while not raced and not failed:
             loop.run_once(None)

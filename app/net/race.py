@@ -64,13 +64,7 @@ class Race:
     """
 
     def __init__(
-        self,
-        loop: Loop,
-        addresses: Sequence[str],
-        port: int,
-        deadline: float,
-        *,
-        stagger: float = 0.0,
+        self, loop: Loop, addresses: Sequence[str], port: int, deadline: float, stagger: float = 0.0
     ) -> None:
         self._loop = loop
         self._untried = deque(addresses)

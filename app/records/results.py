@@ -298,7 +298,7 @@ class Certificate(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class CertificateChain:
-    """The certificates that a target sent last, its own first, as ``app.checks.http.evidence`` has
+    """The certificates that a target sent last, its own first, as ``app.checks.http.outcome`` has
     them, with None for what could not be read.
 
     ``seen_at`` is None, and there are no certificates, if none is stored.

@@ -23,8 +23,7 @@ import pytest
 import trustme
 
 from app.checks.http.compose import Carried
-from app.checks.prober import Prober
-from app.checks.tools import Bundle
+from app.checks.prober import Bundle, Prober
 from app.net import families
 from app.net.policy import Policy
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn

@@ -11,8 +11,7 @@ import dns.rdatatype
 
 from app.checks.dns.address import DnsTarget
 from app.checks.dns.outcome import DnsTrace, make_outcome
-from app.checks.lookup import Resolution
-from app.checks.running import RunningCheck
+from app.checks.running import Resolution, RunningCheck
 from app.net.dnsquery import DnsAnswer, RecordQuestion
 from app.net.families import routed
 from app.net.hosts import DnsServer

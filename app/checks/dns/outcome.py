@@ -21,19 +21,10 @@ import dns.rdatatype
 import dns.rrset
 
 from app.checks.dns.address import DnsTarget
-from app.checks.lookup import Resolution
-from app.checks.outcome import (
-    Failure,
-    addresses,
-    clean,
-    excerpt,
-    judge_text,
-    milliseconds,
-    outcome_of,
-)
+from app.checks.outcome import Failure, clean, excerpt, judge_text, milliseconds
 from app.checks.redact import Redactor
-from app.checks.running import RunningCheck
-from app.codec.evidence import MAX_ENTRIES, fitted
+from app.checks.running import Resolution, RunningCheck
+from app.codec.evidence import MAX_ENTRIES
 from app.i18n import N_, _, _n
 from app.net.dnsquery import DnsAnswer
 from app.net.resolver import fault_of
@@ -87,33 +78,18 @@ class DnsTrace:
 
 def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
     spec, resolution, server = check.spec, trace.resolution, trace.answer.server
-    failure = judge(trace, spec)
-    timings = Timings(dns=milliseconds(resolution.dns), ttfb=milliseconds(trace.took))
     spent = (resolution.dns or 0.0) + (trace.took or 0.0)
     lookup = spec.alert_text_lookup if spec.alert_condition in TEXT_CONDITIONS else None
     ip = server.address if server else None
-    return outcome_of(
-        spec,
-        check.checked_at,
-        check.tools.location,
-        check.good,
-        failure,
+    return check.outcome_of(
+        resolution,
+        judge(trace, spec),
         response_ms=milliseconds(spent) if trace.message is not None else None,
-        timings=timings,
+        timings=Timings(dns=milliseconds(resolution.dns), ttfb=milliseconds(trace.took)),
         ip=ip,
-        warnings=(),
         single={AssertionSource.ANSWER: trace.of_type},
         answer=(ip, *sorted(record for _rrset, record in trace.records)),
-        evidence=lambda: fitted(
-            {
-                "url": spec.url,
-                **addresses(resolution.resolved, resolution.refusals),
-                "ip": ip,
-                "timings": timings.by_phase(),
-                "server": None if server is None else str(server),
-                **_message(trace),
-            }
-        ),
+        evidence=lambda: {"server": None if server is None else str(server), **_message(trace)},
         # An error of the installation's own servers may be one of our network: they pass on what
         # they could not ask.
         answered=trace.message is not None

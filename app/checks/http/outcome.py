@@ -1,79 +1,88 @@
-"""Turn the trace of a check into its Outcome: figures, verdict, evidence."""
+"""Turn the trace of a check into its Outcome: figures, verdict, and the evidence of what it saw:
+
+    {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]],
+     "body", "body_bytes" (read, decoded), "body_cut" (this is only its beginning),
+     "resolved": [addresses], "refused": [addresses], "ip", "http_version",
+     "tls": [{"subject", "issuer", "not_before", "not_after", "sha256", "names"}],
+     "timings": {"dns", "connect", "tls", "ttfb", "download"},
+     "redirects": [{"status_line" (that sent us on), "url" (where to), "ip"}],
+     "curl": {"code", "words"}}
+
+Secrets are masked: see app/checks/redact.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from app.checks.certificate import TrustStore
+from app.checks.certificate import TrustStore, facts
 from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import anything_arrived
-from app.checks.http.evidence import make_evidence
-from app.checks.http.trace import Trace
-from app.checks.http.verdict import HttpVerdict, judge
-from app.checks.outcome import GoodEvidence
+from app.checks.http.trace import Hop, Trace
+from app.checks.http.verdict import judge
+from app.checks.outcome import GoodEvidence, clean
 from app.checks.redact import Redactor
-from app.records import MAX_RESULT_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
+from app.codec.evidence import fitted
+from app.net.charset import charset
+from app.records import (
+    EVIDENCE_BODY_BYTES,
+    MAX_RESULT_CAUSE,
+    MAX_URL,
+    Outcome,
+    Result,
+    Timings,
+    Verdict,
+)
 from app.rules.text import shortened
 
+# Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
+# edge of what is kept is masked too.
+_MAX_LOOK = 2 * EVIDENCE_BODY_BYTES
+_MAX_HEADER_LINES = 100
+_MAX_HEADER_VALUE = 2048
 
-class Outcomes:
-    """Makes outcomes from traces."""
 
-    def __init__(self, trust: TrustStore, location: str) -> None:
-        self._trust = trust
-        self._location = location
-        self._good = GoodEvidence()
-
-    def make(self, trace: Trace) -> Outcome:
-        timings, response_ms = figures(trace)
-        judgement = judge(trace, self._trust, response_ms)
-        exchange = trace.last.exchange if trace.last else None
-        hide: Callable[[str], str] = str
-        if judgement.failure or len(trace.hops) > 1:
-            # A redirect may echo secrets, and sentences about causes quote it.
-            hide = Redactor(trace.spec).text
-        result = Result(
-            checked_at=trace.checked_at,
-            verdict=judgement.verdict,
-            monitor_id=trace.spec.monitor_id,
-            cause_code=judgement.failure.code if judgement.failure else None,
-            cause=shortened(hide(judgement.failure.sentence), MAX_RESULT_CAUSE)
-            if judgement.failure
-            else None,
-            status_code=exchange.status or None
-            if exchange is not None and exchange.complete
-            else None,
-            response_time=response_ms,
-            timings=timings,
-            ip=exchange.ip if exchange else None,
-            http_version=exchange.http_version if exchange else None,
-            redirects=tuple(hide(url)[:MAX_URL] for url in trace.redirects),
-            warnings=judgement.warnings,
-            location=self._location,
-            assertions=judgement.assertions,
-        )
-        has_evidence = judgement.verdict != Verdict.UP or self._wants_good(
-            trace, exchange, judgement
-        )
-        return Outcome(
-            result=result,
-            evidence=make_evidence(trace, timings) if has_evidence else None,
-            ssl_issued_at=judgement.leaf.not_before if judgement.leaf else None,
-            ssl_expires_at=judgement.leaf.not_after if judgement.leaf else None,
-            ssl_fingerprint=judgement.leaf.fingerprint if judgement.leaf else None,
-            ssl_host=judgement.leaf_host,
-            answered=answered(trace),
-            matched=judgement.matched,
-        )
-
-    def _wants_good(self, trace: Trace, exchange: Exchange | None, judgement: HttpVerdict) -> bool:
-        leaf = judgement.leaf.fingerprint if judgement.leaf else None
-        answer = (
-            (trace.spec.url, exchange.status, exchange.ip, leaf, len(trace.hops))
-            if exchange
-            else ()
-        )
-        return self._good.is_due(trace.spec.monitor_id, answer)
+def make_outcome(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome:
+    timings, response_ms = figures(trace)
+    judgement = judge(trace, trust, response_ms)
+    exchange = trace.last.exchange if trace.last else None
+    failure, leaf, verdict = judgement.failure, judgement.leaf, judgement.verdict
+    hide: Callable[[str], str] = str
+    if failure or len(trace.hops) > 1:
+        # A redirect may echo secrets, and sentences about causes quote it.
+        hide = Redactor(trace.spec).text
+    result = Result(
+        checked_at=trace.checked_at,
+        verdict=verdict,
+        monitor_id=trace.spec.monitor_id,
+        cause_code=failure.code if failure else None,
+        cause=shortened(hide(failure.sentence), MAX_RESULT_CAUSE) if failure else None,
+        status_code=(exchange.status or None) if exchange and exchange.complete else None,
+        response_time=response_ms,
+        timings=timings,
+        ip=exchange.ip if exchange else None,
+        http_version=exchange.http_version if exchange else None,
+        redirects=tuple(hide(hop.target.url)[:MAX_URL] for hop in trace.hops[1:]),
+        warnings=judgement.warnings,
+        location=trace.location,
+        assertions=judgement.assertions,
+    )
+    fingerprint = leaf.fingerprint if leaf else None
+    answer: tuple[object, ...] = ()
+    if exchange:
+        answer = (trace.spec.url, exchange.status, exchange.ip, fingerprint, len(trace.hops))
+    has_evidence = verdict != Verdict.UP or good.is_due(trace.spec.monitor_id, answer)
+    return Outcome(
+        result=result,
+        evidence=make_evidence(trace, timings) if has_evidence else None,
+        ssl_issued_at=leaf.not_before if leaf else None,
+        ssl_expires_at=leaf.not_after if leaf else None,
+        ssl_fingerprint=fingerprint,
+        ssl_host=judgement.leaf_host,
+        answered=answered(trace),
+        matched=judgement.matched,
+    )
 
 
 def answered(trace: Trace) -> bool:
@@ -89,9 +98,9 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
     phases = [-1.0, -1.0, -1.0, -1.0]
     total = 0.0
     for hop in trace.hops:
-        if hop.dns is not None:
-            dns = (dns or 0.0) + hop.dns
-            total += hop.dns
+        if (spent := hop.resolution.dns) is not None:
+            dns = (dns or 0.0) + spent
+            total += spent
         if hop.exchange is not None:
             total += hop.exchange.total
             _add_phases(hop.exchange, phases)
@@ -125,3 +134,71 @@ def _add_phases(exchange: Exchange, phases: list[float]) -> None:
         if end <= 0:
             return
         before = end
+
+
+# --- Evidence
+
+
+def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
+    """The evidence of a check, ready for ``json.dumps``."""
+    redactor = Redactor(trace.spec)
+    evidence: dict[str, Any] = {
+        "url": redactor.text(trace.spec.url),
+        "request": {"method": str(trace.spec.request_method), "hops": len(trace.hops)},
+        "timings": timings.by_phase(),
+        "redirects": [
+            _redirect(before, hop, redactor)
+            for before, hop in zip(trace.hops, trace.hops[1:], strict=False)
+        ],
+    }
+    if trace.last is not None:
+        evidence.update(_last(trace.last, redactor))
+    return fitted(evidence)
+
+
+def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
+    """One redirect: the status line that sent it, its target, and the address that answered."""
+    return {
+        "status_line": clean(redactor.text(before.exchange.status_line))
+        if before.exchange
+        else None,
+        "url": redactor.text(hop.target.url)[:MAX_URL],
+        "ip": hop.exchange.ip if hop.exchange else None,
+    }
+
+
+def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
+    evidence = hop.resolution.by_name()
+    exchange = hop.exchange
+    if exchange is None:
+        return evidence
+    evidence.update(
+        status_line=clean(redactor.text(exchange.status_line)) or None,
+        headers=[
+            [clean(name), clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
+            for name, value in exchange.headers[:_MAX_HEADER_LINES]
+        ],
+        body=_body(exchange.body, exchange.header("content-type"), redactor),
+        body_bytes=len(exchange.body),
+        body_cut=exchange.cut or len(exchange.body) > EVIDENCE_BODY_BYTES,
+        ip=exchange.ip,
+        http_version=exchange.http_version,
+        tls=[facts(pem) for pem in exchange.certificates],
+        curl={"code": exchange.code, "words": redactor.text(exchange.words)}
+        if exchange.code and not exchange.stopped
+        else None,
+    )
+    return evidence
+
+
+def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
+    """The first 4 KiB as text, without control characters."""
+    name, mark = charset(body, content_type)
+    text = body[mark:_MAX_LOOK].decode(name, errors="replace")
+    if len(body) > _MAX_LOOK:
+        # Masks are shorter than secrets: after many of them, the end of the text is in the 4 KiB.
+        text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character prevents a match
+    else:
+        text = redactor.text(text)
+    excerpt = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
+    return clean(excerpt) if len(body) > EVIDENCE_BODY_BYTES else clean(text)

@@ -7,22 +7,17 @@ from datetime import datetime
 
 from app.checks.curl.exchange import Exchange
 from app.checks.outcome import Failure
-from app.net.policy import Refusal
+from app.checks.running import Resolution
 from app.records import Cause, CheckSpec
 from app.rules.url import Target
 
 
 @dataclass(slots=True)
 class Hop:
-    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``exchange`` is None if
-    nothing was sent.
-    """
+    """One request of a chain, sent or attempted. ``exchange`` is None if nothing was sent."""
 
     target: Target
-    resolved: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()  # those that policy leaves open
-    refusals: tuple[Refusal, ...] = ()
-    dns: float | None = None
+    resolution: Resolution = field(default_factory=Resolution)
     exchange: Exchange | None = None
 
 
@@ -44,11 +39,6 @@ class Trace:
     @property
     def last(self) -> Hop | None:
         return self.hops[-1] if self.hops else None
-
-    @property
-    def redirects(self) -> tuple[str, ...]:
-        """The URLs that were followed, in order."""
-        return tuple(hop.target.url for hop in self.hops[1:])
 
     def fail(self, cause: Cause, sentence: str) -> None:
         self.failure = Failure(str(cause), sentence)

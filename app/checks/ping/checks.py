@@ -7,10 +7,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from app.checks.lookup import Resolution
-from app.checks.outcome import check_error
 from app.checks.ping.outcome import make_outcome
-from app.checks.running import RunningCheck
+from app.checks.running import Resolution, RunningCheck
 from app.net.families import DEAD_WAIT, routed
 from app.net.icmp import PingNotAllowed, Series
 from app.net.loop import Timer
@@ -79,7 +77,7 @@ class PingCheck(RunningCheck):
             series.start()
         except PingNotAllowed as fault:
             self.cancel()
-            self.done(check_error(self.spec, self.tools.location, str(fault)))
+            self.fail(str(fault))
 
     def _changed(self) -> None:
         """Finish when nothing more is expected, and look again when waiting is over."""

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from app.checks.lookup import Resolution
-from app.checks.outcome import Failure, addresses, connect_failure, milliseconds, outcome_of
-from app.checks.running import RunningCheck
+from app.checks.outcome import Failure, connect_failure, milliseconds
+from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _, _n
 from app.net.icmp import Echo, Series
 from app.net.race import OURS, is_ipv6
@@ -30,29 +29,17 @@ def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Se
     best = answered[0] if answered else None
     trips = [echo.seconds for echo in best.answers if echo.seconds] if best else []
     response_ms = milliseconds(median(trips)) if trips else None
-    timings = Timings(dns=milliseconds(resolution.dns), ttfb=response_ms)
     ip = best.address if best else None
-    return outcome_of(
-        check.spec,
-        check.checked_at,
-        check.tools.location,
-        check.good,
+    return check.outcome_of(
+        resolution,
         resolution.failure or (None if best else judge(check, tried)),
         response_ms=response_ms,
-        timings=timings,
+        timings=Timings(dns=milliseconds(resolution.dns), ttfb=response_ms),
         ip=ip,
         warnings=_dead_families(answered, tried) if best else (),
         answer=(ip, best and len(best.answers)),
         single={AssertionSource.LOSS: _loss(best) if best else None},
-        evidence=lambda: {
-            "url": check.spec.url,
-            **addresses(resolution.resolved, resolution.refusals),
-            "ip": ip,
-            "timings": timings.by_phase(),
-            "echoes": [_facts(series.address, echo) for series in tried for echo in series.echoes][
-                :MAX_ECHOES
-            ],
-        },
+        evidence=lambda: {"echoes": _echoes(tried)[:MAX_ECHOES]},
         answered=best is not None,
     )
 
@@ -66,10 +53,14 @@ def _first_answer(series: Series) -> float:
     return min(echo.sent_at + (echo.seconds or 0.0) for echo in series.answers)
 
 
-def _dead_families(answered: Sequence[Series], tried: Sequence[Series]) -> list[Warn]:
+def _dead_families(answered: Sequence[Series], tried: Sequence[Series]) -> tuple[str, ...]:
     alive = {is_ipv6(series.address) for series in answered}
     dead = {is_ipv6(series.address) for series in tried} - alive
-    return [Warn.IPV6_UNREACHABLE if six else Warn.IPV4_UNREACHABLE for six in dead]
+    return tuple(str(Warn.IPV6_UNREACHABLE if six else Warn.IPV4_UNREACHABLE) for six in dead)
+
+
+def _echoes(tried: Sequence[Series]) -> list[dict[str, Any]]:
+    return [_facts(series.address, echo) for series in tried for echo in series.echoes]
 
 
 def _facts(address: str, echo: Echo) -> dict[str, Any]:

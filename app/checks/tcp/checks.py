@@ -17,7 +17,7 @@ class TcpCheck(ConnectionCheck):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.trace = TcpTrace(self.spec, self.target, self.checked_at)
+        self.trace = TcpTrace(self.spec, self.target)
 
     def talk(self) -> None:
         if self.trace.reads_banner:
@@ -41,4 +41,4 @@ class TcpCheck(ConnectionCheck):
             self.end()
 
     def outcome(self) -> Outcome:
-        return make_outcome(self.trace, self.tools.location, self.good)
+        return make_outcome(self, self.trace)

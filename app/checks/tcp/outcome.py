@@ -16,18 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.checks.connection import Connection
-from app.checks.outcome import (
-    RESET,
-    Failure,
-    GoodEvidence,
-    addresses,
-    clean,
-    excerpt,
-    judge_text,
-    milliseconds,
-    outcome_of,
-)
+from app.checks.outcome import RESET, Failure, clean, excerpt, judge_text, milliseconds
 from app.checks.redact import Redactor
+from app.checks.running import RunningCheck
 from app.i18n import N_, _, _n
 from app.records import (
     TEXT_CONDITIONS,
@@ -54,8 +45,12 @@ class TcpTrace(Connection):
     rest: float | None = None  # from the first byte to the last
 
     @property
+    def looks_up(self) -> bool:
+        return self.spec.alert_condition in TEXT_CONDITIONS
+
+    @property
     def reads_banner(self) -> bool:
-        return self.spec.alert_condition in TEXT_CONDITIONS or bool(self._of_banner)
+        return self.looks_up or bool(self._of_banner)
 
     @property
     def _of_banner(self) -> list[Assertion]:
@@ -66,15 +61,14 @@ class TcpTrace(Connection):
         """Whether nothing that may still arrive is needed: the text is there, and each assertion
         holds, unless more can make it fail.
         """
-        looks_up = self.spec.alert_condition in TEXT_CONDITIONS
-        if looks_up and (self.spec.alert_text_lookup or "") not in self.text:
+        if self.looks_up and (self.spec.alert_text_lookup or "") not in self.text:
             return False
         if any(row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._of_banner):
             return False
         return judge_assertions(self._of_banner, AnswerParts(self.single))[1] is None
 
     @property
-    def single(self) -> dict[str, str]:
+    def single(self) -> dict[AssertionSource, object]:
         """The banner for assertions: its last line ends with the line, not with the text."""
         banner = clean(self.text).rstrip("\r\n")
         return {AssertionSource.BANNER: banner} if self.reads_banner else {}
@@ -84,23 +78,19 @@ class TcpTrace(Connection):
         return self.banner.decode("utf-8", "replace")
 
 
-def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
+def make_outcome(check: RunningCheck, trace: TcpTrace) -> Outcome:
     timings, response_ms = figures(trace)
-    condition = trace.spec.alert_condition
-    lookup = trace.spec.alert_text_lookup if condition in TEXT_CONDITIONS else None
-    return outcome_of(
-        trace.spec,
-        trace.checked_at,
-        location,
-        good,
+    lookup = trace.spec.alert_text_lookup if trace.looks_up else None
+    return check.outcome_of(
+        trace.resolution,
         judge(trace),
         response_ms=response_ms,
         timings=timings,
         ip=trace.ip,
-        warnings=trace.warnings,
+        warnings=tuple(trace.warnings),
         answer=(trace.ip, trace.banner),
         single=trace.single,
-        evidence=lambda: evidence(trace, timings),
+        evidence=lambda: evidence(trace),
         answered=trace.ip is not None,
         matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
     )
@@ -117,17 +107,11 @@ def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
     return timings, round(sum(seconds or 0.0 for seconds in spent) * 1000)
 
 
-def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
-    figures = {
-        "url": trace.spec.url,
-        **addresses(trace.resolution.resolved, trace.resolution.refusals),
-        "ip": trace.ip,
-        "timings": timings.by_phase(),
-    }
-    if trace.ip is not None and trace.reads_banner:
-        figures["banner"] = clean(trace.banner.decode("utf-8", "backslashreplace"))
-        figures["banner_bytes"] = len(trace.banner)
-    return figures
+def evidence(trace: TcpTrace) -> dict[str, Any]:
+    if trace.ip is None or not trace.reads_banner:
+        return {}
+    banner = clean(trace.banner.decode("utf-8", "backslashreplace"))
+    return {"banner": banner, "banner_bytes": len(trace.banner)}
 
 
 def judge(trace: TcpTrace) -> Failure | None:
@@ -135,7 +119,7 @@ def judge(trace: TcpTrace) -> Failure | None:
         return trace.failure
     if trace.reads_banner and trace.broken_by is not None:
         return _interrupted(trace, trace.broken_by)
-    return _text(trace) if trace.spec.alert_condition in TEXT_CONDITIONS else None
+    return _text(trace) if trace.looks_up else None
 
 
 def _text(trace: TcpTrace) -> Failure | None:
@@ -143,17 +127,15 @@ def _text(trace: TcpTrace) -> Failure | None:
     cause = judge_text(trace.spec.alert_condition, lookup, trace.text, cut=False)
     if cause is None:
         return None
-    if not trace.banner:
-        sentence = (
-            N_(
-                "The server at %(ip)s port %(port)s closed the connection without sending anything."
-                " The text “%(text)s” is expected."
-            )
-            if trace.closed
-            else N_(
-                "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
-                " “%(text)s” is expected."
-            )
+    if not trace.banner and trace.closed:
+        sentence = N_(
+            "The server at %(ip)s port %(port)s closed the connection without sending anything."
+            " The text “%(text)s” is expected."
+        )
+    elif not trace.banner:
+        sentence = N_(
+            "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
+            " “%(text)s” is expected."
         )
     elif cause == Cause.TEXT_FOUND:
         sentence = N_(
@@ -181,9 +163,8 @@ def _interrupted(trace: TcpTrace, number: int) -> Failure:
         if number in RESET
         else N_("The connection was broken (%(error)s) by the other side after %(size)s.")
     )
-    return Failure(
-        Cause.CONNECTION_RESET, _(sentence, error=os.strerror(number), size=_size(trace))
-    )
+    sentence = _(sentence, error=os.strerror(number), size=_size(trace))
+    return Failure(Cause.CONNECTION_RESET, sentence)
 
 
 def _size(trace: TcpTrace) -> str:

@@ -22,7 +22,7 @@ class TlsCheck(ConnectionCheck):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.trace = TlsTrace(self.spec, self.target, self.checked_at)
+        self.trace = TlsTrace(self.spec, self.target)
         self._reply = b""
         self._dialogue = None if self.spec.starttls is None else DIALOGUES[self.spec.starttls]
         self._number = 0  # of the step of the dialogue
@@ -93,4 +93,4 @@ class TlsCheck(ConnectionCheck):
         super().end()
 
     def outcome(self) -> Outcome:
-        return make_outcome(self.trace, self.tools, self.good)
+        return make_outcome(self, self.trace)

@@ -7,14 +7,15 @@ certificates as those of https, and the reply that did not start TLS.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from app.checks.certificate import TrustStore, facts, read_certificate
 from app.checks.connection import Connection
 from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import handshake
-from app.checks.outcome import Failure, GoodEvidence, addresses, clean, milliseconds, outcome_of
-from app.checks.tools import CheckTools
+from app.checks.outcome import Failure, clean, milliseconds
+from app.checks.running import RunningCheck
 from app.i18n import N_, _
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 from app.rules.text import shortened
@@ -36,30 +37,22 @@ class TlsTrace(Connection):
         return self.exchange.certificates if self.exchange else ()
 
 
-def make_outcome(trace: TlsTrace, tools: CheckTools, good: GoodEvidence) -> Outcome:
-    spec = trace.spec
+def make_outcome(check: RunningCheck, trace: TlsTrace) -> Outcome:
+    at = check.checked_at
     leaf = read_certificate(trace.certificates[0]) if trace.certificates else None
-    warnings = list(trace.warnings)
-    if leaf and warns(spec.ssl_alert_days, leaf.not_before, leaf.not_after, trace.checked_at):
-        warnings.append(Warn.TLS_EXPIRING)
-    failure = judge(trace, tools.trust)
+    expires = leaf and warns(check.spec.ssl_alert_days, leaf.not_before, leaf.not_after, at)
+    failure = judge(trace, check.tools.trust, at)
     phases = (trace.resolution.dns, trace.connect, trace.tls)
-    timings = Timings(*map(milliseconds, phases))
-    return outcome_of(
-        spec,
-        trace.checked_at,
-        tools.location,
-        good,
+    return check.outcome_of(
+        trace.resolution,
         failure,
-        timings=timings,
+        timings=Timings(*map(milliseconds, phases)),
         response_ms=milliseconds(sum(filter(None, phases))) if failure is None else None,
         ip=trace.ip,
-        warnings=warnings,
+        warnings=(*trace.warnings, *([str(Warn.TLS_EXPIRING)] if expires else ())),
         answer=(trace.ip, leaf and leaf.fingerprint),
-        single={
-            AssertionSource.CERTIFICATE_DAYS: leaf.days_left(trace.checked_at) if leaf else None
-        },
-        evidence=lambda: evidence(trace, timings),
+        single={AssertionSource.CERTIFICATE_DAYS: leaf and leaf.days_left(at)},
+        evidence=lambda: evidence(trace),
         answered=trace.ip is not None,
         ssl_issued_at=leaf and leaf.not_before,
         ssl_expires_at=leaf and leaf.not_after,
@@ -68,27 +61,21 @@ def make_outcome(trace: TlsTrace, tools: CheckTools, good: GoodEvidence) -> Outc
     )
 
 
-def evidence(trace: TlsTrace, timings: Timings) -> dict[str, Any]:
-    figures = {
-        "url": trace.spec.url,
-        **addresses(trace.resolution.resolved, trace.resolution.refusals),
-        "ip": trace.ip,
-        "timings": timings.by_phase(),
-        "tls": [facts(pem) for pem in trace.certificates],
-    }
+def evidence(trace: TlsTrace) -> dict[str, Any]:
+    figures: dict[str, Any] = {"tls": [facts(pem) for pem in trace.certificates]}
     if trace.refusal is not None:
         figures["banner"] = clean(trace.refusal.decode("utf-8", "backslashreplace"))
         figures["banner_bytes"] = len(trace.refusal)
     return figures
 
 
-def judge(trace: TlsTrace, trust: TrustStore) -> Failure | None:
+def judge(trace: TlsTrace, trust: TrustStore, now: datetime) -> Failure | None:
     if (failure := trace.failure) is not None:
         # As https names a reset: the handshake had hardly begun.
         is_reset = failure.code == Cause.CONNECTION_RESET
         return replace(failure, code=Cause.TLS_HANDSHAKE) if is_reset else failure
     if trace.exchange is not None:
-        return handshake(trace.exchange, trust, trace.checked_at)
+        return handshake(trace.exchange, trust, now)
     if trace.refusal is not None:
         cause = Cause.STARTTLS_REFUSED
         sentence = N_(

@@ -7,7 +7,7 @@ before them that is stored in full (null when there was none), the usual figures
 
 A failing check of a place that does not change the state (other places are good, or have just been
 counted for the same repeat) is kept aside, the newest of each place, until an incident opens. A
-check has the result's fields and the evidence of the prober (app/checks/http/evidence.py).
+check has the result's fields and the evidence of the prober (app/checks/http/outcome.py).
 """
 
 from __future__ import annotations
