@@ -58,7 +58,7 @@ class _Pair:
 
     @property
     def both_answered(self) -> bool:
-        return all(_number(check, "status_code") for check in (self.failing, self.good))
+        return bool(self.failing.get("status_code") and self.good.get("status_code"))
 
 
 def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
@@ -112,22 +112,21 @@ def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
 
 
 def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
-    checks = evidence if isinstance(evidence, Mapping) else {}
-    failing, good, usual = (checks.get(name) for name in ("failing", "last_good", "usual"))
-    if not isinstance(failing, Mapping) or not isinstance(good, Mapping):
+    checks = evidence or {}
+    failing, good = checks.get("failing"), checks.get("last_good")
+    # Another place may get another address, certificate or server all the time.
+    if not failing or not good or failing.get("location") != good.get("location"):
         return None
-    if failing.get("location") != good.get("location"):
-        return None  # another place may get another address, certificate or server all the time
-    return _Pair(failing, good, usual if isinstance(usual, Mapping) else {})
+    return _Pair(failing, good, checks.get("usual") or {})
 
 
 # --- The rules, in the order in which their changes are shown -------------------------------------
 
 
 def _address(pair: _Pair) -> Iterator[Change]:
-    often = _texts(pair.usual.get("addresses"))
+    often = pair.usual.get("addresses") or []
     before, now = _addresses(pair.good), _addresses(pair.failing)
-    usual = {*often, *_texts(pair.good.get("resolved")), *before}
+    usual = {*often, *(pair.good.get("resolved") or []), *before}
     if not pair.same_host or not before or not now or len(often) >= MANY_ADDRESSES:
         return
     if not usual & {*now}:
@@ -154,7 +153,7 @@ def _certificate(pair: _Pair) -> Iterator[Change]:
 
 
 def _status(pair: _Pair) -> Iterator[Change]:
-    before, now = _number(pair.good, "status_code"), _number(pair.failing, "status_code")
+    before, now = pair.good.get("status_code"), pair.failing.get("status_code")
     if before and now and before != now:
         sentence = N_("Status %(now)s, was %(before)s")
         yield _change(ChangeKind.STATUS, sentence, str(before), str(now))
@@ -166,18 +165,12 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     before, now = _redirects(pair.good), _redirects(pair.failing)
     then = _("then")
     texts = [f", {then} ".join(path) for path in (before, now)]
-    if before and now:
-        sentence = N_("Redirect to %(now)s, was %(before)s")
-        yield _change(ChangeKind.REDIRECT, sentence, *texts)
-    elif now:
-        yield Change(
-            ChangeKind.REDIRECT,
-            _("New redirect to %(value)s", value=_cut(texts[1])),
-            now=_cut(texts[1]),
-        )
-    else:
-        text = _("Redirect removed, was to %(value)s", value=_cut(texts[0]))
-        yield Change(ChangeKind.REDIRECT, text, before=_cut(texts[0]))
+    sentences = (
+        N_("Redirect to %(now)s, was %(before)s"),
+        N_("New redirect to %(value)s"),
+        N_("Redirect removed, was to %(value)s"),
+    )
+    yield _come_or_gone(ChangeKind.REDIRECT, sentences, *texts)
 
 
 def _headers(pair: _Pair) -> Iterator[Change]:
@@ -197,24 +190,18 @@ def _headers(pair: _Pair) -> Iterator[Change]:
 def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
     if (before or "").casefold() == (now or "").casefold():
         return
-    if before and now:
-        sentence = N_("Header %(name)s: %(now)s, was %(before)s")
-        yield _change(ChangeKind.HEADER, sentence, before, now, name=name)
-    elif now:
-        yield Change(
-            ChangeKind.HEADER,
-            _("New header %(name)s: %(value)s", name=name, value=_cut(now)),
-            now=_cut(now),
-        )
-    elif before:
-        text = _("Header %(name)s removed, was %(value)s", name=name, value=_cut(before))
-        yield Change(ChangeKind.HEADER, text, before=_cut(before))
+    sentences = (
+        N_("Header %(name)s: %(now)s, was %(before)s"),
+        N_("New header %(name)s: %(value)s"),
+        N_("Header %(name)s removed, was %(value)s"),
+    )
+    yield _come_or_gone(ChangeKind.HEADER, sentences, before, now, name=name)
 
 
 def _body(pair: _Pair) -> Iterator[Change]:
     if not pair.both_answered or _redirects_differ(pair):
         return
-    before, now = _number(pair.good, "body_bytes"), _number(pair.failing, "body_bytes")
+    before, now = pair.good.get("body_bytes"), pair.failing.get("body_bytes")
     if before is None or now is None or abs(before - now) < BODY_BYTES:
         return
     if max(before, now) >= BODY_TIMES * min(before, now):
@@ -262,18 +249,21 @@ def _change(kind: ChangeKind, sentence: str, before: str, now: str, **values: st
     return Change(kind, text, before=before, now=now)
 
 
+def _come_or_gone(
+    kind: ChangeKind, sentences: Sequence[str], before: str | None, now: str | None, **values: str
+) -> Change:
+    """``sentences``: for what was and is, for what is new, and for what was removed."""
+    changed, new, removed = sentences
+    if before and now:
+        return _change(kind, changed, before, now, **values)
+    before, now = before and _cut(before), now and _cut(now)
+    text = _(new if now else removed, value=now or before, **values)
+    return Change(kind, text, before=before or None, now=now or None)
+
+
 def _cut(text: str) -> str:
     line = " ".join(text.split())
     return shortened(line, LONGEST)
-
-
-def _number(check: Check, name: str) -> int | None:
-    value = check.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _texts(value: Any) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _time(value: Any) -> datetime | None:
@@ -291,13 +281,12 @@ def _moment(check: Mapping[str, Any]) -> datetime | None:
 def _addresses(check: Check) -> list[str]:
     """The address that was connected to; if there was no connection, all that were found."""
     ip = check.get("ip")
-    return [ip] if isinstance(ip, str) else _texts(check.get("resolved"))
+    return [ip] if ip else check.get("resolved") or []
 
 
 def _leaf(check: Check) -> Mapping[str, Any] | None:
-    chain = check.get("tls")
-    leaf = chain[0] if isinstance(chain, list) and chain else None
-    return leaf if isinstance(leaf, Mapping) and leaf.get("sha256") else None
+    leaf = (check.get("tls") or [{}])[0]
+    return leaf if leaf.get("sha256") else None
 
 
 def _issued(certificate: Mapping[str, Any]) -> str:
@@ -310,25 +299,21 @@ def _issued(certificate: Mapping[str, Any]) -> str:
 
 def _redirects(check: Check) -> list[str]:
     """Where it was redirected to, without the queries, which may differ each time."""
-    hops = check.get("redirects")
-    urls = [
-        hop.get("url") if isinstance(hop, Mapping) else hop
-        for hop in (hops if isinstance(hops, list) else [])
-    ]
-    return [_plain(url) for url in urls if isinstance(url, str)]
+    hops = check.get("redirects") or []
+    urls = (hop["url"] if isinstance(hop, Mapping) else hop for hop in hops)
+    return [_plain(url) for url in urls if url]
 
 
 def _redirects_differ(pair: _Pair) -> bool:
     """A check that ended on the way did not see the rest of it."""
     before, now = _redirects(pair.good), _redirects(pair.failing)
-    if _number(pair.failing, "status_code") is None:
+    if pair.failing.get("status_code") is None:
         before = before[: len(now)]
     return any(earlier != later for earlier, later in zip_longest(before, now))
 
 
 def _host(check: Check) -> str:
-    url = check.get("url")
-    addresses = [url if isinstance(url, str) else "", *_redirects(check)]
+    addresses = [check.get("url") or "", *_redirects(check)]
     return addresses[-1].partition("://")[2].partition("/")[0].casefold()
 
 
@@ -338,22 +323,19 @@ def _plain(url: str) -> str:
 
 def _header_values(check: Check) -> dict[str, str]:
     values: dict[str, str] = {}
-    pairs = check.get("headers")
-    for pair in pairs if isinstance(pairs, list) else []:
-        if isinstance(pair, list | tuple) and len(pair) == 2:
-            values.setdefault(str(pair[0]).casefold(), str(pair[1]).strip())
+    for name, value in check.get("headers") or []:
+        values.setdefault(name.casefold(), value.strip())
     return values
 
 
 def _timings(check: Mapping[str, Any]) -> dict[str, int]:
-    phases = check.get("timings")
-    timings = phases if isinstance(phases, Mapping) else {}
-    return {name: ms for name in PHASES if (ms := _number(timings, name)) is not None}
+    timings = check.get("timings") or {}
+    return {name: ms for name in PHASES if (ms := timings.get(name)) is not None}
 
 
 def _took(check: Mapping[str, Any]) -> int | None:
     """How long it took in all; what never ended took as long as its phases."""
-    whole = _number(check, "response_time")
+    whole = check.get("response_time")
     return whole if whole is not None else sum(_timings(check).values()) or None
 
 

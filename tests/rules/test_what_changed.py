@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.rules.what_changed import changes_of, compared_with
 
@@ -174,21 +172,3 @@ def test_the_label_says_whether_it_is_the_last_good_check_or_how_old_it_is():
         assert good is not None
         assert good.words(lambda at: f"{at:%H:%M:%S}") == words
     assert compared_with(evidence | {"last_good": None}) is None
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
-CHECK = st.fixed_dictionaries({}, optional=dict.fromkeys(FAILING, JSON))
-
-
-@given(st.fixed_dictionaries({}, optional={"failing": CHECK, "last_good": CHECK, "usual": CHECK}))
-def test_odd_evidence_does_not_break_the_comparison(evidence):
-    """Rows may be damaged, and other servers may send anything."""
-    assert all(change.text for change in changes_of(evidence))
-    good = compared_with(evidence)
-    assert good is None or good.words(str)
