@@ -31,6 +31,6 @@ SAMPLES = {
         pages=True,
     ),
 }
-PATHS = {resource.name: resource.path for resource in RESOURCES}
-SCHEMAS = {resource.name: resource.schema for resource in RESOURCES}
+PATHS = {resource.name: resource.path for resource in RESOURCES if resource.record}
+SCHEMAS = {resource.name: resource.schema for resource in RESOURCES if resource.record}
 PAGES = [name for name, sample in SAMPLES.items() if sample.pages]

@@ -34,7 +34,7 @@ is bound to a tag sees the monitors with the tag and what belongs to them; all e
 is a key outside its networks.
 """
 TAGS = {
-    **{resource.path.removeprefix("/"): resource.tag for resource in RESOURCES if resource.path},
+    **{resource.path.removeprefix("/"): resource.tag for resource in RESOURCES if resource.record},
     "alerts": "Channels, and messages to try them.",
     "checks": "Checks of what is not stored.",
     "me": "The key that asks.",

@@ -23,14 +23,6 @@ def pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
     return [{"key": pair.key, "value": pair.value} for pair in value]
 
 
-def masked_pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
-    return pairs(pair.masked() for pair in value)
-
-
-def masked_alerts(value: Iterable[Pair]) -> list[dict[str, str]]:
-    return pairs(masked_alert(pair) for pair in value)
-
-
 def assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
     return [
         {"source": row.source, "property": row.property, "op": row.op, "value": row.value}
@@ -38,8 +30,9 @@ def assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
     ]
 
 
-def masked_assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
-    return assertions(row.masked() for row in value)
+def masked(write: Callable[[Any], Any], mask_row: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``write`` for those who may not see the secrets of a row."""
+    return lambda value: write(map(mask_row, value))
 
 
 def plain(value: Any) -> Any:
@@ -74,8 +67,6 @@ class ValueType:
 
 TEXT = ValueType(schema.STRING, values.text, hide=mask)
 WHOLE = ValueType(schema.INTEGER, values.whole)
-TEXTS = ValueType(schema.array(schema.STRING), values.texts, list)
-PAIRS = ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked_pairs)
 FREE = ValueType(
     schema.json_object({}), lambda value: value if isinstance(value, Mapping) else None, plain
 )
@@ -88,10 +79,13 @@ TYPES: Mapping[object, ValueType] = {
     datetime: ValueType(schema.MOMENT, values.moment, iso),
 }
 ARRAYS: Mapping[object, ValueType] = {
-    str: TEXTS,
-    Pair: PAIRS,
+    str: ValueType(schema.array(schema.STRING), values.texts, list),
+    Pair: ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked(pairs, Pair.masked)),
     Assertion: ValueType(
-        schema.array(schema.ASSERTION), values.assertions, assertions, masked_assertions
+        schema.array(schema.ASSERTION),
+        values.assertions,
+        assertions,
+        masked(assertions, Assertion.masked),
     ),
 }
 MARKED: Mapping[Mark, ValueType] = {
@@ -106,7 +100,9 @@ MARKED: Mapping[Mark, ValueType] = {
         values.spans,
         spans,
     ),
-    Mark.ALERTS: ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked_alerts),
+    Mark.ALERTS: ValueType(
+        schema.array(schema.PAIR), values.pairs, pairs, masked(pairs, masked_alert)
+    ),
     Mark.MAY_LACK: ValueType(schema.STRING, lambda value: values.text(value) or None, lacking=""),
 }
 

@@ -56,11 +56,11 @@ class Resource:
     ``mend``: how a person replaces a damaged value. ``by_row``: whether each change of a row has a
     line in the audit log by itself; if not, the code that writes the rows notes a line.
 
-    ``path``: in the API; ``record``: the class that it returns, whose schema is called ``answer``
+    ``record``: the class that it returns, whose schema is called ``answer``
     (default: the class's name); ``tag``: the sentence of the API's document about all of its
     operations; ``about``: the description of each that it has, by its name: ``list``, ``create``,
     ``show``, ``update`` (PUT and PATCH), ``delete``. ``name``: of its collection in a store, and of
-    its blueprint in the dashboard.
+    its blueprint in the dashboard. What is not named here follows from the table's name.
     """
 
     kind: ObjectKind
@@ -72,11 +72,19 @@ class Resource:
     by_row: bool = True
     mend: str = ""
     name: str = ""
-    path: str = ""
     record: type | None = None
     answer: str = ""
     tag: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.table)
+        object.__setattr__(self, "plural", self.plural or self.table.replace("_", " "))
+
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        return f"/{self.table.replace('_', '-')}"
 
     @property
     def schema(self) -> str:
@@ -88,11 +96,8 @@ MONITORS = Resource(
     kind=ObjectKind.MONITOR,
     title=N_("Monitor"),
     singular=N_("monitor"),
-    plural="monitors",
     table="monitors",
     mend=N_("Edit the monitor and enter it again, or remove it."),
-    name="monitors",
-    path="/monitors",
     record=Monitor,
     tag="URLs that are watched, their results and figures.",
     about={
@@ -111,14 +116,11 @@ INCIDENTS = Resource(
     kind=ObjectKind.INCIDENT,
     title=N_("Incident"),
     singular=N_("incident"),
-    plural="incidents",
     table="incidents",
     named_by="cause",
     mend=N_(
         "The incident is kept without its evidence. To remove this warning, delete the incident."
     ),
-    name="incidents",
-    path="/incidents",
     record=Incident,
     tag="Periods of trouble of a monitor.",
     about={
@@ -134,11 +136,8 @@ CONTACTS = Resource(
     kind=ObjectKind.CONTACT,
     title=N_("Contact"),
     singular=N_("contact"),
-    plural="contacts",
     table="contacts",
     mend=N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
-    name="contacts",
-    path="/contacts",
     record=Contact,
     tag="Names for channels that several monitors use.",
     about={
@@ -153,14 +152,11 @@ STATUS_PAGES = Resource(
     kind=ObjectKind.STATUS_PAGE,
     title=N_("Status page"),
     singular=N_("status page"),
-    plural="status pages",
     table="status_pages",
     mend=N_(
         "Edit the page and choose its visibility again. "
         "Until then, only people with an account see it."
     ),
-    name="status_pages",
-    path="/status-pages",
     record=StatusPage,
     tag="Pages for the public, their posts and subscribers.",
     about={
@@ -184,11 +180,8 @@ POST_TEMPLATES = Resource(
     kind=ObjectKind.POST_TEMPLATE,
     title=N_("Post template"),
     singular=N_("post template"),
-    plural="post templates",
     table="post_templates",
     mend=N_("Edit the template and save it again, or delete it."),
-    name="post_templates",
-    path="/post-templates",
     record=PostTemplate,
     tag="Posts to start from.",
     about={
@@ -212,11 +205,9 @@ WINDOWS = Resource(
     kind=ObjectKind.WINDOW,
     title=N_("Maintenance"),
     singular=N_("maintenance window"),
-    plural="maintenance windows",
     table="maintenance_windows",
     mend=N_("The window does not apply. Edit it and save it again, or delete it."),
     name="windows",
-    path="/maintenance-windows",
     record=MaintenanceWindow,
     tag="Times in which no incident opens and nobody is alerted.",
     about={
@@ -231,11 +222,8 @@ MARKERS = Resource(
     kind=ObjectKind.MARKER,
     title=N_("Marker"),
     singular=N_("marker"),
-    plural="markers",
     table="markers",
     mend=N_("Edit the marker through the API, or delete it."),
-    name="markers",
-    path="/markers",
     record=Marker,
     tag="Deploys and other moments that charts show.",
     about={
@@ -254,8 +242,6 @@ REPORT_MAILS = Resource(
     table="report_mails",
     named_by="tag",
     mend=N_("Delete the monthly report and set it up again."),
-    name="report_mails",
-    path="/report-mails",
     record=ReportMail,
     tag="Monthly reports by email.",
     about={
@@ -274,8 +260,6 @@ DELIVERIES = Resource(
     named_by=None,
     by_row=False,
     mend=N_("Nothing to do: it is deleted when it is old enough."),
-    name="deliveries",
-    path="/deliveries",
     record=Delivery,
     tag="Messages to people, sent or failed.",
 )
@@ -286,8 +270,6 @@ LOCATIONS = Resource(
     plural="places",
     table="locations",
     mend=N_("Edit the place and save it again."),
-    name="locations",
-    path="/locations",
     record=Place,
     answer="Location",
     tag="Places that checks run from.",
