@@ -33,7 +33,7 @@ _OF_PLACE = (
 )
 _RENEW = (
     update(_SHARDS)
-    .where(_IN_PLACE, _SHARDS.c.owner == bindparam("owner"))
+    .where(_IN_PLACE, _SHARDS.c.owner == bindparam("leaseholder"))
     .values(until=bindparam("lease"))
     .returning(_SHARDS.c.number, _SHARDS.c.token)
 )
@@ -110,7 +110,7 @@ def take(
 
 def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[int, int]:
     """Renew the leases of an owner; returns the tokens of its shards, by shard number."""
-    rows = session.execute(_RENEW, {"place": place, "owner": owner, "lease": until})
+    rows = session.execute(_RENEW, {"place": place, "leaseholder": owner, "lease": until})
     return {row.number: row.token for row in rows}
 
 
