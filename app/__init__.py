@@ -21,11 +21,13 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
     ``settings`` default to the environment's; raises ``config.SettingError``.
     """
-    from app import config
+    from app import api, config, web
 
     settings = settings or config.read()
     app = create_core(settings)
-    _add_blueprints(app)
+    web.init_app(app)
+    api.init_app(app)
+    _add_actors(app)
     renew(app)
     return app
 
@@ -56,6 +58,8 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
 
     from app.config import SESSION_SECONDS
     from app.cookies import session_cookie
+    from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
+    from app.db.connections import CACHE_KB, SMALL_CACHE_KB, pool_options
     from app.paths import STATIC, TEMPLATES
     from app.records import MAX_FORM_BYTES
 
@@ -71,6 +75,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
         # Forms that were opened before a new key came can still be sent. The last one signs.
         WTF_CSRF_SECRET_KEY=[*reversed(settings.old_keys), settings.secret_key],
         SQLALCHEMY_DATABASE_URI=settings.database_url,
+        SQLALCHEMY_ENGINE_OPTIONS=pool_options(settings.database_url),
         BOOTSTRAP_SERVE_LOCAL=True,
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
         SESSION_COOKIE_HTTPONLY=True,
@@ -83,19 +88,10 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
         MAX_CONTENT_LENGTH=MAX_FORM_BYTES,
     )
     app.extensions["wakeful.settings"] = settings
-    _add_database(app, small_cache=small_cache)
-    return app
-
-
-def _add_database(app: Flask, *, small_cache: bool) -> None:
-    from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
-    from app.db.connections import CACHE_KB, SMALL_CACHE_KB, pool_options
-
-    url = app.config["SQLALCHEMY_DATABASE_URI"]
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = pool_options(url)
     db.init_app(app)
     with app.app_context():
         prepare_engine(db.engine, SMALL_CACHE_KB if small_cache else CACHE_KB)
+    return app
 
 
 def _add_stores(app: Flask, settings: config.Settings) -> None:
@@ -109,25 +105,14 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
 
     access = app.extensions["wakeful.access"] = Access()
     app.extensions["wakeful.mail"] = Mail(settings)
-    if settings.store == "local":
-        app.extensions["wakeful.public"] = LocalPublicPages(settings)
-        app.extensions["wakeful.agents"] = LocalAgents(settings, access)
-    app.extensions["wakeful.store"] = (
-        RemoteStores(settings.remotes, settings.network())
-        if settings.store == "remote"
-        else LocalStore(settings)
-    )
-    if settings.store == "local":
-        pings = LocalPings(access, app.extensions["wakeful.store"])
-        app.extensions["wakeful.pings"] = pings
-
-
-def _add_blueprints(app: Flask) -> None:
-    from app import api, web
-
-    web.init_app(app)
-    api.init_app(app)
-    _add_actors(app)
+    if settings.store == "remote":
+        network = settings.network()
+        app.extensions["wakeful.store"] = RemoteStores(settings.remotes, network)
+        return
+    store = app.extensions["wakeful.store"] = LocalStore(settings)
+    app.extensions["wakeful.public"] = LocalPublicPages(settings)
+    app.extensions["wakeful.agents"] = LocalAgents(settings, access)
+    app.extensions["wakeful.pings"] = LocalPings(access, store)
 
 
 def _add_layers(app: Flask, settings: config.Settings) -> None:

@@ -42,6 +42,15 @@ if TYPE_CHECKING:
 
 PREFIX = "WAKEFUL_"
 ANY_HOST = "*"
+UNKNOWN = N_("%(name)s is not a setting of Wakeful. The settings are: %(names)s.")
+NO_FOLDER = N_("%(name)s is wrong: %(folder)s cannot be used as a folder (%(error)s).")
+WRONG = N_("%(name)s is wrong: %(fault)s")
+STEP = N_("%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of servers.")
+NO_HOST = N_(
+    "%(part)s is not a host. Name hosts or addresses without scheme and port, such as"
+    " wakeful.example.com, separated by commas, or * for any."
+)
+NO_REGISTRIES = N_("%(file)s holds no list of registries (%(fault)s).")
 NO_TEXT = N_("it is no text in UTF-8.")
 NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
 # A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
@@ -162,18 +171,12 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     )
     if unknown:
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
-        raise SettingError(
-            _(
-                "%(name)s is not a setting of Wakeful. The settings are: %(names)s.",
-                name=unknown[0],
-                names=", ".join(sorted(SETTING_NAMES)),
-            )
-        )
+        raise SettingError(_(UNKNOWN, name=unknown[0], names=", ".join(sorted(SETTING_NAMES))))
     for name, value in environ.items():
         # Python puts bytes that are not UTF-8 into a variable as lone surrogates, which nothing can
         # store, send or print.
         if name.removeprefix(PREFIX) in SETTING_NAMES and _SURROGATE.search(value):
-            raise SettingError(_wrong(name.removeprefix(PREFIX), _(NO_TEXT)))
+            raise _wrong(name.removeprefix(PREFIX), _(NO_TEXT))
     instance = Path(_text(environ, "INSTANCE") or "instance").resolve()
     keys = _parsed(environ, "SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
     values = {name.lower(): _parsed(environ, name, parse) for name, parse in _READERS.items()}
@@ -202,11 +205,11 @@ def _parsed(environ: Mapping[str, str], name: str, parse: Callable[[str], T]) ->
     try:
         return parse(raw.strip())
     except ValueError as fault:
-        raise SettingError(_wrong(name, fault)) from None
+        raise _wrong(name, fault) from None
 
 
-def _wrong(name: str, fault: object) -> str:
-    return _("%(name)s is wrong: %(fault)s", name=PREFIX + name, fault=fault)
+def _wrong(name: str, fault: object) -> SettingError:
+    return SettingError(_(WRONG, name=PREFIX + name, fault=fault))
 
 
 def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
@@ -226,17 +229,11 @@ def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
             return keys
         raise ValueError(_("it is empty. Put the key back."))
     except OSError as fault:
-        raise SettingError(
-            _(
-                "%(name)s is wrong: %(folder)s cannot be used as a folder (%(error)s).",
-                name=PREFIX + "INSTANCE",
-                folder=instance,
-                error=fault.strerror,
-            )
-        ) from None
+        where = {"name": PREFIX + "INSTANCE", "folder": instance}
+        raise SettingError(_(NO_FOLDER, error=fault.strerror, **where)) from None
     except ValueError as fault:  # a disk that was full leaves an empty file
         why = _(NO_TEXT) if isinstance(fault, UnicodeError) else fault
-        raise SettingError(_("%(name)s is wrong: %(fault)s", name=path, fault=why)) from None
+        raise SettingError(_(WRONG, name=path, fault=why)) from None
 
 
 def _make_secret(path: Path) -> None:
@@ -372,13 +369,7 @@ def _remotes(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
             _("%(prefix)sREMOTE_URL is missing: %(prefix)sSTORE is remote.", prefix=PREFIX)
         )
     if len(urls) != len(keys):
-        raise SettingError(
-            _(
-                "%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of "
-                "servers.",
-                prefix=PREFIX,
-            )
-        )
+        raise SettingError(_(STEP, prefix=PREFIX))
     # People and addresses tell servers apart by host, port and path.
     if len({url.partition("://")[2] for url in urls}) < len(urls):
         raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
@@ -437,27 +428,21 @@ def _host(part: str) -> str:
     if not any(mark in bare.rpartition("]")[2] for mark in ":/?#"):
         with suppress(ValueError):
             return take_apart(f"http://{bare}", DEFAULT_PORTS).ascii_host
-    raise ValueError(
-        _(
-            "%(part)s is not a host. Name hosts or addresses without scheme and port, such as "
-            "wakeful.example.com, separated by commas, or * for any.",
-            part=repr(part),
-        )
-    )
+    raise ValueError(_(NO_HOST, part=repr(part)))
 
 
 def _server(raw: str) -> str:
     """The server of an agent. Over plain http, whoever carries it could read the token."""
     url = _api_of(raw)
     target = parse_url(url)
-    if target.scheme == "http" and not _is_loopback(target.ascii_host):
+    if target.scheme == "http" and not is_loopback(target.ascii_host):
         raise ValueError(
             _("it must start with https://. Only on this machine itself, http:// works.")
         )
     return url
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -560,14 +545,9 @@ def _url_or_file(raw: str) -> str:
     try:
         parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), ours=False)
     except Exception as fault:  # its reader says of some files no more than KeyError
-        raise ValueError(
-            _("%(file)s holds no list of registries (%(fault)s).", file=raw, fault=_why(fault))
-        ) from None
+        why = fault.strerror if isinstance(fault, OSError) else str(fault).rstrip(".")
+        raise ValueError(_(NO_REGISTRIES, file=raw, fault=why)) from None
     return raw
-
-
-def _why(fault: Exception) -> str:
-    return fault.strerror or "" if isinstance(fault, OSError) else str(fault).rstrip(".")
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

@@ -7,14 +7,13 @@ hosts are Wakeful's, a request for another is refused before anything of it is r
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from werkzeug.wrappers import Response
 
-from app.config import Settings
+from app.config import Settings, is_loopback
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.middleware import Environ, Layer
@@ -56,23 +55,13 @@ class Hosts(Layer):
         if host is None:
             return _refuse(path, 400, _(FOREIGN))
         try:
-            own = self._any or self._is_own(host) or self._is_of_a_page(host, path)
+            # This machine's own names are answered too: whoever comes through a tunnel uses them,
+            # and no page of a stranger can have them.
+            own = self._any or host in self._own or is_loopback(host)
+            own = own or self._is_of_a_page(host, path)
         except Unavailable:
             return _refuse(path, 503, _(UNKNOWN_YET), {"Retry-After": "5"})
         return None if own else _refuse(path, 400, _(FOREIGN))
-
-    def _is_own(self, host: str) -> bool:
-        """This machine's own names are answered too: whoever comes through a tunnel uses them, and
-        no page of a stranger can have them.
-        """
-        return host in self._own or _is_loopback(host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _refuse(

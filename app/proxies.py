@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.lasting import Lasting
 from app.middleware import Environ, Layer
 
@@ -26,6 +26,8 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
 PREFIX = "HTTP_X_FORWARDED_PREFIX"
+NO_NETWORK = N_("%(part)s is neither an address nor a network (CIDR).")
+EVERYBODY = N_("%(part)s trusts everybody. Name the addresses of your proxies.")
 NOT_TRUSTED = (
     "A request from %s has the header X-Forwarded-For, which is ignored. If that is your proxy,"
     " set WAKEFUL_TRUSTED_PROXIES=%s. Until then, all of its visitors count as one address."
@@ -136,9 +138,7 @@ def networks(raw: str) -> tuple[Network, ...]:
     trusted = read_networks(raw)
     for network in trusted:
         if network.prefixlen == 0:
-            raise ValueError(
-                _("%(part)s trusts everybody. Name the addresses of your proxies.", part=network)
-            )
+            raise ValueError(_(EVERYBODY, part=network))
     return trusted
 
 
@@ -153,14 +153,7 @@ def _network(part: str) -> Network:
     try:
         network = ipaddress.ip_network(part, strict=False)
     except ValueError:
-        raise ValueError(
-            _("%(part)s is neither an address nor a network (CIDR).", part=repr(part))
-        ) from None
-    return _plain(network)
-
-
-def _plain(network: Network) -> Network:
-    """An IPv4 network that is written as one of IPv6, as ``address_of`` reads its addresses."""
+        raise ValueError(_(NO_NETWORK, part=repr(part))) from None
     start = network.network_address
     mapped = start.ipv4_mapped if isinstance(start, ipaddress.IPv6Address) else None
     if mapped is None or network.prefixlen < 96:

@@ -24,6 +24,7 @@ from app.errors import Denied, Throttled
 from app.i18n import N_, _
 from app.middleware import EARLY
 from app.records import ApiKey, Scope
+from app.records.resources import MONITORS
 from app.stores import current_access, unavailable
 
 log = logging.getLogger("wakeful.api")
@@ -39,6 +40,11 @@ REMOTE = N_(
 )
 UNAUTHENTICATED = N_(
     "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
+)
+TOO_MANY = N_("More than %(limit)s requests in a minute. Try again in %(reset)s s.")
+CRASHED = N_(
+    "Something went wrong in Wakeful, not in your request. The log has the details under this"
+    " request id."
 )
 ELSEWHERE = N_(
     "This key may only be used from certain networks, and %(address)s is in none of them. Its owner"
@@ -125,16 +131,22 @@ def _admit() -> Response | None:
             raise Denied(_(BOUND, tag=key.tag))
         reads = operation is path.operations.get("GET")
         require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
-    g.operation, g.call = (
-        operation,
-        Call(key, request.view_args or {}, read_body(request, operation.most_bytes)),
-    )
+    g.operation = operation
+    g.call = Call(key, request.view_args or {}, read_body(request, operation.most_bytes))
     return None
 
 
 @V1.endpoint("api.v1.operate")
 def _operate(**_ids: int) -> Response:
-    answer: Response = g.operation.handler(g.call)
+    call, operation, path = g.call, g.operation, _ROUTES[str(request.url_rule)]
+    # The 404 of a record precedes the 422 of the input (decision 1).
+    if path.parent == MONITORS.name:
+        call.store.monitors.require(call.id)
+    elif path.parent:
+        getattr(call.store, path.parent).get(call.id)
+    if not operation.takes_input and (path.parent or not path.ids):
+        call.without_input()
+    answer: Response = operation.handler(call)
     return answer
 
 
@@ -160,14 +172,7 @@ def _count(key: ApiKey) -> None:
         "X-RateLimit-Reset": str(reset),
     }
     if used > limit:
-        raise Throttled(
-            _(
-                "More than %(limit)s requests in a minute. Try again in %(reset)s s.",
-                limit=limit,
-                reset=reset,
-            ),
-            reset,
-        )
+        raise Throttled(_(TOO_MANY, limit=limit, reset=reset), reset)
 
 
 @V1.after_request
@@ -206,12 +211,5 @@ def _crashed(fault: Exception) -> Response:
     # The log has no input of the client, which may hold secrets; the trace has only our code.
     request_id = secrets.token_hex(8)
     log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
-    return problem(
-        500,
-        _(
-            "Something went wrong in Wakeful, not in your request. The log has the details"
-            " under this request id."
-        ),
-        details={"request_id": request_id},
-        X_Request_Id=request_id,
-    )
+    details = {"request_id": request_id}
+    return problem(500, _(CRASHED), details=details, X_Request_Id=request_id)

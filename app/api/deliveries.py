@@ -45,7 +45,6 @@ def test(call: Call) -> Response:
 @operation("GET", "/alerts/unreadable", "List monitors that alert nobody", "MonitorsNamed")
 def unreadable(call: Call) -> Response:
     """Monitors whose stored alerts cannot be read."""
-    call.without_input()
     monitors = call.store.channels.unreadable_alerts()
     return record_answer({"monitors": [asdict(monitor) for monitor in monitors]})
 
@@ -53,7 +52,6 @@ def unreadable(call: Call) -> Response:
 @operation("GET", "/alerts/channels", "List channels that cannot work", "ChannelSetup")
 def channels(call: Call) -> Response:
     """Channels without the settings that they need to send, each with a sentence."""
-    call.without_input()
     reasons = call.store.channels.not_set_up()
     return record_answer(
         {"not_set_up": [{"key": key, "value": reason} for key, reason in reasons.items()]}
@@ -63,14 +61,10 @@ def channels(call: Call) -> Response:
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery", refusals=(409,))
 def retry(call: Call) -> Response:
     """Makes a failed delivery pending again, and releases one that is held."""
-    call.store.deliveries.get(call.id)
-    call.without_input()
     return record_answer(json_of(call.store.deliveries.retry(call.id)))
 
 
 @operation("POST", DELIVERY + "/give-up", "Give up a pending delivery", "Delivery", refusals=(409,))
 def give_up(call: Call) -> Response:
     """Sends a pending delivery no more."""
-    call.store.deliveries.get(call.id)
-    call.without_input()
     return record_answer(json_of(call.store.deliveries.give_up(call.id)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from flask import Flask, Response, current_app, request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -23,12 +24,14 @@ from app.records import (
     IncidentStatus,
     MonitorStatus,
     PageQuery,
-    Place,
     PlaceState,
     in_api_words,
 )
 from app.stores import current_store
-from app.stores.health import Health, health, late_checks, oldest_alert
+from app.stores.health import health, late_checks, oldest_alert
+
+PLACE_PAGES = 100
+OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 
 
 def init_app(app: Flask) -> None:
@@ -86,53 +89,45 @@ class _Figures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         report = health(datetime.now(UTC), checks=_checks_here())
-        yield GaugeMetricFamily(
-            "wakeful_ready", "1 when the service is ready.", value=0 if report.faults else 1
-        )
-        yield GaugeMetricFamily(
-            "wakeful_unreadable_values",
-            "Stored values of monitors and settings that cannot be read.",
-            value=report.unreadable,
-        )
-        yield GaugeMetricFamily(
-            "wakeful_monitors_without_checker",
-            "Watched monitors that no checker of their place has.",
-            value=report.left_alone,
-        )
-        yield from _ages(report)
+        ready = 0 if report.faults else 1
+        for name, text, value in (
+            ("wakeful_ready", "1 when the service is ready.", ready),
+            ("wakeful_unreadable_values",
+             "Stored values of monitors and settings that cannot be read.", report.unreadable),
+            ("wakeful_monitors_without_checker",
+             "Watched monitors that no checker of their place has.", report.left_alone),
+            ("wakeful_last_check_age_seconds", "Since the last finished check.",
+             report.last_check_age),
+            ("wakeful_heartbeat_age_seconds", "Since a checker's last sign.",
+             report.heartbeat_age),
+        ):  # fmt: skip
+            if value is not None:
+                yield GaugeMetricFamily(name, text, value=value)
         if not report.readable:
             return
         if _checks_here():
             yield from _backlog(datetime.now(UTC))
             yield from _places()
+        store = current_store()
         try:
-            monitors = in_api_words(current_store().monitors.overview())
+            monitors = in_api_words(store.monitors.overview())
             del monitors[MonitorStatus.FAILING]  # it would be counted twice in a sum
-            yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
-            yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
-            yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
+            yield _by("status", "wakeful_monitors", "Monitors by status.", monitors)
+            counts = _counts(store.incidents, IncidentQuery, OPEN)
+            yield _by("status", "wakeful_open_incidents", "Open incidents by status.", counts)
+            counts = _counts(store.deliveries, DeliveryQuery, DeliveryStatus)
+            yield _by("status", "wakeful_deliveries", "Alert deliveries by status.", counts)
         except WakefulError:
             return  # a remote server lacks these figures, or does not answer
 
 
-def _ages(report: Health) -> Iterator[Metric]:
-    for name, text, age in (
-        ("wakeful_last_check_age_seconds", "Since the last finished check.", report.last_check_age),
-        ("wakeful_heartbeat_age_seconds", "Since a checker's last sign.", report.heartbeat_age),
-    ):
-        if age is not None:
-            yield GaugeMetricFamily(name, text, value=age)
-
-
 def _backlog(now: datetime) -> Iterator[Metric]:
-    late = GaugeMetricFamily(
+    yield _by(
+        "place",
         "wakeful_check_lag_seconds",
         "Since the most overdue check of a place was due. Up to 60 mean nothing.",
-        labels=["place"],
+        late_checks(now),
     )
-    for place, seconds in late_checks(now).items():
-        late.add_metric([place], seconds)
-    yield late
     yield GaugeMetricFamily(
         "wakeful_oldest_alert_seconds",
         "Since the oldest alert that waits for its delivery was written; 0 if none waits.",
@@ -140,49 +135,26 @@ def _backlog(now: datetime) -> Iterator[Metric]:
     )
 
 
-PLACE_PAGES = 100
-
-
 def _places() -> Iterator[Metric]:
-    silent = GaugeMetricFamily(
-        "wakeful_place_silent",
-        "1 for a place with monitors from which no results come.",
-        labels=["place"],
-    )
-    checks = GaugeMetricFamily(
-        "wakeful_place_checks_per_minute", "Checks that a place made lately.", labels=["place"]
-    )
-    for place in current_store().locations.every(PageQuery(PAGE_SIZES[-1]), PLACE_PAGES):
-        silent.add_metric([place.name], float(_is_silent(place)))
-        if place.checks_per_minute is not None:
-            checks.add_metric([place.name], place.checks_per_minute)
-    yield silent
-    yield checks
-
-
-def _is_silent(place: Place) -> bool:
-    return place.monitors > 0 and place.state == PlaceState.SILENT
-
-
-def _incidents() -> dict[str, int]:
-    opened = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
-    incidents = current_store().incidents
-    return {
-        str(status): incidents.list(IncidentQuery(status=status, per_page=10)).total
-        for status in opened
+    places = list(current_store().locations.every(PageQuery(PAGE_SIZES[-1]), PLACE_PAGES))
+    silent = {
+        place.name: float(place.monitors > 0 and place.state == PlaceState.SILENT)
+        for place in places
     }
+    made = {place.name: place.checks_per_minute for place in places}
+    checks = {name: count for name, count in made.items() if count is not None}
+    text = "1 for a place with monitors from which no results come."
+    yield _by("place", "wakeful_place_silent", text, silent)
+    text = "Checks that a place made lately."
+    yield _by("place", "wakeful_place_checks_per_minute", text, checks)
 
 
-def _deliveries() -> dict[str, int]:
-    deliveries = current_store().deliveries
-    return {
-        str(status): deliveries.list(DeliveryQuery(status=status, per_page=10)).total
-        for status in DeliveryStatus
-    }
+def _counts(records: Any, query: type, statuses: Iterable[str]) -> dict[str, int]:
+    return {status: records.list(query(status=status, per_page=10)).total for status in statuses}
 
 
-def _by_status(name: str, text: str, counted: dict[str, int]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=["status"])
-    for status, count in counted.items():
-        family.add_metric([str(status)], count)
+def _by(label: str, name: str, text: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for word, value in values.items():
+        family.add_metric([str(word)], value)
     return family

@@ -35,8 +35,6 @@ def token(call: Call) -> Response:
     """Needs a key of scope `admin`. The token before ends at once. A place with another carrier
     than `agent` has none: 409.
     """
-    call.store.locations.get(call.id)
-    call.without_input()
     return record_answer(json_of(call.store.locations.new_token(call.id)))
 
 
@@ -47,8 +45,6 @@ def of_monitor(call: Call) -> Response:
     """The newest result of each place, as long as it counts, and its response times of 24 hours,
     in ms.
     """
-    call.store.monitors.require(call.id)
-    call.without_input()
     return record_answer(
         {"locations": [json_of(place) for place in call.store.locations.of_monitor(call.id)]}
     )

@@ -22,7 +22,6 @@ FEATURES = [*TAG_FEATURES, "reports", "report_days", "report_mails", "status_pag
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
     """Its name, scope and expiry, and the level of this server's API."""
-    call.without_input()
     if call.key is None:
         return record_answer(None)
     features = FEATURES if call.key.tag is None else TAG_FEATURES

@@ -84,8 +84,6 @@ def check(call: Call) -> Response:
     within the last second. If two wait for other places of this monitor already, it is 429. The
     server checks a paused monitor itself; that does not count.
     """
-    call.store.monitors.require(call.id)
-    call.without_input()
     return record_answer(json_of(call.store.checks.run(call.id)))
 
 
@@ -100,7 +98,6 @@ def check_unsaved(call: Call) -> Response:
 @operation("GET", PATH + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
     """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
-    call.store.monitors.require(call.id)
     query = binding.list_query(ResultQueryForm, call.query, monitor_id=call.id)
     page = call.store.results.list(query)
     return paged(page, json_of, call.query)
@@ -109,8 +106,6 @@ def results(call: Call) -> Response:
 @operation("GET", PATH + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
     """The certificates that the last check over TLS saw, the server's own certificate first."""
-    call.store.monitors.require(call.id)
-    call.without_input()
     return record_answer(json_of(call.store.results.certificates(call.id)))
 
 
@@ -119,7 +114,6 @@ def statistics(call: Call) -> Response:
     """The figures of the range up to now, or of the time between `from` and `to`: uptime in
     percent, response times in ms, and buckets for a chart.
     """
-    call.store.monitors.require(call.id)
     asked = binding.query_values(StatisticsQueryForm, call.query)
     if asked["from"]:
         figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
@@ -136,7 +130,6 @@ def slow_alerts(call: Call) -> Response:
     """How often it would have alerted in the last 30 days, with these values of the fields of the
     same names: `count`, since when its results were looked at, and the start of the last incident.
     """
-    call.store.monitors.require(call.id)
     asked = binding.query_values(SlowAlertsQueryForm, call.query)
     values = asked["slow_after"], asked["slow_alert_after"]
     return record_answer(json_of(call.store.results.slow_alerts(call.id, *values)))
@@ -145,8 +138,6 @@ def slow_alerts(call: Call) -> Response:
 @operation("POST", PATH + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))
 def test_alert(call: Call) -> Response:
     """To each channel of the monitor and of its contacts, once, as a delivery of its own."""
-    call.store.monitors.require(call.id)
-    call.without_input()
     return record_answer({"deliveries": list(call.store.channels.test_all(call.id))})
 
 
@@ -155,7 +146,6 @@ def test_alert(call: Call) -> Response:
 )
 def pings(call: Call) -> Response:
     """The newest first, without their bodies. They are kept for as long as results are."""
-    call.store.monitors.require(call.id)
     query = binding.list_query(PingQueryForm, call.query, monitor_id=call.id)
     return paged(call.store.heartbeats.list(query), json_of, call.query)
 
@@ -172,6 +162,4 @@ def ping(call: Call) -> Response:
 @operation("POST", PATH + "/heartbeat-token", "Make a new ping URL", "Monitor", refusals=(409,))
 def heartbeat_token(call: Call) -> Response:
     """The old one ends at once. A monitor of another kind has none: 409."""
-    call.store.monitors.require(call.id)
-    call.without_input()
     return record_answer(_shape(call, call.store.heartbeats.new_token(call.id)))

@@ -43,6 +43,7 @@ TAGS = {
     "report": "Figures of many monitors between two times.",
 }
 DELETIONS = ("Deleted", "Cleared")
+META = ("current_page", "from", "last_page", "path", "per_page", "to", "total")
 STATUS_TEXTS = {
     200: "Success.",
     201: "Created. The Location header has the URL of a single record.",
@@ -63,7 +64,6 @@ STATUS_TEXTS = {
 @operation("GET", "/openapi.json", "Show this document", "Document", public=True)
 def show(call: Call) -> Response:
     """Describes every operation, in OpenAPI 3.1. Needs no key."""
-    call.without_input()
     # The URL that the client used, so that the document works behind any proxy path.
     server = request.root_url.rstrip("/") + PREFIX
     return answer({**document(), "servers": [{"url": server}]})
@@ -156,31 +156,28 @@ def _described(method: str, path: Path, operation: Operation) -> Schema:
 def _body_name(operation: Operation) -> str:
     if operation.update:
         return f"{operation.answer}Changes"
-    return (
-        f"New{getattr(operation.form, '__name__', '').removesuffix('Form').removesuffix('Store')}"
-    )
+    form = getattr(operation.form, "__name__", "")
+    return f"New{form.removesuffix('Form').removesuffix('Store')}"
 
 
 def _responses(method: str, path: Path, operation: Operation) -> Schema:
-    good = {
-        "description": STATUS_TEXTS[operation.status],
-        "content": {JSON: {"schema": _body(operation)}},
-    }
-    responses: Schema = {str(operation.status): good}
+    body = _body(operation)
+    responses: Schema = {str(operation.status): _response(operation.status, body)}
     if operation.several:
-        responses["207"] = {**good, "description": STATUS_TEXTS[207]}
+        responses["207"] = _response(207, body)
     wrong = {422, *operation.refusals}
     if not path.public:
         wrong |= {401, 403, 413, 415, 429, 500, 503}
     if path.ids:
         wrong.add(404)
     for status in sorted(wrong):
-        name = "Invalid" if status == 422 else "Error"
-        responses[str(status)] = {
-            "description": STATUS_TEXTS[status],
-            "content": {JSON: {"schema": _ref(name)}},
-        }
+        schema = _ref("Invalid" if status == 422 else "Error")
+        responses[str(status)] = _response(status, schema)
     return responses
+
+
+def _response(status: int, schema: Schema) -> Schema:
+    return {"description": STATUS_TEXTS[status], "content": {JSON: {"schema": schema}}}
 
 
 def _body(operation: Operation) -> Schema:
@@ -209,36 +206,16 @@ def _record_body(answer: str) -> Schema:
 def _envelopes() -> dict[str, Schema]:
     error = {"message": STRING, "status": INTEGER}
     number, address = nullable(INTEGER), nullable(STRING)
+    done: Schema = {"type": "boolean", "const": True}
+    deleted = {"id": INTEGER, "object": STRING, "deleted": done, "status": INTEGER}
     return {
         "Links": record({"first": STRING, "last": STRING, "prev": address, "next": address}),
         "Meta": record(
-            {
-                "current_page": INTEGER,
-                "from": number,
-                "last_page": INTEGER,
-                "path": STRING,
-                "per_page": INTEGER,
-                "to": number,
-                "total": INTEGER,
-            }
+            {name: number if name in ("from", "to") else INTEGER for name in META}
+            | {"path": STRING}
         ),
-        "Deleted": record(
-            {
-                "id": INTEGER,
-                "object": STRING,
-                "deleted": {"type": "boolean", "const": True},
-                "status": INTEGER,
-            }
-        ),
-        "Cleared": record(
-            {
-                "id": INTEGER,
-                "object": STRING,
-                "deleted": {"type": "boolean", "const": True},
-                "count": INTEGER,
-                "status": INTEGER,
-            }
-        ),
+        "Deleted": record(deleted),
+        "Cleared": record({**deleted, "count": INTEGER}),
         "Error": record(error),
         "Invalid": record(
             error | {"errors": json_object({}, additionalProperties=array(STRING, minItems=1))}

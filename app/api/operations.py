@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from flask import Response
@@ -58,6 +59,10 @@ class Operation:
     since: int = 1
 
     @property
+    def takes_input(self) -> bool:
+        return self.form is not None or self.query is not NoQueryForm
+
+    @property
     def most_bytes(self) -> int:
         """The largest body that is read."""
         return MAX_BATCH_BYTES if self.rows else MAX_BODY_BYTES
@@ -73,10 +78,16 @@ class Path:
     public: bool = False
     operations: dict[str, Operation] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """The parts of the template that stand for ids, in braces."""
         return [part for part in self.template.split("/") if part.startswith("{")]
+
+    @cached_property
+    def parent(self) -> str:
+        """The collection of the record below which this path leads, if it names that one alone."""
+        name, *rest = self.template.strip("/").split("/")
+        return name.replace("-", "_") if self.ids == rest[:1] and len(rest) > 1 else ""
 
     @property
     def allow(self) -> list[str]:

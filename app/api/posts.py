@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import cleared, created, deleted, paged, record_answer
+from app.api.envelope import created, deleted, paged, record_answer
 from app.api.operations import operation
 from app.codec import json_of, plain
 from app.errors import NotFound
@@ -36,7 +36,6 @@ def _update(call: Call) -> PostUpdate:
 @operation("GET", POSTS, "List a page's posts", "Post", paged=True, query=PostQueryForm)
 def list_(call: Call) -> Response:
     """The newest first, each with its updates."""
-    call.store.status_pages.get(call.id)
     query = binding.list_query(PostQueryForm, call.query, status_page_id=call.id)
     page = call.store.posts.list(query)
     return paged(page, json_of, call.query)
@@ -45,7 +44,6 @@ def list_(call: Call) -> Response:
 @operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm, name="posts_store")
 def create(call: Call) -> Response:
     """Publishes the post, and notifies the subscribers of the page."""
-    call.store.status_pages.get(call.id)
     return created(json_of(call.store.posts.create(call.id, call.new(PostForm))))
 
 
@@ -104,7 +102,6 @@ def correct_update(call: Call) -> Response:
 )  # fmt: skip
 def draft(call: Call) -> Response:
     """A title, a state and a body about an incident, to start a post from. Nothing is stored."""
-    call.store.status_pages.get(call.id)
     asked = binding.query_values(DraftQueryForm, call.query)
     return record_answer(plain(call.store.posts.draft(call.id, asked["incident_id"])))
 
@@ -120,7 +117,6 @@ SUBSCRIBERS = "/status-pages/{id}/subscribers"
 )  # fmt: skip
 def subscribers(call: Call) -> Response:
     """People who confirmed their address. Needs a key of scope `write`."""
-    call.store.status_pages.get(call.id)
     query = binding.list_query(SubscriberQueryForm, call.query, status_page_id=call.id)
     page = call.store.subscribers.list(query)
     return paged(page, json_of, call.query)
@@ -131,6 +127,4 @@ def subscribers(call: Call) -> Response:
 )
 def clear_subscribers(call: Call) -> Response:
     """Deletes also those who have not confirmed yet. Nobody is notified."""
-    call.store.status_pages.get(call.id)
-    call.without_input()
-    return cleared("subscribers", call.id, call.store.subscribers.clear(call.id))
+    return deleted("subscribers", call.id, count=call.store.subscribers.clear(call.id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from app import records
 from app.checks.kinds import KINDS, kinds_with
 from app.codec import schema_of
 from app.codec.schema import (
@@ -30,40 +31,7 @@ from app.forms.lists import EntryList, IdList, PairList, Tags
 from app.forms.monitor import MonitorForm
 from app.forms.page_lists import GroupList, MonitorPairs
 from app.forms.schema import SchemaField, SchemaForm
-from app.records import (
-    CACHE_BUSTER,
-    MAX_ASSERTION_PROPERTY,
-    MAX_GROUPS,
-    PHASES,
-    ApiKey,
-    AssertionOp,
-    AssertionSource,
-    Carrier,
-    CertificateChain,
-    Change,
-    CheckedNow,
-    Contact,
-    Delivery,
-    Group,
-    Incident,
-    MaintenanceWindow,
-    Monitor,
-    MonitorRef,
-    MonitorStatus,
-    Ping,
-    Place,
-    PlaceSeen,
-    PlaceState,
-    Post,
-    PostState,
-    PostUpdate,
-    Result,
-    SharedChannel,
-    SlowAlerts,
-    StatisticsRange,
-    Subscriber,
-    Verdict,
-)
+from app.records import CACHE_BUSTER, MAX_ASSERTION_PROPERTY, MAX_GROUPS, PHASES
 from app.records.resources import RESOURCES
 from app.stats import report
 
@@ -76,9 +44,9 @@ SENT_MOMENT = (
 SENT_ASSERTION = {
     **json_object(
         {
-            "source": words(AssertionSource),
+            "source": words(records.AssertionSource),
             "property": nullable({**STRING, "maxLength": MAX_ASSERTION_PROPERTY}),
-            "op": words(AssertionOp),
+            "op": words(records.AssertionOp),
             "value": {"type": ["string", "number", "boolean", "null"]},
         },
         required=["source", "op"],
@@ -105,49 +73,55 @@ def of_field(field: SchemaField) -> Schema:
     return schema
 
 
+# The schema of a field is that of the nearest class here; of a list, that of what it holds.
+FIELDS: dict[type, Schema] = {
+    f.NumberSwitch: {**INTEGER, "enum": list(CACHE_BUSTER)},
+    f.Switch: BOOLEAN,
+    f.CertificateDays: ALERT_DAYS,
+    f.ClockTime: CLOCK_TIME,
+    f.DateTime: MOMENT,
+    f.RecordId: INTEGER,
+    f.Ids: STRING,
+    f.Url: {**STRING, "format": "uri"},
+    Tags: STRING,
+}
+LISTS: dict[type, Schema] = {
+    GroupList: schema_of(records.Group),
+    AssertionList: SENT_ASSERTION,
+    IdList: INTEGER,
+    EntryList: STRING,
+}
+
+
 def _kind(field: SchemaField) -> Schema:
-    if isinstance(field, f.NumberSwitch):
-        return {**INTEGER, "enum": list(CACHE_BUSTER)}
-    if isinstance(field, f.Switch):
-        return dict(BOOLEAN)
+    most = MAX_GROUPS if isinstance(field, GroupList) else getattr(field, "most", None)
+    for cls in type(field).__mro__:
+        if cls in LISTS:
+            return _list_of(LISTS[cls], most)
+        if cls in FIELDS:
+            schema = FIELDS[cls]
+            return (
+                schema | {"maxLength": most} if isinstance(field, f.Text) and most else {**schema}
+            )
+    if isinstance(field, MonitorPairs):
+        return _list_of(schema_of(field.entry), most)
+    if isinstance(field, PairList):
+        keys = [key for key, _ in field.choices.get("key", ())]
+        chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
+        return _list_of(chosen if keys else PAIR, most)
     if isinstance(field, f.WordChoice):
         return words(field.words)
-    if isinstance(field, f.CertificateDays):
-        return dict(ALERT_DAYS)
     if isinstance(field, f.Options):
         values = list(field.allowed.values())
         return {**(STRING if isinstance(values[-1], str) else INTEGER), "enum": values}
     if isinstance(field, f.Number):
-        return INTEGER | {
-            name: bound
-            for name, bound in (("minimum", field.low), ("maximum", field.high))
-            if bound is not None
-        }
-    if isinstance(field, f.ClockTime):
-        return dict(CLOCK_TIME)
-    if isinstance(field, f.DateTime):
-        return dict(MOMENT)
-    if isinstance(field, f.RecordId):
-        return dict(INTEGER)
-    if isinstance(field, MonitorPairs):
-        return array(schema_of(field.entry), maxItems=field.most)
-    if isinstance(field, GroupList):
-        return array(schema_of(Group), maxItems=MAX_GROUPS)
-    if isinstance(field, AssertionList):
-        return array(SENT_ASSERTION, maxItems=field.most)
-    if isinstance(field, PairList):
-        keys = [key for key, _ in field.choices.get("key", ())]
-        chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
-        return array(chosen if keys else PAIR, maxItems=field.most)
-    if isinstance(field, EntryList):
-        bound = {} if field.most is None else {"maxItems": field.most}
-        return array(INTEGER if isinstance(field, IdList) else STRING, **bound)
-    if isinstance(field, Tags | f.Ids):
-        return dict(STRING)
-    more: Schema = {"format": "uri"} if isinstance(field, f.Url) else {}
-    if isinstance(field, f.Text) and field.most:
-        more["maxLength"] = field.most
-    return STRING | more
+        bounds = {"minimum": field.low, "maximum": field.high}
+        return INTEGER | {name: bound for name, bound in bounds.items() if bound is not None}
+    return STRING | ({"maxLength": most} if isinstance(field, f.Text) and most else {})
+
+
+def _list_of(entry: Schema, most: int | None) -> Schema:
+    return array(entry) if most is None else array(entry, maxItems=most)
 
 
 def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
@@ -230,7 +204,7 @@ PLACES_SEEN = array(
     json_object(
         {
             "name": STRING,
-            "verdict": words(Verdict),
+            "verdict": words(records.Verdict),
             "label": nullable(STRING),
             "cause_code": nullable(STRING),
             "cause": nullable(STRING),
@@ -271,7 +245,7 @@ EVIDENCE = nullable(
     )
 )
 CHANGES = array(
-    schema_of(Change),
+    schema_of(records.Change),
     description="What is different in the failing check from the good one in ``evidence``, most"
     " telling first.",
 )
@@ -282,11 +256,11 @@ UNREADABLE_CONTACT = array(
     STRING, description="Fields whose stored value cannot be read; until then it alerts nobody."
 )
 
-PLACE_STATE = words(PlaceState) | {
+PLACE_STATE = words(records.PlaceState) | {
     "description": "`silent`: no result has come for two intervals of its monitors and at least 3"
     " minutes; it has no vote. `never_seen`: nobody has checked from it yet. Else `online`."
 }
-CARRIER = words(Carrier) | {
+CARRIER = words(records.Carrier) | {
     "description": "How checks get to the place. `local`: a checker there works on the database."
     " `queue`: probers take them from Redis. `agent`: an agent fetches them over HTTPS."
 }
@@ -309,35 +283,44 @@ PLACE: dict[str, Schema] = {
     | {"description": "For the agent. It is there once: in the answer to the call that made it."},
 }
 
-KEY = schema_of(ApiKey)
+KEY = schema_of(records.ApiKey)
 # null for a URL that no kind can read; such a URL cannot be stored
 KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
 # A string and no enum: an alert condition can be added without a new version of the API.
 MONITOR = schema_of(
-    Monitor,
+    records.Monitor,
     alert_condition=STRING,
     hours=array(HOUR),
     unreadable=UNREADABLE,
     status={
         "title": "StatusOfMonitor",  # generators would name it MonitorStatus, as what filters take
         "type": "string",
-        "enum": [status.value for status in MonitorStatus if status != MonitorStatus.FAILING],
+        "enum": [
+            status.value
+            for status in records.MonitorStatus
+            if status != records.MonitorStatus.FAILING
+        ],
     },
 )
 FAILING = {"type": "boolean", "description": "Its last check failed, and is being repeated."}
 
+AS_THEY_ARE = (
+    records.Result, records.CheckedNow, records.Ping, records.CertificateChain, records.SlowAlerts,
+    records.Post, records.PostUpdate, records.Subscriber,
+)  # fmt: skip
 RECORDS: dict[str, Schema] = {
     **{resource.schema: schema_of(resource.record) for resource in RESOURCES if resource.record},
     "Monitor": record(
         {**MONITOR["properties"], "kind": KIND, "failing": FAILING},
         where_asked_for=["hours", "notes"],
     ),
-    "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
-    "Result": schema_of(Result),
-    "CheckedNow": schema_of(CheckedNow),
+    "Incident": schema_of(
+        records.Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES
+    ),
+    **{cls.__name__: schema_of(cls) for cls in AS_THEY_ARE},
     "Statistics": record(
         {
-            "range": nullable(words(StatisticsRange)),  # null between two times
+            "range": nullable(words(records.StatisticsRange)),  # null between two times
             "from": MOMENT,
             "to": MOMENT,
             "uptime": nullable(NUMBER),  # percent
@@ -352,22 +335,19 @@ RECORDS: dict[str, Schema] = {
             "buckets": array(BUCKET),
         }
     ),
-    "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
+    "Delivery": schema_of(records.Delivery, unreadable=UNREADABLE),
     "ChannelSetup": record({"not_set_up": array(PAIR)}),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
-    "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
+    "MaintenanceWindow": schema_of(records.MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Key": record({**KEY["properties"], "api_level": INTEGER, "features": array(STRING)}),
-    "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
-    "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
-    "Ping": schema_of(Ping),
-    "CertificateChain": schema_of(CertificateChain),
-    "SlowAlerts": schema_of(SlowAlerts),
-    "Location": schema_of(Place, **PLACE),
+    "Contact": schema_of(records.Contact, unreadable=UNREADABLE_CONTACT),
+    "SharedChannels": record({"channels": array(schema_of(records.SharedChannel))}),
+    "Location": schema_of(records.Place, **PLACE),
     "PlacesOfMonitor": record(
         {
             "locations": array(
                 schema_of(
-                    PlaceSeen,
+                    records.PlaceSeen,
                     state=PLACE_STATE,
                     verdict=nullable(STRING)
                     | {"description": "Of its newest check. Null: it has no vote."},
@@ -387,12 +367,14 @@ RECORDS: dict[str, Schema] = {
             ),
         }
     ),
-    "Post": schema_of(Post),
-    "PostUpdate": schema_of(PostUpdate),
     "PostDraft": record(
-        {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
+        {
+            "title": STRING,
+            "state": words(records.PostState),
+            "body": STRING,
+            "monitors": array(INTEGER),
+        }
     ),
-    "Subscriber": schema_of(Subscriber),
-    "MonitorsNamed": record({"monitors": array(schema_of(MonitorRef))}),
-    "Overview": record({status.value: INTEGER for status in MonitorStatus}),
+    "MonitorsNamed": record({"monitors": array(schema_of(records.MonitorRef))}),
+    "Overview": record({status.value: INTEGER for status in records.MonitorStatus}),
 }

@@ -4,7 +4,6 @@ webhooks, for whoever has the server. They work while nobody can log in.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -28,6 +27,9 @@ UNKNOWN = N_("No account has the email address %(email)s. To see all: wakeful us
 FACTOR_RESET = N_(
     "The second factor was removed on the server, by command. Your password alone logs you in."
 )
+NO_FACTOR = N_("%(email)s has no second factor. Nothing was changed.")
+REMOVED = N_("Second factor of %(email)s removed. Their password alone logs them in.")
+NOT_SENT = N_("They could not be notified by email: %(fault)s Tell them yourself.")
 DIFFERENT = N_("The two passwords are different. Nothing was changed.")
 
 
@@ -43,7 +45,7 @@ def user() -> None:
 @click.argument("email")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
 def create(email: str, role: str) -> None:
-    password = _new_password()
+    password = typed_line(_("Password"), twice=True)
     with access_opened() as access:
         access.people.create(email, password, role)
     click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
@@ -107,17 +109,10 @@ def reset(email: str) -> None:
     with access_opened() as access:
         person = _person(access, email)
         if not person.second_factor:
-            click.echo(
-                _("%(email)s has no second factor. Nothing was changed.", email=person.email)
-            )
+            click.echo(_(NO_FACTOR, email=person.email))
             return
         access.factors.reset(person.id)
-        click.echo(
-            _(
-                "Second factor of %(email)s removed. Their password alone logs them in.",
-                email=person.email,
-            )
-        )
+        click.echo(_(REMOVED, email=person.email))
         _notify(person)
 
 
@@ -133,11 +128,7 @@ def _notify(person: Person) -> None:
     if sent.ok:
         click.echo(_("They were notified by email."))
     else:
-        fault = sent.answer
-        click.echo(
-            _("They could not be notified by email: %(fault)s Tell them yourself.", fault=fault),
-            err=True,
-        )
+        click.echo(_(NOT_SENT, fault=sent.answer), err=True)
 
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
@@ -150,14 +141,6 @@ def _person(access: Access, email: str) -> Person:
     if person is None:
         raise WakefulError(_(UNKNOWN, email=email))
     return person
-
-
-def _new_password() -> str:
-    """Read the password of a new account: typed twice by people, sent once by programs."""
-    if sys.stdin.isatty():
-        typed: str = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
-        return typed
-    return sys.stdin.readline().rstrip("\r\n")
 
 
 @click.group()

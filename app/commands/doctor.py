@@ -92,6 +92,11 @@ REFUSES_ALWAYS = N_(
     "%(name)s refuses, and has never accepted. In WAKEFUL_CANARIES, name a host that accepts "
     "connections: a firewall in your network could refuse in its place."
 )
+REFUSES_LOGIN = N_("%(name)s refuses the user name or the password (SMTP %(code)s).")
+BUG = N_("This examination failed because of a bug in Wakeful: %(fault)s: %(text)s")
+LAST_SIGN = N_(
+    "It may be running: the database cannot be written. The last sign of it is %(last)s."
+)
 NO_HEARTBEAT = N_(
     "WAKEFUL_HEARTBEAT_URL is not set: if this machine dies, only a service elsewhere that misses "
     "a heartbeat can say so."
@@ -106,7 +111,10 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """
     subject = Subject(settings)
     yield from _run(app, subject, ALWAYS)
-    yield from _run(app, subject, OF_TABLES if subject.tables else WITHOUT_TABLES)
+    if subject.tables:
+        yield from _run(app, subject, OF_TABLES)
+    else:
+        yield Finding(_("not examined"), _(UNKNOWN), fault=True)
     yield from _run(app, subject, OF_OTHERS)
 
 
@@ -129,11 +137,7 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, WakefulError | SettingError):
         return str(fault)
     lines = str(fault).splitlines() or [""]
-    return _(
-        "This examination failed because of a bug in Wakeful: %(fault)s: %(text)s",
-        fault=type(fault).__name__,
-        text=lines[0],
-    )
+    return _(BUG, fault=type(fault).__name__, text=lines[0])
 
 
 def _folder(subject: Subject) -> Statements:
@@ -194,10 +198,6 @@ def _is_open_to_all(file: Path) -> bool:
         return bool(file.stat().st_mode & 0o006 and file.parent.stat().st_mode & 0o001)
     except OSError:
         return False  # it does not exist, or cannot be read: ``_database`` says so
-
-
-def _not_examined(subject: Subject) -> Statements:
-    yield Fault(_(UNKNOWN))
 
 
 def _file(subject: Subject) -> Statements:
@@ -265,20 +265,15 @@ def _processes(subject: Subject, part: str) -> Statements:
     fault = Fault if health.has_monitors() else str
     now = datetime.now(UTC)
     signs = heartbeats.signs_of(part, now)
-    last = (
-        _("in the future")
-        if signs.at is None
-        else _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
-    )
+    last = _("in the future")
+    if signs.at is not None:
+        last = _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
     if not signs.ever:
         yield fault(_("None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part))
     elif not signs.silent:
         yield _("It runs.")
     elif cannot_write():
-        yield _(
-            "It may be running: the database cannot be written. The last sign of it is %(last)s.",
-            last=last,
-        )
+        yield _(LAST_SIGN, last=last)
     else:
         yield fault(_("None is running. The last sign of one is %(last)s.", last=last))
     if part == heartbeats.CHECKER and not signs.silent:
@@ -291,12 +286,9 @@ def _policy(subject: Subject) -> Statements:
     settings = subject.settings
     locked = networks_are_locked(settings)
     source = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
-    allowed = allowed_networks(settings)
-    opened = (
-        _("public addresses and %(networks)s", networks=allowed)
-        if allowed
-        else _("public addresses only")
-    )
+    opened = _("public addresses only")
+    if allowed := allowed_networks(settings):
+        opened = _("public addresses and %(networks)s", networks=allowed)
     yield _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=source)
 
 
@@ -325,10 +317,8 @@ def _names(subject: Subject) -> Statements:
 def _canaries(subject: Subject) -> Statements:
     memory = setting(MEMORY) if subject.tables else None
     accepted = canary.have_accepted(canary.read_memory(memory, subject.settings.location))
-    canaries, servers = (
-        canary.parse_canaries(subject.settings.canaries),
-        subject.settings.name_servers,
-    )
+    canaries = canary.parse_canaries(subject.settings.canaries)
+    servers = subject.settings.name_servers
     for name, answer in canary.ask(canaries, SECONDS, dns_servers=servers).items():
         if answer is canary.CanaryAnswer.ACCEPTED:
             yield _("%(name)s answers.", name=name)
@@ -354,7 +344,18 @@ def _mail(subject: Subject) -> Statements:
     # Without its tables, only the environment can be read.
     url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
     if url is None:
-        yield _no_mail(_monitors_with_email() if subject.tables else None)
+        count = _monitors_with_email() if subject.tables else 0
+        sentence = _("No mail server is set up, so no email can be sent.")
+        if subject.tables and not count:
+            sentence += " " + _("No monitor uses email.")
+        elif count:
+            sentence = Fault(_n(
+                "No mail server is set up, so no email can be sent, and %(num)s monitor alerts"
+                " by email.",
+                "No mail server is set up, so no email can be sent, and %(num)s monitors alert"
+                " by email.", count, num=f"{count:,}",
+            ))  # fmt: skip
+        yield sentence
         return
     try:
         server = parse(url)
@@ -371,13 +372,7 @@ def _mail(subject: Subject) -> Statements:
     except Unreachable as fault:
         yield Fault(fault)
     except smtplib.SMTPAuthenticationError as fault:
-        yield Fault(
-            _(
-                "%(name)s refuses the user name or the password (SMTP %(code)s).",
-                name=server.host,
-                code=fault.smtp_code,
-            )
-        )
+        yield Fault(_(REFUSES_LOGIN, name=server.host, code=fault.smtp_code))
     except (OSError, smtplib.SMTPException, email.NoTls) as fault:
         reason = type(fault).__name__
         yield Fault(_("%(name)s does not answer: %(fault)s.", name=server.host, fault=reason))
@@ -385,22 +380,7 @@ def _mail(subject: Subject) -> Statements:
         if server.user is None:
             yield _("%(name)s answers.", name=server.host)
         else:
-            yield _("%(host)s answers and accepts the login.", host=server.host)
-
-
-def _no_mail(monitors: int | None) -> str:
-    """``monitors``: how many alert by email; None if that cannot be read."""
-    if monitors is None:
-        return _("No mail server is set up, so no email can be sent.")
-    if not monitors:
-        return _("No mail server is set up, so no email can be sent. No monitor uses email.")
-    sentence = _n(
-        "No mail server is set up, so no email can be sent, and %(num)s monitor alerts by email.",
-        "No mail server is set up, so no email can be sent, and %(num)s monitors alert by email.",
-        monitors,
-        num=f"{monitors:,}",
-    )
-    return Fault(sentence)
+            yield _(services.ACCEPTS, host=server.host)
 
 
 def _heartbeat(subject: Subject) -> Statements:
@@ -440,7 +420,6 @@ OF_TABLES = (
     (N_("alert worker"), _processes_of(heartbeats.WORKER)),
     (N_("policy"), _policy),
 )
-WITHOUT_TABLES = ((N_("not examined"), _not_examined),)
 OF_OTHERS = (
     (N_("names"), _names),
     (N_("canary"), _canaries),

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ALL_CREATED, FAILED, SOME_LEFT_OUT = 0, 1, 3
 STDIN = "-"
+STOPPED = N_("%(created)s, then it stopped at %(entry)s: %(fault)s")
+NOTE = N_("Note %(number)s (%(entries)s): %(sentence)s")
 
 
 def read_file(path: str, format: str, variables: Mapping[str, str]) -> Reading:
@@ -76,21 +78,20 @@ def variables_of(path: str | None) -> dict[str, str]:
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
     """Print what each entry becomes and create those that can be. Returns the exit code."""
     rows = importer.dry_run(reading.candidates)
-    click.echo(_entries(reading.source, len(rows)))
+    click.echo(
+        _n("%(source)s: %(num)s entry.", "%(source)s: %(num)s entries.", len(rows),
+           source=reading.source, num=f"{len(rows):,}")
+    )  # fmt: skip
     shared = notes(rows)
     lines = _lines(rows, duplicates, list(shared))
     for line in (*reading.remarks, *_contacts(importer), *_notes(shared), *lines):
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
-    for line in _warnings(chosen):
-        click.echo(line)
+    if silent := sum(not row.judged.alerts for row in chosen):
+        click.echo(alert_nobody(silent))
     if dry_run:
-        would = _n(
-            "%(num)s monitor would be created",
-            "%(num)s monitors would be created",
-            len(chosen),
-            num=f"{len(chosen):,}",
-        )
+        would = _n("%(num)s monitor would be created", "%(num)s monitors would be created",
+                   len(chosen), num=f"{len(chosen):,}")  # fmt: skip
         summary = _summary(rows, would, len(chosen), 0)
         click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
         return _exit_code(len(rows), len(chosen))
@@ -107,12 +108,6 @@ def _contacts(importer: Importer) -> Iterator[str]:
         )
 
 
-def _warnings(chosen: Sequence[ImportRow]) -> Iterator[str]:
-    silent = sum(not row.judged.alerts for row in chosen)
-    if silent:
-        yield alert_nobody(silent)
-
-
 def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
     """How many were created, and how many were not."""
     # What was created before the store was lost is said, so that nobody creates it twice.
@@ -124,13 +119,8 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
             try:
                 created = importer.create(row.judged)
             except WakefulError as fault:
-                sentence = _(
-                    "%(created)s, then it stopped at %(entry)s: %(fault)s",
-                    created=_created(created_count),
-                    entry=_position(row),
-                    fault=fault,
-                )
-                raise WakefulError(sentence) from fault
+                so_far = {"created": _created(created_count), "entry": _position(row)}
+                raise WakefulError(_(STOPPED, fault=fault, **so_far)) from fault
             if created.problem:
                 problems.append((row, created))
             created_count += created.stored
@@ -147,12 +137,7 @@ def _is_chosen(row: ImportRow, duplicates: bool) -> bool:
 def _notes(shared: Mapping[str, int]) -> Iterator[str]:
     for number, (sentence, count) in enumerate(shared.items(), 1):
         entries = _n("%(num)s entry", "%(num)s entries", count, num=f"{count:,}")
-        yield _(
-            "Note %(number)s (%(entries)s): %(sentence)s",
-            number=number,
-            entries=entries,
-            sentence=sentence,
-        )
+        yield _(NOTE, number=number, entries=entries, sentence=sentence)
 
 
 def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -> Iterator[str]:
@@ -208,16 +193,6 @@ def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int)
         num = f"{duplicates:,}"
         parts.append(_n("%(num)s duplicate", "%(num)s duplicates", duplicates, num=num))
     return f"{', '.join(parts)}."
-
-
-def _entries(source: str, count: int) -> str:
-    return _n(
-        "%(source)s: %(num)s entry.",
-        "%(source)s: %(num)s entries.",
-        count,
-        source=source,
-        num=f"{count:,}",
-    )
 
 
 def _created(count: int) -> str:
@@ -298,10 +273,8 @@ def _store_of(app: Flask, server: str | None) -> Store:
     if server is None and len(names) < 2:
         return cast("Store", getattr(store, "chosen", store))
     if server not in names:
-        hint = (
-            _("It is one of: %(names)s.", names=", ".join(names))
-            if names
-            else _("This installation has none.")
-        )
+        hint = _("This installation has none.")
+        if names:
+            hint = _("It is one of: %(names)s.", names=", ".join(names))
         raise click.BadParameter(hint, param_hint="--server")
     return cast("Store", store.stores[names.index(server)])

@@ -44,10 +44,12 @@ def access_opened() -> Iterator[Access]:
             yield Access()
 
 
-def typed_line(prompt: str) -> str:
-    """A secret that is typed without being shown, or the next line of standard input."""
+def typed_line(prompt: str, *, twice: bool = False) -> str:
+    """A secret that is typed without being shown, or the next line of standard input. ``twice``:
+    people type it again; programs send it once.
+    """
     if sys.stdin.isatty():
-        typed: str = click.prompt(prompt, hide_input=True)
+        typed: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
         return typed
     return sys.stdin.readline().rstrip("\r\n")
 

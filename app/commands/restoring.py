@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -19,9 +18,9 @@ from typing import BinaryIO
 
 from sqlalchemy import MetaData, delete, make_url
 
-from app import create_core
 from app.access import actors, audit
 from app.alerts.chores import hold_after_restore
+from app.commands.opened import opened
 from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing
 from app.db.tables import HalfLoginRow, HeartbeatRow, RecoveryRow, SessionRow
@@ -33,6 +32,8 @@ from app.stores.keeping import archive, backup, postgres
 
 KEY_FILE = "secret_key"
 RUNNING = N_("Wakeful is running on this database. Stop all its processes first.")
+GO_BACK = N_("To bring back the previous database, run pg_restore on %(file)s.")
+OTHER_KIND = N_("This is a backup of %(found)s, but %(setting)s names %(wanted)s.")
 KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
@@ -59,14 +60,8 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
     with TemporaryDirectory(prefix=".restore-", dir=parent) as folder:
         manifest, database, key = archive.unpack(file, Path(folder), passphrase)
         if manifest.database != kind:
-            raise WakefulError(
-                _(
-                    "This is a backup of %(found)s, but %(setting)s names %(wanted)s.",
-                    found=KINDS[manifest.database],
-                    setting=f"{PREFIX}DATABASE_URL",
-                    wanted=KINDS[kind],
-                )
-            )
+            kinds = {"found": KINDS[manifest.database], "wanted": KINDS[kind]}
+            raise WakefulError(_(OTHER_KIND, setting=f"{PREFIX}DATABASE_URL", **kinds))
         if manifest.revision not in schema.revisions():
             raise WakefulError(schema.unknown(manifest.revision))
         first, *old_keys = _keys(settings, split_keys(key), force=force)
@@ -126,7 +121,7 @@ def _sqlite(
     aside = replace(
         settings, instance=database.parent, database_url=f"sqlite:///{database.as_posix()}"
     )
-    with _opened(aside):
+    with opened(aside):
         on_hold = _prepare(now)
     copies = []
     if path.exists():
@@ -134,7 +129,7 @@ def _sqlite(
         copies.append(_set_aside(path, now))
     copies += _write_key(settings, now)
     database.rename(path)
-    with _opened(settings):
+    with opened(settings):
         schema.upgrade()
     return on_hold, copies
 
@@ -161,7 +156,7 @@ def _postgres(
     postgres.check(database)
     url = make_url(settings.database_url)
     copies = []
-    with _opened(settings):
+    with opened(settings):
         our_tables = MetaData()
         our_tables.reflect(db.engine, only=_is_ours)
         tables = our_tables.tables
@@ -177,17 +172,14 @@ def _postgres(
             postgres.load(url, database)
             on_hold = _prepare(now)
         except WakefulError as fault:
-            raise WakefulError(" ".join([str(fault), *map(_how_to_go_back, copies)])) from fault
+            sentences = [str(fault), *(_(GO_BACK, file=dump) for dump in copies)]
+            raise WakefulError(" ".join(sentences)) from fault
         copies += _write_key(settings, now)
     return on_hold, copies
 
 
 def _is_ours(table: str, _metadata: MetaData) -> bool:
     return table in db.metadata.tables or table == "alembic_version"
-
-
-def _how_to_go_back(dump: Path) -> str:
-    return _("To bring back the previous database, run pg_restore on %(file)s.", file=dump)
 
 
 def _is_running(now: datetime) -> bool:
@@ -221,16 +213,6 @@ def _prepare(now: datetime) -> int:
         installation = Thing(ObjectKind.INSTALLATION)
         audit.note(session, Action.RESTORED, installation, actor=actors.by_command())
         return hold_after_restore(session, now)
-
-
-@contextmanager
-def _opened(settings: Settings) -> Iterator[None]:
-    with create_core(settings).app_context():
-        try:
-            yield
-        finally:
-            db.session.remove()
-            db.engine.dispose()
 
 
 def _write_key(settings: Settings, now: datetime) -> list[Path]:

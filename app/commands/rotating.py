@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
@@ -43,6 +44,10 @@ REMOVE = N_(
 NOT_DONE = N_(
     "Not done: a process goes on writing with the old key. Restart every process with both keys,"
     " then run this again. Keep the old key."
+)
+COUNTED = N_(
+    "%(table)s: %(reencrypted)s re-encrypted, %(current)s with the new key, %(old)s with an old"
+    " key, %(lost)s not readable"
 )
 LOST = N_(
     "These values need neither key: they are damaged, or were written with a key that is not"
@@ -83,17 +88,7 @@ def rotate_keys(settings: Settings) -> bool:
 
 def _show(counted: Sequence[rotation.Counted]) -> None:
     for count in counted:
-        click.echo(
-            _(
-                "%(table)s: %(changed)s re-encrypted, %(current)s with the new key, %(old)s with an"
-                " old key, %(lost)s not readable",
-                table=count.table,
-                changed=count.reencrypted,
-                current=count.current,
-                old=count.old,
-                lost=count.lost,
-            )
-        )
+        click.echo(_(COUNTED, **asdict(count)))
     changed = sum(count.reencrypted for count in counted)
     click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))
 

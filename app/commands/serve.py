@@ -34,7 +34,7 @@ from app.commands import resting
 from app.commands.resting import STOP_SECONDS, WATCHED
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
-from app.i18n import _
+from app.i18n import N_, _
 from app.lasting import Lasting
 from app.rules.time import Backoff
 
@@ -56,6 +56,10 @@ WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
     "requests get 503. Wakeful retries automatically."
 )
+IN_USE = N_(
+    "Wakeful cannot listen on %(bind)s: %(error)s. Is it running already? WAKEFUL_BIND chooses"
+    " another address, such as 127.0.0.1:8001."
+)
 # Python's, which the supervisor becomes again after a rest
 AGAIN = ("-P", "-c", "from app.commands.entry import main; main()", "serve", "--again")
 
@@ -71,12 +75,15 @@ Start = Callable[[Sequence[str]], None]  # runs the command of these words
 class Child:
     """A part of the service: its command, and the process that runs it now. ``closes``: file
     descriptors of the supervisor that it must not keep open.
+
+    The process is forked from the supervisor: importing everything again would double the time
+    until the first check. It ends when the supervisor ends, even if that is killed.
     """
 
     name: str
     words: Sequence[str]
     closes: Sequence[int] = ()
-    process: Forked | None = None
+    pid: int | None = None
     started: float = 0.0
     pauses: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, MAX_PAUSE))
     due: float = field(default=float("-inf"))  # when it is to be started (monotonic)
@@ -137,17 +144,15 @@ class Supervisor:
             if not faults.is_server_away(fault):
                 raise
             self._greet()
-            self._wait_for_database(faults.cause_of(fault))
+            # Once: it may be away for hours.
+            self._log.error("%s %s", faults.cause_of(fault), WAITING)
+            self._retry_at = time.monotonic() + self._pauses.take()
         else:
             self._prepared = True
 
     def _greet(self) -> None:
         if not self._base:
             self._base = greet(self.settings, self._listener)
-
-    def _wait_for_database(self, cause: str) -> None:
-        self._log.error("%s %s", cause, WAITING)  # once: it may be away for hours
-        self._retry_at = time.monotonic() + self._pauses.take()
 
     def _serve(self, fd: int, running: Sequence[tuple[int, float, float]] = ()) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
@@ -156,7 +161,7 @@ class Supervisor:
             self._children.insert(0, Child("checker", ["checker"], [fd]))
             self._children.append(Child("alert worker", ["worker"], [fd]))
         for child, (pid, started, pause) in zip(self._children, running, strict=False):
-            child.process, child.started, child.pauses.pause = Forked(pid), started, pause
+            child.pid, child.started, child.pauses.pause = pid, started, pause
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
@@ -181,24 +186,20 @@ class Supervisor:
 
     def _wait(self) -> float:
         now = time.monotonic()
-        dues = [child.due - now for child in self._children if child.process is None]
+        dues = [child.due - now for child in self._children if child.pid is None]
         waits = [IDLE_SECONDS, self._rest_at - now, *dues]
         return max(0.0, min(waits)) if self._prepared else POLL_SECONDS
 
     @property
     def _rest_at(self) -> float:
         """When the supervisor can rest (monotonic)."""
-        if not self._rests or any(child.process is None for child in self._children):
+        if not self._rests or any(child.pid is None for child in self._children):
             return float("inf")
         return max(child.started for child in self._children) + REST_SECONDS
 
     def _rest(self) -> None:
         """Become the program that waits for a signal (``resting``)."""
-        children = [
-            (child.process.pid, child.started, child.pauses.pause)
-            for child in self._children
-            if child.process is not None
-        ]
+        children = [(child.pid, child.started, child.pauses.pause) for child in self._children]
         pids = ",".join(str(pid) for pid, *_times in children)
         python = sys.executable
         again = [python, *AGAIN, self._state(children)]
@@ -208,7 +209,7 @@ class Supervisor:
             log.warning("The supervisor cannot make itself small: %s", fault)
             self._rests = False
 
-    def _state(self, children: Sequence[tuple[int, float, float]]) -> str:
+    def _state(self, children: Sequence[tuple[int | None, float, float]]) -> str:
         """What ``run`` needs to go on in another program."""
         return json.dumps({"fd": self._listener.fileno(), "children": children})
 
@@ -221,25 +222,27 @@ class Supervisor:
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
-        if child.process is not None and (code := child.process.poll()) is not None:
+        if child.pid is not None and (ended := os.waitpid(child.pid, os.WNOHANG))[0]:
+            code = os.waitstatus_to_exitcode(ended[1])
             if now - child.started >= STEADY_SECONDS:
                 child.pauses.reset()
             pause = child.pauses.take()
             log.error("The %s ended (%s). It starts again in %g s.", child.name, code, pause)
             self._note_end(child)
-            child.process, child.due = None, now + pause
-        if child.process is None and now >= child.due:
-            child.process, child.started = self._fork(child), now
+            child.pid, child.due = None, now + pause
+        if child.pid is None and now >= child.due:
+            self._fork(child)
+            child.started = now
 
-    def _fork(self, child: Child) -> Forked:
+    def _fork(self, child: Child) -> None:
         """Close all database connections before the fork. A child with one of SQLite would believe
         that it holds locks which it does not; one of PostgreSQL would have two users.
         """
         self._close_connections()
         parent = os.getpid()
-        if (pid := os.fork()) == 0:
+        child.pid = os.fork()
+        if child.pid == 0:
             _become(child, self.start, parent)
-        return Forked(pid)
 
     def _close_connections(self) -> None:
         """A process that is forked, or another program, must not have them."""
@@ -249,9 +252,9 @@ class Supervisor:
 
     def _note_end(self, child: Child) -> None:
         """Store the end of a child, so that /readyz reports it before its heartbeat is old."""
-        if child.words[0] == "web" or child.process is None:
+        if child.words[0] == "web" or child.pid is None:
             return
-        name = heartbeats.process_name(child.words[0], child.process.pid)
+        name = heartbeats.process_name(child.words[0], child.pid)
         try:
             # With a short time limit: meanwhile the other children are not supervised.
             with self.app.app_context(), patience(NOTE_SECONDS):
@@ -260,7 +263,7 @@ class Supervisor:
             faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
 
     def _stop(self) -> None:
-        running = [child.process.pid for child in self._children if child.process is not None]
+        running = [child.pid for child in self._children if child.pid is not None]
         if not resting.stop(running):
             log.error(resting.KILLED)
 
@@ -278,14 +281,7 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
         except OSError as fault:
             left = deadline - time.monotonic()
             if fault.errno != errno.EADDRINUSE or left <= 0:
-                raise SettingError(
-                    _(
-                        "Wakeful cannot listen on %(bind)s: %(error)s. Is it running already? "
-                        "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001.",
-                        bind=bind,
-                        error=fault.strerror,
-                    )
-                ) from None
+                raise SettingError(_(IN_USE, bind=bind, error=fault.strerror)) from None
         if not logged:
             log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
             logged = True
@@ -340,12 +336,8 @@ def offer_set_up(settings: Settings, base: str) -> None:
     """Print the set-up link of a new installation. Needs an application context."""
     access = Access()
     if access.setup.needed():
-        click.echo(
-            _(
-                "Create the first account here: %(link)s",
-                link=f"{base}/setup/{access.setup.token()}",
-            )
-        )
+        link = f"{base}/setup/{access.setup.token()}"
+        click.echo(_("Create the first account here: %(link)s", link=link))
 
 
 def _local_url(listener: socket.socket) -> str:
@@ -353,25 +345,6 @@ def _local_url(listener: socket.socket) -> str:
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-class Forked:
-    """The process of a child, forked from the supervisor: importing everything again would double
-    the time until the first check.
-
-    It ends when the supervisor ends, even if that is killed.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """The exit code, negative for a signal; None while it runs."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
 
 
 def _become(child: Child, start: Start, parent: int) -> NoReturn:

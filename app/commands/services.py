@@ -54,6 +54,11 @@ class Fault(str):
 Statements = Iterator[str | Finding]  # a sentence, or what is of another subject
 Examination = Callable[[Subject], Statements]
 
+ACCEPTS = N_("%(host)s answers and accepts the login.")
+REFUSES = N_("%(host)s refuses the account or the token (HTTP %(status)s).")
+UNCLEAR = N_(
+    "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP %(status)s)."
+)
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # Where Twilio and Vonage describe an account to whoever has its token.
 ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
@@ -107,20 +112,13 @@ def _asked(
     except Unreachable as fault:
         return Fault(fault)
     if status < HTTPStatus.MULTIPLE_CHOICES:
-        return _("%(host)s answers and accepts the login.", host=host)
+        return _(ACCEPTS, host=host)
     if status in refused:
-        sentence = _("%(host)s refuses the account or the token (HTTP %(status)s).",
-                     host=host, status=status)  # fmt: skip
-        return Fault(sentence)
+        return Fault(_(REFUSES, host=host, status=status))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
         return Fault(_("%(host)s answers HTTP %(status)s.", host=host, status=status))
     # A gateway of one's own need not have what the public service has.
-    return _(
-        "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP "
-        "%(status)s).",
-        host=host,
-        status=status,
-    )
+    return _(UNCLEAR, host=host, status=status)
 
 
 def _broker(subject: Subject) -> Statements:
@@ -136,7 +134,7 @@ def _broker(subject: Subject) -> Statements:
     if fault := broker.fault_of(url):
         yield Fault(_("%(name)s does not answer: %(fault)s.", name=host, fault=fault))
     else:
-        yield _("%(host)s answers and accepts the login.", host=host)
+        yield _(ACCEPTS, host=host)
 
 
 def _registries(subject: Subject) -> Statements:

@@ -62,14 +62,12 @@ def write(
     ``interval`` in seconds between results that are older than ``FINE``; those after it come every
     minute.
     """
-    rows = []
     results = list(_results(monitor_id, past, interval, days, now, random.Random(seed)))  # noqa: S311 (not a secret)
     kind = kind_of(db.session.get_one(MonitorRow, monitor_id).url)
     if kind is not None and "accepted_statuses" not in kind.fields:
         results = [_without_http(result, kind) for result in results]
     journal.assign_numbers(results)
-    for result in results:
-        rows.append(journal.row_of(result, Location.DEFAULT))
+    rows = [journal.row_of(result, Location.DEFAULT) for result in results]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         with writing():
             journal.keep(rows[start : start + ROWS_AT_ONCE])

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 HOST = "127.0.0.1"
+PEM = serialization.Encoding.PEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,9 @@ def _well(minute: int) -> TargetAnswer:
 
 
 def _flapping(minute: int) -> TargetAnswer:
-    broken = minute % 12 < 4
-    return (
-        TargetAnswer(503, "The pool of workers is exhausted", 0.02)
-        if broken
-        else TargetAnswer(wait=0.03)
-    )
+    if minute % 12 < 4:
+        return TargetAnswer(503, "The pool of workers is exhausted", 0.02)
+    return TargetAnswer(wait=0.03)
 
 
 def _sometimes_slow(minute: int) -> TargetAnswer:
@@ -120,16 +118,22 @@ def greeting(minute: int) -> bytes:
     return b"421 Too busy, try later\r\n" if minute % 15 < 3 else b"220 mail ESMTP ready\r\n"
 
 
+class _Quiet:
+    """A server with a thread for each client; one that goes away is no news."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 class _Greeter(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         self.wfile.write(greeting(datetime.now(UTC).minute))
 
 
-class _Mail(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: a client that goes away is no news."""
+class _Mail(_Quiet, socketserver.ThreadingTCPServer):
+    pass
 
 
 def starts_tls(minute: int) -> bool:
@@ -178,15 +182,11 @@ class _Names(socketserver.BaseRequestHandler):
         udp.sendto(answer.to_wire(), self.client_address)
 
 
-class _NameServer(socketserver.ThreadingUDPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: what is no question gets no answer."""
+class _NameServer(_Quiet, socketserver.ThreadingUDPServer):
+    pass
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(_Quiet, ThreadingHTTPServer):
     context: ssl.SSLContext | None = None
 
     def finish_request(self, request: object, client_address: object) -> None:
@@ -197,9 +197,6 @@ class _Server(ThreadingHTTPServer):
             except OSError:
                 return
         super().finish_request(request, client_address)  # type: ignore[arg-type]
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: a client that goes away is no news."""
 
 
 class Targets:
@@ -242,20 +239,13 @@ class Targets:
         else:
             root_key = ec.generate_private_key(ec.SECP256R1())
             root = _certificate("Demo authority", root_key, "Demo authority", root_key, 3650, True)
-            self.authority.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+            self.authority.write_bytes(root.public_bytes(PEM))
             chain = [_certificate("127.0.0.1", key, "Demo authority", root_key, days, False)]
         path = folder / f"demo-{'self' if by_itself else 'leaf'}.pem"
         path.touch(mode=0o600)
-        path.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + b"".join(
-                certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain
-            )
-        )
+        kind = serialization.PrivateFormat.PKCS8
+        secret = key.private_bytes(PEM, kind, serialization.NoEncryption())
+        path.write_bytes(b"".join([secret, *(cert.public_bytes(PEM) for cert in chain)]))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         return context

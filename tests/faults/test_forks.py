@@ -33,11 +33,11 @@ def part(words):
 supervisor = serve.Supervisor(read(), part)
 child = serve.Child("checker", ["checker"])
 supervisor._look_after(child)
-os.waitid(os.P_PID, child.process.pid, os.WEXITED | os.WNOWAIT)
+os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 supervisor._look_after(child)
 child.due = float("-inf")
 supervisor._look_after(child)
-os.waitid(os.P_PID, child.process.pid, os.WEXITED | os.WNOWAIT)
+os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 """
 
 

@@ -246,12 +246,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
             if is_ping(conn.path):
                 conn.request.force_close()
-        self._hand_over(conn, self.handle, self._own_threads.get(conn.path, self.tpool))
+        self._hand_over(conn, self._answer, self._own_threads.get(conn.path, self.tpool))
 
     def _hand_over(
-        self, conn: ClientConnection, work: Callable[[ClientConnection], object], pool: Any
+        self, conn: ClientConnection, answer: Callable[[ClientConnection], object], pool: Any
     ) -> None:
-        pool.submit(work, conn).add_done_callback(
+        pool.submit(self._guarded, conn, answer).add_done_callback(
             lambda future: self.method_queue.defer(self.finish_request, conn, future)
         )
 
@@ -262,20 +262,17 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         conn.asked = True
         self._unpark(conn)
-        self._hand_over(conn, self._answer_before_body, self._early_pool)
+        self._hand_over(conn, self._early, self._early_pool)
 
-    def handle(self, conn: ClientConnection) -> object:
+    def _answer(self, conn: ClientConnection) -> object:
         """Answer the request; returns whether the connection stays open. Runs in a thread."""
-        if conn.is_broken():
-            return False
-        return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
+        return not conn.is_broken() and bool(self.handle_request(conn.request, conn))
 
-    def _answer_before_body(self, conn: ClientConnection) -> object:
-        return self._guarded(conn, lambda: self._early(conn))
-
-    def _guarded(self, conn: ClientConnection, answer: Callable[[], object]) -> object:
+    def _guarded(
+        self, conn: ClientConnection, answer: Callable[[ClientConnection], object]
+    ) -> object:
         try:
-            return answer()
+            return answer(conn)
         except (ConnectionError, NoMoreData, StopIteration):
             return False  # the client has gone, or gunicorn gave an answer up in its middle
         except Exception as fault:
@@ -367,10 +364,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         return self.nr_conns >= self.worker_connections or self._buffered > self._limits.held_bytes
 
     def _expire(self, conn: ClientConnection) -> None:
-        arriving = conn.step == self._read_body or (
-            conn.step == self._read_head and bool(conn.received)
-        )
-        if not arriving:
+        has_begun = conn.step == self._read_head and bool(conn.received)
+        if conn.step != self._read_body and not has_begun:
             self._close(conn)
             return
         conn.keep = False
@@ -434,13 +429,10 @@ def _refusal(conn: ClientConnection, status: str, sentence: str) -> bytes:
     """An answer that is not the application's; JSON if the path is known to be the API's.
     ``status``: with its reason.
     """
+    kind, text = "text/plain", sentence + "\n"
     if _is_of_api(conn):
-        kind, text = (
-            "application/json",
-            json.dumps({"message": sentence, "status": int(status[:3])}),
-        )
-    else:
-        kind, text = "text/plain", sentence + "\n"
+        kind = "application/json"
+        text = json.dumps({"message": sentence, "status": int(status[:3])})
     head = (
         f"HTTP/1.1 {status}\r\nConnection: close\r\n"
         f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n"
