@@ -29,7 +29,7 @@ from app.checks.http.outcome import make_outcome
 from app.checks.http.trace import Trace
 from app.checks.outcome import GoodEvidence
 from app.engine.network import OwnNetwork
-from app.judge.verdict import Observation, State, Step, advance
+from app.judge.verdict import NewResult, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.heartbeats import STORIES
 from tests.lab.lab import Lab
@@ -194,7 +194,7 @@ def run_healthy(lab: Lab) -> bool:
             failed = not failed and chance < 0.001
             if failed or chance > 0.99:
                 verdict = Verdict.DOWN if failed else Verdict.UNKNOWN
-            transition = advance(state, Observation(at, verdict), DEFAULT_CONFIRMATIONS)
+            transition = advance(state, NewResult(1, at, verdict), DEFAULT_CONFIRMATIONS)
             state, at = transition.state, at + INTERVAL
             opened += transition.step is Step.OPEN
     seconds = time.monotonic() - began
