@@ -221,9 +221,7 @@ def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):
     assert 'data-theme="dark"' in editor.page.text
     monitor = make_monitor(app, url="http://127.0.0.1:9/")
     editor.open(f"/monitors/{monitor.id}/edit").press(
-        "Save",
-        maintenance_start_at="2030-01-02T05:30",
-        maintenance_end_at="2030-01-02T06:00",
+        "Save", maintenance_start_at="2030-01-02T05:30", maintenance_end_at="2030-01-02T06:00"
     )
     assert "Wed 2 Jan 2030 05:30 IST" in editor.text
     assert '<time datetime="2030-01-02T00:00:00Z"' in editor.page.text

@@ -14,13 +14,7 @@ from sqlalchemy import select, update
 from app.access.agents import give_token
 from app.checks.prober import Prober
 from app.db import db, places, writing
-from app.db.tables import (
-    AssignmentRow,
-    ChangeRow,
-    IncidentRow,
-    LocationRow,
-    MonitorStateRow,
-)
+from app.db.tables import AssignmentRow, ChangeRow, IncidentRow, LocationRow, MonitorStateRow
 from app.engine import checker as checkers
 from app.engine import elsewhere, recorder, shards
 from app.engine.agent import link as links

@@ -184,10 +184,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     for name in ("Alpha", "Beta", "Gamma"):
         make_incident(app, make_monitor(app, name=name, state={"verdict": "up"}))
     page = visit("/monitors?sort_by=name&sort=asc")
-    action, apply = (
-        page.get_by_label("Action"),
-        page.get_by_role("button", name="Apply"),
-    )
+    action, apply = (page.get_by_label("Action"), page.get_by_role("button", name="Apply"))
     expect(action).to_be_hidden()
     for choice, names, typed, message, row, shows in (
         ("pause", "Alpha Beta", None, "2 monitors paused.", "Alpha", "Paused"),

@@ -5,14 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app.access.devices import KNOWN_FOR
-from app.access.sessions import (
-    HEADER_READ,
-    IDLE,
-    MAX_OF_PERSON,
-    RECENT,
-    browser_of,
-    system_of,
-)
+from app.access.sessions import HEADER_READ, IDLE, MAX_OF_PERSON, RECENT, browser_of, system_of
 from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.stores import current_access

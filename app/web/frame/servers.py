@@ -6,17 +6,7 @@ import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flask import (
-    Flask,
-    abort,
-    current_app,
-    g,
-    redirect,
-    render_template,
-    request,
-    session,
-    url_for,
-)
+from flask import Flask, abort, current_app, g, redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError

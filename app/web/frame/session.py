@@ -13,17 +13,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flask import (
-    Blueprint,
-    Flask,
-    current_app,
-    flash,
-    g,
-    redirect,
-    request,
-    session,
-    url_for,
-)
+from flask import Blueprint, Flask, current_app, flash, g, redirect, request, session, url_for
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 

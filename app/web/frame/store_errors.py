@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from app.errors import (
-    Conflict,
-    Denied,
-    NotFound,
-    Throttled,
-    Unavailable,
-    Unsupported,
-    WakefulError,
-)
+from app.errors import Conflict, Denied, NotFound, Throttled, Unavailable, Unsupported, WakefulError
 from app.i18n import N_, _
 from app.web.frame.session import database_away
 from app.web.shown import times

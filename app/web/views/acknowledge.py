@@ -11,15 +11,9 @@ from app.access.acknowledgements import Acknowledgement, read_token
 from app.cookies import cookie_name, is_secure
 from app.errors import Denied, NotFound
 from app.forms.browser import BrowserForm
-from app.forms.fields import (
-    Text,
-)
+from app.forms.fields import Text
 from app.i18n import N_, _
-from app.records import (
-    MAX_OWN_NAME,
-    Actor,
-    Incident,
-)
+from app.records import MAX_OWN_NAME, Actor, Incident
 from app.stores import current_store
 from app.web.frame import servers
 

@@ -182,10 +182,7 @@ def join(token: str) -> Answer:
     if invitation is not None and form.validate_on_submit():
         try:
             person = access.invitations.accept(
-                token,
-                form.password.data,
-                name=form.name.data,
-                time_zone=form.time_zone.data,
+                token, form.password.data, name=form.name.data, time_zone=form.time_zone.data
             )
         except Invalid as fault:
             show_errors(form, fault)

@@ -185,9 +185,7 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
         return list(form.ids.data)
     # By id: between two pages, a monitor may change its state.
     query = replace(
-        monitors.list_query(links.query_of(back)),
-        per_page=PAGE_SIZES[-1],
-        sort_by=MonitorSortBy.ID,
+        monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1], sort_by=MonitorSortBy.ID
     )
     listed: dict[int, None] = {}
     for number in count(1):

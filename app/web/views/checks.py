@@ -12,13 +12,7 @@ from app.errors import Invalid, NotFound
 from app.forms.browser import BrowserForm
 from app.forms.fields import DateTime, Options
 from app.i18n import N_, _
-from app.records import (
-    MAX_ID,
-    PAGE_SIZES,
-    Monitor,
-    ResultQuery,
-    Verdict,
-)
+from app.records import MAX_ID, PAGE_SIZES, Monitor, ResultQuery, Verdict
 from app.rules.text import END_BEFORE_START
 from app.stores import current_store
 from app.web.frame import links, servers

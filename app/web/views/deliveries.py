@@ -269,7 +269,4 @@ def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
 
 
 def _template_times() -> dict[str, Any]:
-    return {
-        "moment": moment,
-        "now": times.now(),
-    }
+    return {"moment": moment, "now": times.now()}

@@ -22,14 +22,7 @@ from app.forms.imported import ImportDefaults, candidate_of, record_of
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
 from app.net.networks import Network
-from app.records import (
-    CONTACT,
-    MAX_CONTACT_NAME,
-    PAGE_SIZES,
-    MonitorQuery,
-    Pair,
-    masked_alert,
-)
+from app.records import CONTACT, MAX_CONTACT_NAME, PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.rules.text import fault_of
 from app.stores import current_store
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences

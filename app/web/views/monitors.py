@@ -6,15 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flask import (
-    current_app,
-    flash,
-    redirect,
-    render_template,
-    request,
-    session,
-    url_for,
-)
+from flask import current_app, flash, redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
@@ -434,11 +426,7 @@ def _left_out(places: Collection[str]) -> Sequence[str]:
     shown: dict[str, bool]
     if request.method in SAFE_METHODS:
         several = len(places) > 1
-        shown = {
-            LOCATIONS: several,
-            LOCATION_RULE: several,
-            CONTACTS: servers.is_whole(),
-        }
+        shown = {LOCATIONS: several, LOCATION_RULE: several, CONTACTS: servers.is_whole()}
     else:
         shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
     without = tuple(name for name, is_shown in shown.items() if not is_shown)

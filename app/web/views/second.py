@@ -17,14 +17,9 @@ from app.access.half_logins import LOGIN_ENDED
 from app.access.passkeys import CREDENTIAL, Site
 from app.errors import Denied, Invalid, Throttled
 from app.forms.browser import BrowserForm
-from app.forms.fields import (
-    Text,
-)
+from app.forms.fields import Text
 from app.i18n import N_, _, _n
-from app.records import (
-    MAX_PASSKEY_NAME,
-    Person,
-)
+from app.records import MAX_PASSKEY_NAME, Person
 from app.stores import current_access, current_mail
 from app.web.forms import password_field
 from app.web.frame import session as sessions

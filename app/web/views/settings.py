@@ -24,9 +24,7 @@ from app.access.settings import (
 from app.config import Settings
 from app.errors import Conflict, Throttled, WakefulError
 from app.forms.browser import BrowserForm
-from app.forms.fields import (
-    Switch,
-)
+from app.forms.fields import Switch
 from app.i18n import N_, _, _n, listed
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
@@ -237,12 +235,7 @@ ROWS: tuple[tuple[str, Callable[[], str], str, Extent], ...] = (
         Extent.BARE,
     ),
     (N_("Backup"), _backup_state, "backups.show", Extent.BARE),
-    (
-        N_("Audit log"),
-        lambda: _("who changed what, and who logged in"),
-        "audit.index",
-        Extent.BARE,
-    ),
+    (N_("Audit log"), lambda: _("who changed what, and who logged in"), "audit.index", Extent.BARE),
     (N_("Places"), _places_state, "locations.index", Extent.WHOLE),
     (N_("Links to the wall"), _wall_links_state, "wall_links.index", Extent.BARE),
     (N_("API keys"), _keys_state, "keys.index", Extent.BARE),

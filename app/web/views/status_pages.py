@@ -16,15 +16,7 @@ from werkzeug.wrappers import Response
 
 from app.forms import binding
 from app.i18n import _, _n
-from app.records import (
-    MASK,
-    PostQuery,
-    Role,
-    StatusPage,
-    SubscriberQuery,
-    Visibility,
-    mask,
-)
+from app.records import MASK, PostQuery, Role, StatusPage, SubscriberQuery, Visibility, mask
 from app.rules.time import iso
 from app.stores import current_store
 from app.web.frame import fragments, links, servers

@@ -62,10 +62,7 @@ def app() -> Answer:
     if form.validate_on_submit() and not form.trouble:
         try:
             person, codes = access.factors.add_app(
-                _id(),
-                form.sealed.data,
-                form.second_code.data,
-                current=form.current_password.data,
+                _id(), form.sealed.data, form.second_code.data, current=form.current_password.data
             )
         except Invalid as fault:
             show_faults(form, fault)

@@ -45,12 +45,7 @@ PAGE = 100
 THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
 # The states that need somebody: shown large, with the cause.
-LOUD = (
-    MonitorStatus.DOWN,
-    MonitorStatus.FAILING,
-    MonitorStatus.DEGRADED,
-    MonitorStatus.UNKNOWN,
-)
+LOUD = (MonitorStatus.DOWN, MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 COUNTED = {
     MonitorStatus.DOWN: N_("%(count)s down"),
     MonitorStatus.FAILING: N_("%(count)s failing, checking again"),

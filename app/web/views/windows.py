@@ -170,10 +170,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         form = self.form
         empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
         typed = replace(
-            empty,
-            repeat=form.repeat.data,
-            repeat_until=form.repeat_until.data,
-            zone=form.zone.data,
+            empty, repeat=form.repeat.data, repeat_until=form.repeat_until.data, zone=form.zone.data
         )
         reach = tags.sentence(form.tags.data, form.monitors.data) or tags.sentence_of_all()
         return self.page(200, dates=planned.next_dates(typed), previewed=typed, reach=reach)
