@@ -17,6 +17,7 @@ from app.stores.base import API_LEVEL, Extent, Store
 
 if TYPE_CHECKING:
     from app.access import Access
+    from app.config import Settings
     from app.records import ApiKey
     from app.stores.mail import Mail
 
@@ -27,6 +28,7 @@ __all__ = [
     "Store",
     "current_access",
     "current_mail",
+    "current_settings",
     "current_store",
     "store_of_key",
     "unavailable",
@@ -53,6 +55,11 @@ def store_of_key(key: ApiKey | None) -> Store:
 def current_access() -> Access:
     """People, roles and API keys of this installation."""
     return cast("Access", current_app.extensions["wakeful.access"])
+
+
+def current_settings() -> Settings:
+    """What the environment says of this installation."""
+    return cast("Settings", current_app.extensions["wakeful.settings"])
 
 
 def current_mail() -> Mail:

@@ -64,6 +64,7 @@ def init_app(app: Flask) -> None:
         once=repeated.token,
         tags_in_use=tags.in_use,
         path=links.path,
+        here=links.here,
         full_path=links.full_path,
         times=times,
         channel_value=looks.channel_value,

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from flask import Flask, current_app, flash, request
+from flask import Flask, flash, request
 from flask_login import current_user
 from werkzeug.datastructures import ImmutableMultiDict, MultiDict
 
 from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
 from app.checks.kinds import kind_of, read_url
-from app.config import Settings
 from app.errors import Denied
 from app.i18n import N_, _, listed
 from app.net.policy import Policy, Refusal
 from app.records import Role
-from app.stores import current_access
+from app.stores import current_access, current_settings
 from app.web.frame import recent, servers
 from app.web.frame.session import NOT_ALLOWED, SAFE_METHODS
 
@@ -72,7 +71,7 @@ def offer_of(text: str | None) -> NetworkOffer | None:
     network = policy().offered(text)
     if network is None:
         return None
-    if networks_are_locked(_settings()):
+    if networks_are_locked(current_settings()):
         return NetworkOffer(whom=_(LOCKED))
     if current_user.is_admin:
         return NetworkOffer(str(network))
@@ -126,14 +125,14 @@ def _stored_first(view: View) -> View:
 
 def _allow(text: str) -> None:
     """Add an offered network to those that are allowed. Raises Denied."""
-    if servers.servers() is not None or networks_are_locked(_settings()):
+    if servers.servers() is not None or networks_are_locked(current_settings()):
         raise Denied(_(LOCKED))
     current = policy()
     network = next((network for network in current.offerable if str(network) == text), None)
     if network is None:
         raise Denied(_(NEVER))
     if not current.opens(network):  # another page may have allowed it
-        before = allowed_networks(_settings()).strip()
+        before = allowed_networks(current_settings()).strip()
         value = f"{before}, {network}" if before else str(network)
         current_access().settings.set(ALLOW_NETWORKS, value)
     flash(_(ALLOWED, network=network), "success")
@@ -142,11 +141,6 @@ def _allow(text: str) -> None:
 def policy() -> Policy:
     """The policy of now. A damaged setting counts as in checks: public addresses alone."""
     try:
-        return Policy.parse(allowed_networks(_settings()))
+        return Policy.parse(allowed_networks(current_settings()))
     except ValueError:
         return Policy()
-
-
-def _settings() -> Settings:
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    return settings

@@ -46,9 +46,8 @@ def query_of(address: str) -> Args:
 
 
 def here(**changes: Any) -> str:
-    """This page's URL with some parameters changed; None or an empty value removes one.
-
-    A changed filter goes back to the first page.
+    """This page's URL with some parameters changed; None or an empty value removes one. A changed
+    filter goes back to the first page.
     """
     args: dict[str, Any] = {
         name: value for name, value in request.args.items() if value != "" and name not in RESERVED
@@ -56,8 +55,10 @@ def here(**changes: Any) -> str:
     if "page" not in changes:
         args.pop("page", None)
     args |= changes
-    kept = {name: value for name, value in args.items() if value not in (None, "")}
-    values: dict[str, Any] = {**kept, **(request.view_args or {})}
+    if args.get("page") == 1:
+        del args["page"]
+    given = {name: value for name, value in args.items() if value not in (None, "")}
+    values: dict[str, Any] = {**given, **(request.view_args or {})}
     return url_for(request.endpoint or "home.show", **values)
 
 
@@ -73,14 +74,6 @@ def url(endpoint: str, **values: Any) -> str:
     if values:
         return url_for(endpoint, **values)
     return _url(request.root_path, request.blueprint, endpoint)
-
-
-def page_link(number: int) -> str:
-    return here(page=None if number == 1 else number)
-
-
-def rows_link(number: int) -> str:
-    return here(per_page=number)
 
 
 class Ordered(Protocol):

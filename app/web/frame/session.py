@@ -28,6 +28,7 @@ from app.stores import current_access
 from app.web.frame import links
 
 V = TypeVar("V", bound=Callable[..., Any])
+Answer = str | Response | tuple[str, int]  # of a view
 
 TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
 HALF = "half_login"  # where the cookie has the token of a login that waits for the second factor

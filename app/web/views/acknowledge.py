@@ -16,13 +16,13 @@ from app.i18n import N_, _
 from app.records import MAX_OWN_NAME, Actor, Incident
 from app.stores import current_store
 from app.web.frame import servers
+from app.web.frame.session import Answer
 
 blueprint = Blueprint("acknowledge", __name__)
 
 ELSEWHERE = N_("This dashboard sends no alerts. Open the link on the server that sent the message.")
 NAME = "wakeful_name"  # the cookie
 NAME_SECONDS = 365 * 24 * 3600
-Answer = str | Response | tuple[str, int]
 
 
 class AcknowledgeForm(BrowserForm):

@@ -87,7 +87,6 @@ def index() -> Response:
         field_name=field_name,
         names=current_access().audit.names(audit.things_in(lines_page.lines)),
         of=_subject(form, lines_page),
-        here=links.here,
         older=lines_page.older and links.here(before=_cursor(*lines_page.older)),
         export=_export_address(),
         one_object=_one_object(form) is not None,

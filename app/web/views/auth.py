@@ -16,6 +16,7 @@ from app.stores.mail import BUSY
 from app.web.forms import ForgottenForm, JoinForm, LoginForm, RecoveryForm, SetupForm
 from app.web.frame import session as sessions
 from app.web.frame.editing import show_errors
+from app.web.frame.session import Answer
 from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("auth", __name__)
@@ -24,7 +25,6 @@ WRONG = N_("The email address or the password is wrong.")
 ZONE_TAKEN = N_(
     "Times are shown in the time zone of your browser, %(zone)s. You can change it in your profile."
 )
-Answer = str | Response | tuple[str, int]
 
 
 @blueprint.route("/login", methods=["GET", "POST"])

@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 from flask import flash, redirect, render_template, request, session
-from werkzeug.wrappers import Response
 
 from app.errors import Accepted, Invalid, NotFound
 from app.forms import binding
@@ -30,14 +29,13 @@ from app.stores import current_store
 from app.stores.importing import sentences
 from app.web.frame import links, progress, servers
 from app.web.frame.editing import is_kept
-from app.web.frame.session import guarded, safe_next
+from app.web.frame.session import Answer, guarded, safe_next
 from app.web.frame.store_errors import NOT_TAKEN_UP
 from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
 blueprint = guarded("bulk", __name__, "/monitors")
 
-Answer = str | Response | tuple[str, int]
 
 DONE_SENTENCES: Mapping[str, Callable[[int], str]] = {
     "pause": lambda num: _n("%(num)s monitor paused.", "%(num)s monitors paused.", num),

@@ -15,7 +15,7 @@ from app.i18n import N_, _
 from app.records import MAX_ID, PAGE_SIZES, Monitor, ResultQuery, Verdict
 from app.rules.text import END_BEFORE_START
 from app.stores import current_store
-from app.web.frame import links, servers
+from app.web.frame import servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, places, statistics, times
 
@@ -51,9 +51,7 @@ def index(id: int) -> str | tuple[str, int]:
         form.to.add_fault(_(END_BEFORE_START))
     faulty = bool(form.error_summary())
     page = None if faulty else store.results.list(_query(id, form))
-    shown = render_template(
-        "monitors/checks.html", monitor=monitor, form=form, page=page, link=links.page_link
-    )
+    shown = render_template("monitors/checks.html", monitor=monitor, form=form, page=page)
     return (shown, 422) if faulty else shown
 
 
@@ -130,6 +128,4 @@ def day(id: int, day: str) -> str:
         changes=changes,
         figures=figures.get(id),
         page=results,
-        here=links.here,
-        link=lambda number: links.here(page=number, _anchor="checks"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flask import current_app, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
@@ -27,18 +27,16 @@ from app.records import (
     own_alerts,
 )
 from app.rules.channel_values import CHANNELS
-from app.stores import current_store
+from app.stores import current_settings, current_store
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, show_errors
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
 
 blueprint = guarded("contacts", __name__, "/contacts")
-
-Answer = str | Response | tuple[str, int]
 
 SHOWN_MONITORS = 100
 SHOWN_DELIVERIES = 10
@@ -49,9 +47,7 @@ STARTS_WITH = {"acknowledgements": True, "min_severity": MinSeverity.ALL}
 def index() -> Response:
     servers.refuse_bare()
     page = current_store().contacts.list(binding.page_query(links.pairs()))
-    return fragments.page(
-        "contacts/index.html", "contacts/_list.html", page=page, link=links.page_link
-    )
+    return fragments.page("contacts/index.html", "contacts/_list.html", page=page)
 
 
 @blueprint.get("/<int:id>")
@@ -91,12 +87,11 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         return Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
 
     def bind(self) -> BrowserForm:
-        settings = current_app.extensions["wakeful.settings"]
         return browser(ContactForm)(
             record=self.record,
             data=None if self.record else STARTS_WITH | {"quiet_zone": times.zone().key},
             zone=times.zone(),
-            telegram_token_set=bool(settings.telegram_token),
+            telegram_token_set=bool(current_settings().telegram_token),
         )
 
     def pressed(self) -> Response | None:

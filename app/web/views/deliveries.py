@@ -69,9 +69,6 @@ def index() -> Response:
         monitor_choices=_monitor_choices(query.monitor_id),
         statuses=list(DeliveryStatus),
         channel_choices=[("", _("All channels")), *((key, channel_label(key)) for key in Channel)],
-        here=links.here,
-        link=links.page_link,
-        rows_link=links.rows_link,
         **_template_times(),
     )
     return remembered.remember(answer, "deliveries")

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from flask import current_app, make_response, render_template, request, url_for
+from flask import make_response, render_template, request, url_for
 from flask_login import current_user
-from werkzeug.wrappers import Response
 
 from app.access import tokens
 from app.errors import Denied, Invalid
@@ -24,15 +23,13 @@ from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
 from app.net.networks import Network
 from app.records import CONTACT, MAX_CONTACT_NAME, PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.rules.text import fault_of
-from app.stores import current_store
+from app.stores import current_settings, current_store
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences
 from app.web.frame import allowing, choices, progress, remembered, servers
-from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.frame.session import SAFE_METHODS, Answer, guarded
 from app.web.many_forms import ImportForm
 
 blueprint = guarded("imports", __name__, "/monitors/import")
-
-Answer = str | Response | tuple[str, int]
 
 MAX_ROWS = 500  # on one preview
 MAX_SEALED = 3_000_000  # characters: the next request must fit into a form
@@ -234,12 +231,11 @@ def _ticked(rows: Sequence[ImportRow]) -> frozenset[int]:
 
 
 def _importer(plan: ImportPlan) -> Importer:
-    settings = current_app.extensions["wakeful.settings"]
     return Importer(
         current_store(),
         plan.shared,
         plan.contacts,
-        telegram_token_set=bool(settings.telegram_token),
+        telegram_token_set=bool(current_settings().telegram_token),
     )
 
 

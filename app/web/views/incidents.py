@@ -37,14 +37,12 @@ from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, remembered, servers
 from app.web.frame.editing import Editing, is_kept, show_failure
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.shown import hour, markers, timeline, times
 
 OPENS_AGAIN = N_("Resolved. If checks still fail, a new incident opens.")
 blueprint = guarded("incidents", __name__, "/incidents")
-
-Answer = str | Response | tuple[str, int]
 
 PAGE = 100
 PAGES = 20  # of deliveries that a timeline reads
@@ -85,9 +83,6 @@ def index() -> Response:
         page=page,
         query=query,
         statuses=list(IncidentStatus),
-        here=links.here,
-        link=links.page_link,
-        rows_link=links.rows_link,
         order=links.order(query, dict.fromkeys(IncidentSortBy, Sort.DESC)),
     )
     return remembered.remember(answer, "incidents")

@@ -21,12 +21,10 @@ from app.stores import current_access
 from app.web.forms import KeyEditForm, KeyForm
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import Answer, guarded, needs
 from app.web.shown import times
 
 blueprint = guarded("keys", __name__, "/keys", Role.EDITOR)
-
-Answer = str | Response | tuple[str, int]
 
 NOT_YOURS = N_("This is somebody else's key. Only its owner and admins can change it.")
 ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may do.")

@@ -32,7 +32,7 @@ from app.stores import base, current_store
 from app.web.frame import links, servers
 from app.web.frame.editing import DeleteForm, Editing
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import Answer, guarded, needs
 
 blueprint = guarded("locations", __name__, "/settings/locations")
 
@@ -41,8 +41,6 @@ QUEUE_COMMANDS = (
     "wakeful prober --location {name}",
 )
 
-Answer = str | Response | tuple[str, int]
-
 NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 
 
@@ -50,9 +48,7 @@ NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 def index() -> str:
     servers.refuse_bare()
     listed = current_store().locations.list(binding.page_query(links.pairs()))
-    return render_template(
-        "locations/index.html", page=listed, link=links.page_link, notified=_notified(listed.total)
-    )
+    return render_template("locations/index.html", page=listed, notified=_notified(listed.total))
 
 
 def _notified(places: int) -> Sequence[str] | None:

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access.settings import SMTP_URL, mail_is_locked, mail_is_unreadable, smtp_url
-from app.config import Settings
 from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
-from app.stores import current_access, current_mail
+from app.stores import current_access, current_mail, current_settings
 from app.web.forms import TLS_LABELS, MailServerForm, TestMailForm
 from app.web.frame.editing import confirmed
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 
 blueprint = guarded("mail_settings", __name__, "/settings/email", Role.ADMIN)
 
 SAVED = N_("Email settings saved. Send a test email to see whether they work.")
 REMOVED = N_("Email settings removed. No email is sent from now on.")
 
-Answer = str | Response | tuple[str, int]
-
 
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Answer:
     form = _form()
-    if not mail_is_locked(_settings()) and form.validate_on_submit():
+    if not mail_is_locked(current_settings()) and form.validate_on_submit():
         current_access().settings.set(SMTP_URL, compose(form.server()))
         flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
@@ -88,8 +85,8 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         form=form,
         test=test,
         server=_stored(),
-        locked=mail_is_locked(_settings()),
-        unreadable=mail_is_unreadable(_settings()),
+        locked=mail_is_locked(current_settings()),
+        unreadable=mail_is_unreadable(current_settings()),
         tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
     )
     return page, 422 if failed else 200
@@ -97,13 +94,8 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
 
 def _stored() -> Server | None:
     """The mail server in use; None if there is none that can be read."""
-    url = smtp_url(_settings())
+    url = smtp_url(current_settings())
     try:
         return None if url is None else parse(url)
     except ValueError:  # a damaged URL in the environment; each attempt to send says why
         return None
-
-
-def _settings() -> Settings:
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    return settings

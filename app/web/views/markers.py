@@ -34,7 +34,7 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
         if self.form.unanswered:
             return {"page": None}
         query = binding.list_query(MarkerQueryForm, links.pairs())
-        return {"page": current_store().markers.list(query), "link": links.page_link}
+        return {"page": current_store().markers.list(query)}
 
 
 @blueprint.get("", endpoint="index")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flask import current_app, flash, redirect, render_template, request, session, url_for
+from flask import flash, redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
@@ -35,7 +35,7 @@ from app.records import (
     is_heartbeat,
 )
 from app.rules.natural import natural_key
-from app.stores import Extent, current_store, same_url
+from app.stores import Extent, current_settings, current_store, same_url
 from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -57,7 +57,6 @@ from app.web.views import channel_tests, contacts
 
 blueprint = guarded("monitors", __name__, "/monitors")
 
-Answer = str | Response | tuple[str, int]
 
 # Parameters of the list that are ours, not the base API's.
 OWN_FILTERS = ("state", "tag", "location")
@@ -112,9 +111,6 @@ def index() -> Response:
         counters=counters,
         chips=chips(query),
         order=links.order(query, FIRST_ON_BARE if servers.is_bare() else FIRST_DIRECTION),
-        here=links.here,
-        link=links.page_link,
-        rows_link=links.rows_link,
         faults=typed.pop("faults", ()),
         bulk=bulk_form(formdata=None, data=typed),
     )
@@ -186,7 +182,6 @@ def show(id: int) -> Response:
         "monitors/show.html",
         "monitors/_shown.html",
         monitor=monitor,
-        here=links.here,
         tried=channel_tests.sent_before(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
@@ -395,12 +390,11 @@ def _starts_with() -> dict[str, Any]:
 
 def _form_context() -> dict[str, Any]:
     store = current_store()
-    settings = current_app.extensions["wakeful.settings"]
     places = _places()
     return {
         "zone": times.zone(),
         "now": store.now(),
-        "telegram_token_set": bool(settings.telegram_token),
+        "telegram_token_set": bool(current_settings().telegram_token),
         "without": _left_out(places),
         "places": places,
         "bare": servers.servers() is not None and not _own_fields_shown(),
@@ -510,9 +504,7 @@ def pings(id: int) -> str:
     monitor = current_store().monitors.get(id)
     query = binding.list_query(PingQueryForm, links.pairs(), monitor_id=id)
     page = current_store().heartbeats.list(query)
-    return render_template(
-        "monitors/pings.html", monitor=monitor, page=page, here=links.here, link=links.page_link
-    )
+    return render_template("monitors/pings.html", monitor=monitor, page=page)
 
 
 @blueprint.get("/<int:id>/pings/<int:ping>")

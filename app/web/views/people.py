@@ -26,11 +26,9 @@ from app.web.forms import (
 from app.web.frame import links, session
 from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 
 blueprint = guarded("people", __name__, "/people", Role.ADMIN)
-
-Answer = str | Response | tuple[str, int]
 
 CURRENT = "current_password"
 UNDECIDED = N_("Choose what becomes of their API keys.")

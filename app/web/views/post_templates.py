@@ -23,9 +23,7 @@ blueprint = guarded("post_templates", __name__, "/status-pages/templates")
 def index() -> str:
     servers.refuse_bare()
     listed = current_store().post_templates.list(binding.page_query(links.pairs()))
-    return render_template(
-        "post_templates/index.html", page=listed, built_in=built_in(), link=links.page_link
-    )
+    return render_template("post_templates/index.html", page=listed, built_in=built_in())
 
 
 class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):

@@ -36,8 +36,6 @@ from app.web.shown.page_lines import names_on
 
 blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
-Answer = str | Response | tuple[str, int]
-
 MAINTENANCE = "maintenance"  # the ``kind`` of a post in the address
 OWN_TEMPLATES = 100  # templates that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)

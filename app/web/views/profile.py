@@ -15,11 +15,9 @@ from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm
 from app.web.frame import session
 from app.web.frame.editing import Editing, show_errors
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 
 blueprint = guarded("profile", __name__, "/profile", Role.VIEWER)
-
-Answer = str | Response | tuple[str, int]
 
 
 class ProfileEditing(Editing[Person, ProfileForm]):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 from wtforms import widgets
@@ -20,10 +20,11 @@ from app.forms.browser import BrowserForm
 from app.forms.fields import Text
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, Person
-from app.stores import current_access, current_mail
+from app.stores import current_access, current_mail, current_settings
 from app.web.forms import password_field
 from app.web.frame import session as sessions
 from app.web.frame.editing import show_errors
+from app.web.frame.session import Answer
 from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("second", __name__, url_prefix="/login/second")
@@ -110,7 +111,6 @@ NEEDS_SCRIPT = N_(
 )
 RECOVERY_USED = N_("Somebody logged in with a recovery code of this account.")
 FEW_LEFT = 3  # recovery codes
-Answer = str | Response | tuple[str, int]
 Forms = CodeForm | RecoveryCodeForm | SignedForm
 
 
@@ -261,7 +261,7 @@ PORTS = {"http": 80, "https": 443}
 def passkey_site() -> tuple[Site | None, str]:
     """The site; or None, and why passkeys do not work at this address."""
     here = _origin(request.host_url)
-    public = current_app.extensions["wakeful.settings"].public_url
+    public = current_settings().public_url
     origin = _origin(public) if public else here
     host = urlsplit(origin).hostname or ""
     if origin != here:

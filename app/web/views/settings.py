@@ -21,7 +21,6 @@ from app.access.settings import (
     networks_are_locked,
     smtp_url,
 )
-from app.config import Settings
 from app.errors import Conflict, Throttled, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import Switch
@@ -31,11 +30,11 @@ from app.net.policy import Policy
 from app.records import LAST_BACKUP, PageQuery, PlaceState, Role
 from app.rules.smtp import parse
 from app.slots import BUSY_SECONDS, LONG_WAITS, ONE_DOWNLOAD
-from app.stores import Extent, current_access, current_store
+from app.stores import Extent, current_access, current_settings, current_store
 from app.web.forms import NetworksForm
 from app.web.frame import servers
 from app.web.frame.editing import DeleteForm
-from app.web.frame.session import guarded
+from app.web.frame.session import Answer, guarded
 from app.web.shown import times
 
 blueprint = guarded("settings", __name__, "/settings", Role.ADMIN)
@@ -49,7 +48,6 @@ CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
 )
-
 
 BUSY = N_("A backup is being made at this moment. Try again when it is there.")
 
@@ -65,12 +63,9 @@ class RequiredForm(BrowserForm):
         return [role for role in Role if self[role].data]
 
 
-Answer = str | Response | tuple[str, int]
-
-
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Answer:
-    settings = _settings()
+    settings = current_settings()
     form = NetworksForm(data={ALLOW_NETWORKS: allowed_networks(settings)})
     if form.validate_on_submit() and not networks_are_locked(settings):
         try:
@@ -97,7 +92,7 @@ def require_second_factor() -> Response:
 
 
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
-    settings = _settings()
+    settings = current_settings()
     canaries = parse_canaries(settings.canaries)
     memory = read_memory(current_access().settings.get(MEMORY), settings.location)
     page = render_template(
@@ -138,7 +133,7 @@ def _without_factor() -> int:
 
 
 def _mail_state() -> str:
-    settings = _settings()
+    settings = current_settings()
     if mail_is_unreadable(settings):
         return _("cannot be read")
     try:
@@ -197,16 +192,16 @@ def _second_factor_state() -> str:
 
 
 def _networks_state() -> str:
-    return allowed_networks(_settings()) or _("public addresses only")
+    return allowed_networks(current_settings()) or _("public addresses only")
 
 
 def _canaries_state() -> str:
-    count = len(parse_canaries(_settings().canaries))
+    count = len(parse_canaries(current_settings().canaries))
     return _n("%(num)s host", "%(num)s hosts", count) if count else _("not set up")
 
 
 def _secret_state() -> str:
-    settings, access = _settings(), current_access()
+    settings, access = current_settings(), current_access()
     if webhook_secret.is_unreadable(settings, access.settings):
         return _("cannot be read")
     shown = webhook_secret.shown_at(settings, access.settings)
@@ -265,7 +260,7 @@ def _state_of(state: Callable[[], str]) -> str:
 @blueprint.post("/webhook-secret/show")
 def show_secret() -> Answer:
     """The present secret, once, made where there is none. A POST, so that no history keeps it."""
-    settings, access = _settings(), current_access()
+    settings, access = current_settings(), current_access()
     try:
         shown = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))
     except Conflict as fault:
@@ -282,15 +277,17 @@ def change_secret() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         try:
-            lost = webhook_secret.is_unreadable(_settings(), current_access().settings)
-            webhook_secret.rotate(_settings(), current_access().settings, datetime.now(UTC))
+            lost = webhook_secret.is_unreadable(current_settings(), current_access().settings)
+            webhook_secret.rotate(current_settings(), current_access().settings, datetime.now(UTC))
         except Conflict as fault:
             flash(str(fault), "warning")
         else:
             flash(_(CHANGED_ALONE if lost else CHANGED), "success")
         return redirect(url_for(".show", _anchor="webhooks"))
-    until = webhook_secret.overlap_until(_settings(), current_access().settings, datetime.now(UTC))
-    unreadable = webhook_secret.is_unreadable(_settings(), current_access().settings)
+    until = webhook_secret.overlap_until(
+        current_settings(), current_access().settings, datetime.now(UTC)
+    )
+    unreadable = webhook_secret.is_unreadable(current_settings(), current_access().settings)
     return render_template(
         "settings/change_secret.html", form=form, overlap_until=until, unreadable=unreadable
     )
@@ -305,15 +302,10 @@ def webhooks_wait() -> bool:
     """Whether no webhook can be signed, for the notice on the dashboard: the alerts of this
     installation are sent with a secret that cannot be read.
     """
-    settings = _settings()
+    settings = current_settings()
     return settings.store == "local" and webhook_secret.is_unreadable(
         settings, current_access().settings
     )
-
-
-def _settings() -> Settings:
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    return settings
 
 
 # --- How to back up -------------------------------------------------------------------------------
@@ -329,7 +321,7 @@ def show_backups() -> str:
         "settings/backup.html",
         last=datetime.fromisoformat(last) if last else None,
         command=_program(),
-        instance=_settings().instance,
+        instance=current_settings().instance,
     )
 
 
@@ -337,7 +329,7 @@ def _program() -> str:
     """How the program of this installation is called from any folder."""
     program = Path(sys.executable).with_name("wakeful")
     called = str(program) if program.exists() else "wakeful"
-    return f"WAKEFUL_INSTANCE={quote(str(_settings().instance))} {quote(called)}"
+    return f"WAKEFUL_INSTANCE={quote(str(current_settings().instance))} {quote(called)}"
 
 
 @backups_blueprint.post("/download")
@@ -350,7 +342,7 @@ def download() -> Response:
         with LONG_WAITS.taken() as free, ONE_DOWNLOAD.taken() as alone:
             if not (free and alone):
                 raise Throttled(_(BUSY), BUSY_SECONDS)
-            file = backup.opened(_settings())
+            file = backup.opened(current_settings())
     except WakefulError as fault:
         flash(str(fault), "error")
         return redirect(url_for(".show"))

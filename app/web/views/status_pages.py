@@ -21,14 +21,12 @@ from app.rules.time import iso
 from app.stores import current_store
 from app.web.frame import fragments, links, servers
 from app.web.frame.editing import DeleteForm
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import Answer, guarded, needs
 from app.web.shown import page_lines
 from app.web.shown.page_lines import names_on
 from app.web.shown.paper import plain
 
 blueprint = guarded("status_pages", __name__, "/status-pages")
-
-Answer = str | Response | tuple[str, int]
 
 EXPORTED_PAGES = 1_000  # of 100 subscribers each
 POSTS = 25  # on the page of a status page
@@ -52,7 +50,6 @@ def index() -> Response:
         "status_pages/_list.html",
         page=listed,
         entries=[_entry(page) for page in listed.items],
-        link=links.page_link,
     )
 
 
@@ -73,7 +70,6 @@ def show(id: int) -> Response:
         shown=page,
         names=names,
         posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
-        link=links.page_link,
         mails=page_lines.mails(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
         looks=_embedded_at(page),
@@ -102,7 +98,6 @@ def subscribers(id: int) -> str:
         masked=_masked,
         shown=page,
         page=current_store().subscribers.list(query),
-        link=links.page_link,
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from flask import flash, redirect, render_template, url_for
 from flask_login import current_user
 from markupsafe import Markup
-from werkzeug.wrappers import Response
 
 from app.access.passkeys import Site
 from app.access.second_factor import app_uri
@@ -19,7 +18,7 @@ from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.frame import session
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import for_set_up, guarded
+from app.web.frame.session import Answer, for_set_up, guarded
 from app.web.views.second import (
     NEEDS_SCRIPT,
     AppForm,
@@ -38,8 +37,6 @@ APP_REMOVED = N_("The authenticator app was removed.")
 PASSKEY_ADDED = N_("A passkey was added.")
 PASSKEY_REMOVED = N_("A passkey was removed.")
 CODES_RENEWED = N_("New recovery codes were made. The old ones no longer work.")
-
-Answer = str | Response | tuple[str, int]
 
 
 @blueprint.get("")

@@ -121,7 +121,6 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         total=total,
         sentence=_("No monitor has the tag %(tag)s.", tag=tag) if tag and not total else sentence,
         look=look,
-        here=links.here,
         theme=theme,
         tag=tag,
         zone=zone,

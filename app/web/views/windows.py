@@ -19,7 +19,7 @@ from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.rules.zones import present_name
 from app.stores import current_store
-from app.web.frame import choices, fragments, links, servers, tags
+from app.web.frame import choices, fragments, servers, tags
 from app.web.frame.editing import Editing
 from app.web.frame.session import guarded
 from app.web.shown import months, planned, times
@@ -104,7 +104,6 @@ def index() -> Response:
         names=_names(windows),
         month=month,
         sheet=_sheet(windows, month),
-        here=links.here,
         weekdays=months.WEEKDAYS,
         today=times.local(times.now()).date(),
         explain=recurrence.explain,
