@@ -11,29 +11,33 @@
 - twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
 - done: a notice, and a redirect to where the record is shown.
 
-``confirmed`` is the page that asks before something is deleted.
+``confirmed`` is the page that asks before something is deleted. A form that changes no record, such
+as that of a password, has ``faults_shown`` and ``form_page``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unavailable, WakefulError
+from app.errors import Conflict, Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm, browser
 from app.forms.resources import form_of
 from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers, tags
-from app.web.frame.session import SAFE_METHODS
+from app.web.frame.session import SAFE_METHODS, Answer
 from app.web.frame.store_errors import NOT_TAKEN, outlook
 from app.web.shown import times
 
+PATHS = {"new": "/new", "edit": "/<int:id>/edit", "delete": "/<int:id>/delete"}
+HIDDEN = ("credential", "mark")  # fields that pages do not show: of a passkey, of a channel
 R = TypeVar("R")
 F = TypeVar("F", bound=BrowserForm)
 
@@ -174,7 +178,7 @@ class Editing(Generic[R, F]):
         headers = {"Cache-Control": "no-store"} if self.form.is_submitted() else {}
         return Response(page, status, headers, mimetype="text/html")
 
-    def delete(self) -> str | Response:
+    def delete(self) -> Answer:
         record: R = self.records.get(*self.parents, self.id)
         name = self.name_of(record)
         return confirmed(
@@ -195,25 +199,26 @@ class Editing(Generic[R, F]):
         return url_for(".index")
 
     @classmethod
-    def register(cls, blueprint: Blueprint, *pages: str) -> None:
+    def register(cls, blueprint: Blueprint, *pages: str, **paths: str) -> None:
         """Give ``blueprint`` the pages of a new record, an edited and (if ``deletion`` says
-        something) a deleted one, or those of them that ``pages`` names.
+        something) a deleted one, or those of them that ``pages`` names; or the pages of ``paths``,
+        by endpoint. The last variable of such a path is the record's id.
         """
-        pages = pages or ("new", "edit", *(["delete"] if cls.deletion else []))
+        if not paths:
+            pages = pages or ("new", "edit", *(["delete"] if cls.deletion else []))
+            paths = {page: PATHS[page] for page in pages}
+        for page, path in paths.items():
+            view = cls._view("<" in path, deletes=page == "delete")
+            blueprint.add_url_rule(path, page, view, methods=["GET", "POST"])
 
-        def new(**parents: int) -> Response:
-            return cls(None, *parents.values()).answer()
+    @classmethod
+    def _view(cls, has_id: bool, deletes: bool) -> Callable[..., Answer]:
+        def view(**ids: Any) -> Answer:
+            *parents, id = ids.values() if has_id else (*ids.values(), None)
+            editing = cls(id, *parents)
+            return editing.delete() if deletes else editing.answer()
 
-        def edit(id: int, **parents: int) -> Response:
-            return cls(id, *parents.values()).answer()
-
-        def delete(id: int, **parents: int) -> str | Response:
-            return cls(id, *parents.values()).delete()
-
-        views: dict[str, Any] = {"/new": new, "/<int:id>/edit": edit, "/<int:id>/delete": delete}
-        for path, view in views.items():
-            if view.__name__ in pages:
-                blueprint.add_url_rule(path, view.__name__, view, methods=["GET", "POST"])
+        return view
 
 
 class DeleteForm(BrowserForm):
@@ -232,6 +237,22 @@ def confirmed(
     return render_template(template, form=form, **context)
 
 
+@contextmanager
+def faults_shown(form: BrowserForm) -> Iterator[None]:
+    """What refuses a valid form stands in it. The answer of the view then is ``form_page``."""
+    try:
+        yield
+    except Invalid as fault:
+        show_errors(form, fault)
+    except Conflict as fault:
+        form.trouble = str(fault)
+
+
+def form_page(template: str, form: BrowserForm, **context: Any) -> tuple[str, int]:
+    page = render_template(template, form=form, **context)
+    return page, 422 if form.is_submitted() else 200
+
+
 def show_errors(form: BrowserForm, fault: Invalid) -> None:
     """Put each error of a store beside its field. What no field of the form can show, such as
     another server's refusal without a reason, stands above them.
@@ -241,7 +262,9 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
     for name, sentences in fault.errors.items():
         field = fields.get(name.partition(".")[0])
         for sentence in sentences:
-            if field is None:
+            if name in HIDDEN:
+                above.append(sentence)
+            elif field is None:
                 above.append(f"{name}: {sentence}")
             else:
                 field.add_fault(sentence)

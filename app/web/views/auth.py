@@ -7,7 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access import actors
-from app.errors import Denied, Invalid, Throttled
+from app.errors import Denied, Throttled
 from app.i18n import N_, _
 from app.records import Actor, Person
 from app.rules import zones
@@ -15,7 +15,7 @@ from app.stores import current_access, current_mail
 from app.stores.mail import BUSY
 from app.web.forms import ForgottenForm, JoinForm, LoginForm, RecoveryForm, SetupForm
 from app.web.frame import session as sessions
-from app.web.frame.editing import show_errors
+from app.web.frame.editing import faults_shown, form_page
 from app.web.frame.session import Answer
 from app.web.frame.store_errors import throttled, too_often
 
@@ -34,17 +34,17 @@ def login() -> Answer:
         return redirect(target)
     form = LoginForm()
     if not form.validate_on_submit():
-        return _login_page(form, 422 if form.is_submitted() else 200)
+        return _login_page(form)
+    email, people = form.email.data, current_access().people
     try:
-        has_logged_in = current_access().people.has_logged_in(form.email.data)
-        person = current_access().people.login(
-            form.email.data, form.password.data, sessions.client()
-        )
+        has_logged_in = people.has_logged_in(email)
+        person = people.login(email, form.password.data, sessions.client())
     except Throttled as fault:
-        return _throttled(form, fault)
+        form.password.add_fault(too_often(fault))
+        return throttled(_login_page(form)[0], fault)
     if person is None:
         form.password.add_fault(_(WRONG))
-        return _login_page(form, 422)
+        return _login_page(form)
     if person.second_factor:
         sessions.begin_half(person)
         return redirect(url_for("second.show", next=request.args.get("next")))
@@ -62,17 +62,9 @@ def _take_zone(person: Person) -> None:
         flash(_(ZONE_TAKEN, zone=str(zone).replace("_", " ")), "info")
 
 
-def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
+def _login_page(form: LoginForm) -> tuple[str, int]:
     needed = current_access().setup.needed()
-    return render_template(
-        "auth/login.html", form=form, setup_needed=needed, wrong=_(WRONG)
-    ), status
-
-
-def _throttled(form: LoginForm, fault: Throttled) -> Answer:
-    form.password.add_fault(too_often(fault))
-    page, _status = _login_page(form, 429)
-    return throttled(page, fault)
+    return form_page("auth/login.html", form, setup_needed=needed, wrong=_(WRONG))
 
 
 @blueprint.post("/logout")
@@ -90,20 +82,15 @@ def setup(token: str) -> Answer:
         return render_template("auth/setup_void.html"), 404
     form = SetupForm()
     if form.validate_on_submit():
+        email, password, zone = form.email.data, form.password.data, form.time_zone.data
         try:
-            person = access.setup.use(
-                token, form.email.data, form.password.data, time_zone=form.time_zone.data
-            )
-        except Invalid as fault:
-            show_errors(form, fault)
+            with faults_shown(form):
+                sessions.begin(access.setup.use(token, email, password, time_zone=zone))
+                flash(_("Account created. Add your first monitor."), "success")
+                return redirect(url_for("monitors.new"))
         except Denied:
             return render_template("auth/setup_void.html"), 404
-        else:
-            sessions.begin(person)
-            flash(_("Account created. Add your first monitor."), "success")
-            return redirect(url_for("monitors.new"))
-    page = render_template("auth/setup.html", form=form, database=access.setup.database())
-    return page, 422 if form.is_submitted() else 200
+    return form_page("auth/setup.html", form, database=access.setup.database())
 
 
 # --- Behind one-time links: invitations and new passwords -----------------------------------------
@@ -121,15 +108,15 @@ def forgotten() -> Answer:
     if mails and form.validate_on_submit():
         email = form.email.data
         try:
-            if (
-                current_mail().recoveries.is_full
-            ):  # before it is counted, for known and unknown addresses
+            if current_mail().recoveries.is_full:  # before it is counted, whatever the address
                 raise Throttled(_(BUSY), FULL_SECONDS)
             if current_access().recovery.count(email, request.remote_addr):
                 who = actors.actor()
                 current_mail().recoveries.put(lambda: _send_link(email, who))
         except Throttled as fault:
-            return _throttled_link(form, fault)
+            form.email.add_fault(too_often(fault))
+            page = render_template("account/forgotten.html", form=form, mails=True)
+            return throttled(page, fault)
         return render_template("account/asked.html", email=email)
     page = render_template("account/forgotten.html", form=form, mails=mails)
     return page, 422 if mails and form.is_submitted() else 200
@@ -144,12 +131,6 @@ def _send_link(email: str, who: Actor | None) -> None:
         current_mail().send_recovery(person.email, f"/new-password/{token}")
 
 
-def _throttled_link(form: ForgottenForm, fault: Throttled) -> Response:
-    form.email.add_fault(too_often(fault))
-    page = render_template("account/forgotten.html", form=form, mails=True)
-    return throttled(page, fault)
-
-
 @account_blueprint.route("/new-password/<token>", methods=["GET", "POST"])
 def recover(token: str) -> Answer:
     """Opening it changes nothing: mail scanners follow links."""
@@ -158,20 +139,17 @@ def recover(token: str) -> Answer:
     form = RecoveryForm()
     if person is not None and form.validate_on_submit():
         try:
-            access.recovery.use(token, form.password.data)
-        except Invalid as fault:
-            show_errors(form, fault)
+            with faults_shown(form):
+                access.recovery.use(token, form.password.data)
+                sessions.end()
+                # They log in as always: a new password must not pass by what else is asked there.
+                flash(_("Password changed. Log in with the new one."), "success")
+                return redirect(url_for("auth.login"))
         except Denied:
             person = None
-        else:
-            sessions.end()
-            # They log in as always: a new password alone must not pass by what else is asked there.
-            flash(_("Password changed. Log in with the new one."), "success")
-            return redirect(url_for("auth.login"))
     if person is None:
         return render_template("account/void.html", what="password"), 404
-    page = render_template("account/recover.html", form=form, person=person)
-    return page, 422 if form.is_submitted() else 200
+    return form_page("account/recover.html", form, person=person)
 
 
 @account_blueprint.route("/invitation/<token>", methods=["GET", "POST"])
@@ -180,19 +158,15 @@ def join(token: str) -> Answer:
     invitation = access.invitations.of_token(token)
     form = JoinForm()
     if invitation is not None and form.validate_on_submit():
+        password, name, zone = form.password.data, form.name.data, form.time_zone.data
         try:
-            person = access.invitations.accept(
-                token, form.password.data, name=form.name.data, time_zone=form.time_zone.data
-            )
-        except Invalid as fault:
-            show_errors(form, fault)
+            with faults_shown(form):
+                person = access.invitations.accept(token, password, name=name, time_zone=zone)
+                sessions.begin(person)
+                flash(_("Account created. You are logged in."), "success")
+                return redirect(url_for("home.show"))
         except Denied:
             invitation = None
-        else:
-            sessions.begin(person)
-            flash(_("Account created. You are logged in."), "success")
-            return redirect(url_for("home.show"))
     if invitation is None:
         return render_template("account/void.html", what="invitation"), 404
-    page = render_template("account/join.html", form=form, invitation=invitation)
-    return page, 422 if form.is_submitted() else 200
+    return form_page("account/join.html", form, invitation=invitation)

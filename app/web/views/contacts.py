@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flask import flash, redirect, render_template, request, url_for
+from flask import flash, redirect, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, NotFound, WakefulError
+from app.errors import NotFound
 from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.contact import ContactDeletionForm, ContactForm, SharedChannelForm
@@ -29,7 +29,7 @@ from app.records import (
 from app.rules.channel_values import CHANNELS
 from app.stores import current_settings, current_store
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.editing import Editing, show_errors
+from app.web.frame.editing import Editing, faults_shown, form_page
 from app.web.frame.session import Answer, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
@@ -122,21 +122,14 @@ def delete(id: int) -> Answer:
     contact = current_store().contacts.get(id)
     form = browser(ContactDeletionForm)()
     if form.validate_on_submit():
-        try:
+        with faults_shown(form):
             current_store().contacts.remove(
                 id, replace_with=form.replace_with.data, force=bool(form.force.data)
             )
-        except (Invalid, Conflict) as fault:
-            if isinstance(fault, Invalid):
-                show_errors(form, fault)
-            else:
-                form.trouble = str(fault)
-        else:
             flash(_("%(name)s deleted.", name=contact.name), "success")
             return redirect(url_for(".index"))
     remaining = [name for name in choices.contacts(form, ()) if name != contact.name]
-    page = render_template("contacts/delete.html", form=form, contact=contact, others=remaining)
-    return page, 422 if form.is_submitted() else 200
+    return form_page("contacts/delete.html", form, contact=contact, others=remaining)
 
 
 # --- A contact of a channel that several monitors have --------------------------------------------
@@ -197,14 +190,6 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
             form.name.data, form.monitor_id.data, form.mark.data
         )
 
-    def refuse(self, fault: WakefulError) -> Response:
-        if not isinstance(fault, Invalid):
-            return super().refuse(fault)
-        mark_errors = fault.errors.pop("mark", ())  # no field of the page: it names the channel
-        show_errors(self.form, fault)
-        self.form.trouble = " ".join(mark_errors) or self.form.trouble
-        return self.page(422)
-
     def notice(self, record: Contact) -> str:
         created = _("%(name)s created.", name=record.name)
         uses = _n(
@@ -225,6 +210,4 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
         return next((channel for channel in shared if channel.mark == mark), None)
 
 
-@shared_channels_blueprint.route("/from-channel", methods=["GET", "POST"])
-def make() -> Response:
-    return ContactFromChannel().answer()
+ContactFromChannel.register(shared_channels_blueprint, make="/from-channel")

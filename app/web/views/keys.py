@@ -95,14 +95,8 @@ class KeyEditing(Editing[ApiKey, KeyEditForm]):
         return current_access().keys.change(self.id, **changed)
 
 
-@blueprint.route("", methods=["GET", "POST"])
-def index() -> Response:
-    return KeyMaking().answer()
-
-
-@blueprint.route("/<prefix>", methods=["GET", "POST"])
-def edit(prefix: str) -> Response:
-    return KeyEditing(prefix).answer()
+KeyMaking.register(blueprint, index="")
+KeyEditing.register(blueprint, edit="/<prefix>")
 
 
 @blueprint.route("/<prefix>/adopt", methods=["GET", "POST"])

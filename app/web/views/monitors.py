@@ -206,19 +206,13 @@ def _labels(names: Collection[str]) -> list[str]:
 
 
 class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
-    """``clone``: a new monitor from the one of this id."""
-
     collection, template, subject = "monitors", "monitors/form.html", "monitor"
-    leads, on_bare_servers = ".show", True
+    leads, on_bare_servers, clone = ".show", True, False
     delete_button = N_("Delete this monitor")
     deletion = N_(
         "This also deletes its incidents, results and pending alerts. This cannot be undone. To"
         " stop the checks for a while, pause it instead."
     )
-
-    def __init__(self, id: int | None = None, *, clone: bool = False) -> None:
-        super().__init__(id)
-        self.clone = clone
 
     def consequence(self, record: Monitor) -> str:
         if servers.is_bare():  # which may keep what belongs to it
@@ -367,12 +361,14 @@ def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
             own.rows = field.rows
 
 
+class MonitorCloning(MonitorEditing):
+    """A new monitor from the one of this id."""
+
+    clone = True
+
+
 MonitorEditing.register(blueprint)
-
-
-@blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
-def clone(id: int) -> Response:
-    return MonitorEditing(id, clone=True).answer()
+MonitorCloning.register(blueprint, clone="/<int:id>/clone")
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:

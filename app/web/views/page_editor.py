@@ -196,9 +196,7 @@ class ImagesEditing(Editing[StatusPage, ImagesForm]):
         }
 
 
-@blueprint.route("/<int:id>/images", methods=["GET", "POST"])
-def edit_images(id: int) -> Response:
-    return ImagesEditing(id).answer()
+ImagesEditing.register(blueprint, edit_images="/<int:id>/images")
 
 
 def _first_lines() -> list[Line]:

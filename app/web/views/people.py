@@ -24,7 +24,7 @@ from app.web.forms import (
     PersonForm,
 )
 from app.web.frame import links, session
-from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
+from app.web.frame.editing import DeleteForm, Editing, confirmed, faults_shown, form_page
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import Answer, guarded
 
@@ -98,8 +98,10 @@ class PersonEditing(Editing[Person, PersonForm]):
         form, people = self.form, current_access().people
         if CURRENT in form and self.record and form.email.data != self.record.email:
             people.confirm(self.id, form[CURRENT].data or "")
-        if "keys" in form and form.disabled.data:
-            self.settled = _settled(form.keys.data)
+        if "keys" in form and form.disabled.data and (chosen := form.keys.data) is not None:
+            # If somebody gets the keys, it is the admin who acts.
+            heir = current_user.person.id if chosen == KeysOf.MINE else None
+            self.settled = {"settle": True, "heir_id": heir}
         return people.update(self.id, form.fields(), rewritten=["role"], **self.settled)
 
     def refuse(self, fault: WakefulError) -> Response:
@@ -129,21 +131,8 @@ class PersonEditing(Editing[Person, PersonForm]):
         }
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return PersonAdding().answer()
-
-
-@blueprint.route("/<int:id>", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return PersonEditing(id).answer()
-
-
-def _settled(chosen: str | None) -> dict[str, Any]:
-    """What the store does with the keys. If somebody gets them, it is the admin who acts."""
-    if chosen is None:
-        return {}
-    return {"settle": True, "heir_id": current_user.person.id if chosen == KeysOf.MINE else None}
+PersonAdding.register(blueprint, "new")
+PersonEditing.register(blueprint, edit="/<int:id>")
 
 
 @blueprint.post("/<int:id>/password")
@@ -154,15 +143,10 @@ def password(id: int) -> Answer:
         return redirect(url_for("profile.show"))
     form = NewPasswordForm()
     if form.validate_on_submit():
-        try:
+        with faults_shown(form):
             current_access().people.change_password(id, form.password.data)
-        except Invalid as fault:
-            show_errors(form, fault)
-        else:
-            flash(
-                _("Password of %(email)s changed. Tell them the new one.", email=person.email),
-                "success",
-            )
+            notice = _("Password of %(email)s changed. Tell them the new one.", email=person.email)
+            flash(notice, "success")
             return redirect(url_for(".index"))
     editing = PersonEditing(id)
     editing.record, editing.form = person, editing.bind(formdata=None)
@@ -208,8 +192,7 @@ def delete(id: int) -> Answer:
         if keys:
             flash(_(HANDED_OVER if heir else ALL_REVOKED), "info")
         return redirect(url_for(".index"))
-    page = render_template("people/delete.html", person=person, form=form, keys=keys)
-    return page, 422 if form.is_submitted() else 200
+    return form_page("people/delete.html", form, person=person, keys=keys)
 
 
 # --- Invitations, and links to set a new password: each is shown once -----------------------------
@@ -236,9 +219,7 @@ class Inviting(Editing[tuple[Invitation, str], InviteForm]):
         return {"mails": current_mail().is_set()}
 
 
-@invitations_blueprint.route("/invite", methods=["GET", "POST"], endpoint="new")
-def invite() -> Response:
-    return Inviting().answer()
+Inviting.register(invitations_blueprint, new="/invite")
 
 
 @invitations_blueprint.post("/invitations/<int:id>/renew")
@@ -253,10 +234,8 @@ def renew(id: int) -> Answer:
 @invitations_blueprint.post("/invitations/<int:id>/revoke")
 def revoke(id: int) -> Answer:
     revoked = current_access().invitations.revoke(id)
-    flash(
-        _("Invitation of %(email)s revoked. Its link no longer works.", email=revoked.email),
-        "success",
-    )
+    notice = _("Invitation of %(email)s revoked. Its link no longer works.", email=revoked.email)
+    flash(notice, "success")
     return redirect(url_for("people.index"))
 
 

@@ -308,6 +308,4 @@ def add_update(page_id: int, id: int) -> Response:
     return UpdateEditing(None, page_id, id).answer()
 
 
-@blueprint.route("/<int:id>/updates/<int:update_id>", methods=["GET", "POST"])
-def correct_update(page_id: int, id: int, update_id: int) -> Response:
-    return UpdateEditing(update_id, page_id, id).answer()
+UpdateEditing.register(blueprint, correct_update="/<int:id>/updates/<int:update_id>")

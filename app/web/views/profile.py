@@ -8,13 +8,12 @@ from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
 from app.i18n import _
 from app.records import Person, Role, Session
 from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm
 from app.web.frame import session
-from app.web.frame.editing import Editing, show_errors
+from app.web.frame.editing import Editing, faults_shown
 from app.web.frame.session import Answer, guarded
 
 blueprint = guarded("profile", __name__, "/profile", Role.VIEWER)
@@ -31,8 +30,8 @@ class ProfileEditing(Editing[Person, ProfileForm]):
         return ProfileForm(record=self.record)
 
     def save(self) -> Person:
-        fields = self.form.fields()
-        return current_access().people.update(self.id, fields, rewritten=["time_zone"])
+        id, fields = current_user.person.id, self.form.fields()
+        return current_access().people.update(id, fields, rewritten=["time_zone"])
 
     def notice(self, record: Person) -> str:
         return _("Profile saved.")
@@ -44,9 +43,7 @@ class ProfileEditing(Editing[Person, ProfileForm]):
         return {"password": PasswordForm(formdata=None)}
 
 
-@blueprint.route("", methods=["GET", "POST"])
-def show() -> Response:
-    return ProfileEditing(current_user.person.id).answer()
+ProfileEditing.register(blueprint, show="")
 
 
 @blueprint.post("/theme")
@@ -60,18 +57,15 @@ def theme() -> Response:
 def password() -> Answer:
     form = PasswordForm()
     if form.validate_on_submit():
-        try:
+        with faults_shown(form):
             person = current_access().people.change_password(
                 current_user.person.id, form.password.data, current=form.current_password.data
             )
-        except Invalid as fault:
-            show_errors(form, fault)
-        else:
             # Every other session ends, this one goes on.
             session.begin(person, password_at=current_access().clock())
             flash(_("Password changed. You are logged out everywhere else."), "success")
             return redirect(url_for(".show"))
-    editing = ProfileEditing(current_user.person.id)
+    editing = ProfileEditing()
     editing.form = ProfileForm(formdata=None, record=current_user.person)
     return editing.page(422, password=form)
 

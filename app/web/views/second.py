@@ -94,17 +94,6 @@ class PasskeyForm(BrowserForm):
     credential = _hidden(MAX_CREDENTIAL_JSON)
 
 
-def show_faults(form: BrowserForm, fault: Invalid) -> None:
-    """Show the errors as ``show_errors`` does. What is wrong with a passkey stands above: its field
-    is hidden.
-    """
-    of_passkey = fault.errors.pop(CREDENTIAL, [])
-    if fault.errors:
-        show_errors(form, fault)
-    if of_passkey:
-        form.trouble = " ".join(of_passkey)
-
-
 NEEDS_SCRIPT = N_(
     "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use an "
     "authenticator app."
@@ -185,7 +174,7 @@ def _complete_login(form: Forms, log_in: Callable[[Access, str], Person]) -> Ans
     try:
         person = log_in(access, token)
     except Invalid as fault:
-        show_faults(form, fault)
+        show_errors(form, fault)
         return _page(person, form), 422
     except Throttled as fault:
         form.trouble = too_often(fault)

@@ -59,9 +59,6 @@ class RequiredForm(BrowserForm):
     editor = Switch(N_("Editors"), default=False)
     viewer = Switch(N_("Viewers"), default=False)
 
-    def roles(self) -> list[Role]:
-        return [role for role in Role if self[role].data]
-
 
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Answer:
@@ -83,11 +80,9 @@ def show() -> Answer:
 def require_second_factor() -> Response:
     form = RequiredForm()
     if form.validate_on_submit():
-        current_access().factors.require(form.roles())
-        flash(
-            _("Saved. People without a second factor must set it up before they can continue."),
-            "success",
-        )
+        current_access().factors.require([role for role in Role if form[role].data])
+        notice = _("Saved. People without a second factor must set it up before they can continue.")
+        flash(notice, "success")
     return redirect(url_for(".show", _anchor="people"))
 
 

@@ -135,8 +135,7 @@ def export(id: int) -> Response:
 @blueprint.route("/<int:id>/subscribers/clear", methods=["GET", "POST"])
 def clear(id: int) -> Answer:
     page = current_store().status_pages.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
+    if DeleteForm().validate_on_submit():
         count = current_store().subscribers.clear(id)
         flash(
             _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count), "success"

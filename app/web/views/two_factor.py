@@ -17,6 +17,7 @@ from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.frame import session
+from app.web.frame.editing import faults_shown, form_page
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import Answer, for_set_up, guarded
 from app.web.views.second import (
@@ -27,7 +28,6 @@ from app.web.views.second import (
     for_browser,
     no_options,
     passkey_site,
-    show_faults,
 )
 
 blueprint = guarded("two_factor", __name__, "/profile/two-factor", Role.VIEWER)
@@ -57,23 +57,19 @@ def app() -> Answer:
     access, form = current_access(), AppForm()
     secret, form.sealed.data = _started(form)
     if form.validate_on_submit() and not form.trouble:
-        try:
+        with faults_shown(form):
             person, codes = access.factors.add_app(
                 _id(), form.sealed.data, form.second_code.data, current=form.current_password.data
             )
-        except Invalid as fault:
-            show_faults(form, fault)
-        else:
             return _go_on_after(person, codes, notice=APP_ADDED)
     uri = app_uri(secret, current_user.person.email)
-    page = render_template(
+    return form_page(
         "two_factor/app.html",
-        form=form,
+        form,
         has=access.factors.of(_id()),
         secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         picture=_qr_code(uri, _("QR code for your authenticator app")),
     )
-    return page, 422 if form.is_submitted() else 200
 
 
 def _started(form: AppForm) -> tuple[str, str]:
@@ -106,15 +102,10 @@ def new_passkey() -> Answer:
         flash(why_not, "warning")
         return redirect(url_for(".show"))
     if form.validate_on_submit():
-        try:
+        with faults_shown(form):
             return _go_on_after(*_add_passkey(form, site), notice=PASSKEY_ADDED)
-        except Invalid as fault:
-            show_faults(form, fault)
-        except Conflict as fault:
-            form.trouble = str(fault)
     form.credential.data = ""
-    page = render_template("two_factor/new_passkey.html", form=form)
-    return page, 422 if form.is_submitted() else 200
+    return form_page("two_factor/new_passkey.html", form)
 
 
 def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
@@ -162,15 +153,13 @@ def remove_passkey(id: int) -> Answer:
 
 @blueprint.route("/codes", methods=["GET", "POST"])
 def codes() -> Answer:
-    has = current_access().factors.of(_id())
-    if not has.is_set:
+    if not current_access().factors.of(_id()).is_set:
         flash(_("Set up an authenticator app or a passkey first."), "info")
         return redirect(url_for(".show"))
     return _confirmed(
         "two_factor/codes.html",
         lambda password: current_access().factors.renew_codes(_id(), current=password),
         CODES_RENEWED,
-        has=has,
     )
 
 
@@ -178,18 +167,11 @@ def _confirmed(template: str, act: Any, notice: str, **context: Any) -> Answer:
     """A page that asks for the password, and what it does then."""
     form = ConfirmedForm()
     if form.validate_on_submit():
-        try:
+        with faults_shown(form):
             outcome = act(form.current_password.data)
-        except Invalid as fault:
-            show_faults(form, fault)
-        except Conflict as fault:
-            form.trouble = str(fault)
-        else:
             person, codes = outcome if isinstance(outcome, tuple) else (outcome, [])
             return _go_on_after(person, codes, notice=notice)
-    has = context.pop("has", None) or current_access().factors.of(_id())
-    page = render_template(template, form=form, has=has, **context)
-    return page, 422 if form.is_submitted() else 200
+    return form_page(template, form, has=current_access().factors.of(_id()), **context)
 
 
 def _go_on_after(person: Person, codes: list[str], *, notice: str) -> Answer:

@@ -279,9 +279,7 @@ class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
         return {"links": current_access().wall_links.all()}
 
 
-@wall_links_blueprint.route("", methods=["GET", "POST"])
-def index() -> Response:
-    return WallLinkMaking().answer()
+WallLinkMaking.register(wall_links_blueprint, index="")
 
 
 @wall_links_blueprint.route("/<int:id>/revoke", methods=["GET", "POST"])
