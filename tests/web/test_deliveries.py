@@ -9,7 +9,7 @@ from app.alerts.lanes import Reason
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.records import Pair
-from app.web.views.deliveries import REASONS, failed_channels
+from app.web.views.deliveries import REASONS, channel_label, failed_channels
 from tests.factories import make_delivery, make_incident, make_monitor, now
 from tests.support.store import store_of
 from tests.web.visitor import token
@@ -114,8 +114,8 @@ def test_a_channel_that_gave_up_is_named_until_it_delivers_again_or_nobody_has_i
     def broken() -> list[str]:
         with app.test_request_context("/"):
             return [
-                f"{channel.label} {channel.target} {channel.reason}"
-                for channel in failed_channels()
+                f"{channel_label(delivery.channel)} {delivery.target} {delivery.reason}"
+                for delivery in failed_channels().deliveries
             ]
 
     def failed(hours: float, **fields: Any) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from flask import request
 
@@ -12,7 +13,6 @@ from app.i18n import _, _n, listed
 from app.records import (
     PAGE_SIZES,
     Channel,
-    Contact,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -24,24 +24,37 @@ from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN
 
+T = TypeVar("T")
 MAX = 500  # with more monitors, people start from the button on a monitor's own page
+
+
+def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T) -> T:
+    """What the store says; ``otherwise`` if it did not answer the form: the person has already
+    waited for it once, and what was typed must not get lost.
+    """
+    if form.unanswered:
+        return otherwise
+    try:
+        return question()
+    except NOT_TAKEN:
+        if request.method in SAFE_METHODS:
+            raise
+        return otherwise
 
 
 def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> list[MonitorRef]:
     """Monitors by name, or those with ``search`` in it; those already chosen are always among them.
-    If the store did not answer the form, only the chosen ones are there, with their
-    numbers: the choice must not get lost.
+    If the store did not answer, only the chosen ones are there, with their numbers.
     """
-    if not form.unanswered:  # the person has already waited for the store once
-        try:
-            monitors_store = current_store().monitors
-            refs = list(monitors_store.refs(search=search or None, limit=MAX))
-            missing = set(chosen) - {ref.id for ref in refs}
-            return [*(monitors_store.refs(ids=sorted(missing)) if missing else []), *refs]
-        except NOT_TAKEN:
-            if request.method in SAFE_METHODS:
-                raise
-    return [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
+
+    def found() -> list[MonitorRef]:
+        store = current_store().monitors
+        refs = list(store.refs(search=search or None, limit=MAX))
+        missing = set(chosen) - {ref.id for ref in refs}
+        return [*(store.refs(ids=sorted(missing)) if missing else []), *refs]
+
+    numbered = [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
+    return unless_unanswered(form, found, numbered)
 
 
 MAX_SUGGESTED = 8  # of each reason, as what a monitor is reached through
@@ -57,17 +70,16 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
     labels = {str(id): _("Monitor %(id)s", id=id) for id in chosen}
     edited = None if record is None or form.clone else record.id
     left_out = {edited}
-    if not form.unanswered:
-        try:
-            store = current_store().monitors
-            if edited is not None:  # a circle would be refused
-                left_out |= {child.id for child in store.children(edited, MAX_LEFT_OUT).items}
-            labels |= {str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {}
-            for ref, why in _suggested(form, record, search):
-                labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
-        except NOT_TAKEN:
-            if request.method in SAFE_METHODS:
-                raise
+
+    def name_all() -> None:
+        store = current_store().monitors
+        if edited is not None:  # a circle would be refused
+            left_out.update(child.id for child in store.children(edited, MAX_LEFT_OUT).items)
+        labels.update({str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {})
+        for ref, why in _suggested(form, record, search):
+            labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
+
+    unless_unanswered(form, name_all, None)
     left_out -= {*chosen}
     return [(id, name) for id, name in labels.items() if int(id) not in left_out]
 
@@ -103,14 +115,9 @@ def _suggested(
 
 def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
     """The names of all contacts; the chosen ones alone if the store did not answer the form."""
-    if not form.unanswered:
-        try:
-            names = list(current_store().contacts.names())
-            return [*names, *(name for name in chosen if name not in names)]
-        except NOT_TAKEN:
-            if request.method in SAFE_METHODS:
-                raise
-    return list(chosen)
+    none: Sequence[str] = ()
+    names = unless_unanswered(form, lambda: current_store().contacts.names(), none)
+    return [*names, *(name for name in chosen if name not in names)]
 
 
 MAX_CONTACTS = 100
@@ -143,19 +150,12 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
         stored = current_store().contacts.list(PageQuery(per_page=MAX_CONTACTS)).items
     except NOT_TAKEN:
         return {}
-    lacking_of = {contact.name: _channels(contact, without) for contact in stored}
-    return {name: _note(channels) for name, channels in lacking_of.items() if channels}
-
-
-def _channels(contact: Contact, without: Mapping[str, str]) -> Sequence[str]:
-    used = dict.fromkeys(pair.key for pair in contact.channels)
-    return [_(CHANNELS[Channel(key)].label) for key in used if key in without]
-
-
-def _note(channels: Sequence[str]) -> str:
-    return _n(
-        "%(channels)s is not set up",
-        "%(channels)s are not set up",
-        len(channels),
-        channels=listed(channels),
-    )
+    notes = {}
+    for contact in stored:
+        used = dict.fromkeys(pair.key for pair in contact.channels)
+        if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in without]:
+            notes[contact.name] = _n(
+                "%(channels)s is not set up", "%(channels)s are not set up",
+                len(labels), channels=listed(labels),
+            )  # fmt: skip
+    return notes

@@ -33,7 +33,7 @@ from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers, tags
 from app.web.frame.session import SAFE_METHODS, Answer
-from app.web.frame.store_errors import NOT_TAKEN, outlook
+from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP, outlook
 from app.web.shown import times
 
 PATHS = {"new": "/new", "edit": "/<int:id>/edit", "delete": "/<int:id>/delete"}
@@ -294,6 +294,12 @@ def show_success(form: BrowserForm, notice: str, record: object | None = None) -
         flash(_(NOT_KEPT, fields=", ".join(lost)), "warning")
     if labels := form.overwritten():
         flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
+
+
+def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
+    """``notice``, unless the server that answered with ``record`` did not do it."""
+    kept = is_kept(name, value, record)
+    flash(notice if kept else _(NOT_TAKEN_UP), "success" if kept else "warning")
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:

@@ -4,12 +4,12 @@ something is on hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from flask import flash, g, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import WakefulError
@@ -100,49 +100,30 @@ def _redirect_with(delivery: Delivery, notice: str) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedChannel:
-    """A channel that has given up and delivered nothing since."""
-
-    label: str
-    target: str  # masked
-    at: datetime | None
-    reason: str
-    delivery_id: int
-    contacts: Sequence[str] = ()  # the contacts that it was for
-    monitor_id: int | None = None
-    monitor: str = ""
-
-
-def failed_channels() -> Sequence[FailedChannel]:
-    """The channels whose last delivery was given up, the newest first.
-
-    For the notice on the dashboard (``deliveries/_failed.html``). Empty where it cannot be known:
-    a notice must not break the page that it stands on. Asked once a request.
-    """
-    if "failed_channels" not in g:
-        try:
-            g.failed_channels = _failed_channels()
-        except WakefulError:
-            g.failed_channels = []
-    channels: Sequence[FailedChannel] = g.failed_channels
-    return channels
-
-
-@dataclass(frozen=True, slots=True)
-class LostMessages:
-    """Messages that were not sent and will not be, and the names of their monitors."""
+class UndeliveredMessages:
+    """What a notice on the dashboard names, the newest first, and the names of its monitors."""
 
     deliveries: Sequence[Delivery] = ()
     names: Mapping[int, str] = field(default_factory=dict)
 
 
-def lost_messages() -> LostMessages:
-    """For the notice on the dashboard (``deliveries/_lost.html``); empty if unknown."""
+def failed_channels() -> UndeliveredMessages:
+    """The last message of each channel that was given up and delivered nothing since."""
+    return _undelivered(lambda: current_store().channels.failed())
+
+
+def lost_messages() -> UndeliveredMessages:
+    """Messages that were not sent and will not be."""
+    return _undelivered(lambda: current_store().channels.lost())
+
+
+def _undelivered(question: Callable[[], Sequence[Delivery]]) -> UndeliveredMessages:
+    """Empty where it cannot be known: a notice must not break the page that it stands on."""
     try:
-        lost = current_store().channels.lost()
-        return LostMessages(lost, names_of(lost))
+        deliveries = question()
+        return UndeliveredMessages(deliveries, names_of(deliveries))
     except WakefulError:
-        return LostMessages()
+        return UndeliveredMessages()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,29 +181,12 @@ def _helpers() -> dict[str, Any]:
         "NOT_SENT": NOT_SENT,
         "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,
+        "last_at": last_at,
         "reason_text": reason_text,
     }
 
 
-def _failed_channels() -> Sequence[FailedChannel]:
-    failed = current_store().channels.failed()
-    names = names_of(failed)
-    return [
-        FailedChannel(
-            label=channel_label(delivery.channel),
-            target=delivery.target,
-            at=_last_at(delivery),
-            reason=reason_text(delivery.reason) or "",
-            delivery_id=delivery.id,
-            contacts=delivery.contacts,
-            monitor_id=delivery.monitor_id if delivery.monitor_id in names else None,
-            monitor=names.get(delivery.monitor_id or 0, ""),
-        )
-        for delivery in failed
-    ]
-
-
-def _last_at(delivery: Delivery) -> datetime | None:
+def last_at(delivery: Delivery) -> datetime | None:
     attempts = [moment(attempt) for attempt in delivery.attempts]
     return attempts[-1] if attempts else delivery.created_at
 
@@ -250,18 +214,13 @@ def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
     return {ref.id: ref.name for ref in current_store().monitors.refs(ids=sorted(ids))}
 
 
-def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
+def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
     """Monitors for the filter, the chosen one among them; none when there are too many to list."""
     refs = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
     if len(refs) > CHOOSABLE:
         refs = []
     if chosen and all(ref.id != chosen for ref in refs):
         refs += current_store().monitors.refs(ids=[chosen])
-    return refs
-
-
-def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
-    refs = _choosable(chosen)
     return [("", _("All monitors")), *((ref.id, ref.name) for ref in refs)] if refs else []
 
 

@@ -121,27 +121,25 @@ def _is_calm(answer: Mapping[str, Any]) -> bool:
 def _answer() -> dict[str, Any]:
     store = current_store()
     counts = not servers.is_bare()  # the store is asked once, and first
-    pages = [
-        store.incidents.list(
-            IncidentQuery(
-                status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN, brief=True
-            )
-        )
-        for status in OPEN
-    ]
+    newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN, brief=True)
+    pages = [store.incidents.list(replace(newest, status=status)) for status in OPEN]
     open_now = [incident for page in pages for incident in page.items]
-    slow = {incident.id for incident in open_now if looks.is_degraded(incident)}
+    slow = sum(map(looks.is_degraded, open_now))
     counters = dict(store.monitors.overview()) if counts else None
     total = sum(page.total for page in pages)
+    look, sentence = headline(counters, total, slow)
+    if look == "up" and cannot_write():  # then "nothing is down" is no good news
+        look, sentence = str(MonitorStatus.UNKNOWN), _("Nothing new is known")
     return {
         "open_now": open_now,
         "cards": _cards(open_now),
         "open_total": total,
-        "open_slow": len(slow),
+        "open_slow": slow,
         "counters": counters,
         "doubtful": _doubtful(counters or {}),
         "unreached": deliveries.unreached(open_now),
-        **_unless_stuck(sentence(counters, total, len(slow))),
+        "look": look,
+        "headline": sentence,
     }
 
 
@@ -153,13 +151,10 @@ def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
         shared.setdefault((cause, incident.status, incident.acknowledged_by), []).append(incident)
     behind = {id for incident in open_now for id in incident.affected}
     # Another server would be asked for each name.
-    refs = current_store().monitors.refs(ids=[*behind]) if behind and _is_local() else ()
+    local = servers.servers() is None
+    refs = current_store().monitors.refs(ids=[*behind]) if behind and local else ()
     names = {ref.id: ref for ref in refs}
     return [_card(cause, incidents, names) for (cause, *_state), incidents in shared.items()]
-
-
-def _is_local() -> bool:
-    return servers.servers() is None
 
 
 def _card(cause: Any, incidents: Sequence[Incident], names: Mapping[int, MonitorRef]) -> OpenCard:
@@ -193,81 +188,47 @@ def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
     return [monitor for monitors in by_state.values() for monitor in monitors[:DOUBTS_SHOWN]]
 
 
-def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
-    """While results cannot be stored, "nothing is down" is no good news."""
-    if state["look"] == "up" and cannot_write():
-        return _headline(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
-    return state
-
-
-def sentence(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> dict[str, str]:
-    """The answer in a few words, with its shape and tone. Without counters incidents must do.
+def headline(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> tuple[str, str]:
+    """The answer in a few words, behind its shape and tone. Without counters incidents must do.
     ``slow``: how many of the open incidents are degraded.
     """
-    look = "down" if open_ > slow else "degraded"
+    look, number = "down" if open_ > slow else "degraded", f"{open_:,}"
+    incidents = _n("%(num)s incident open", "%(num)s incidents open", open_, num=number)
     if counters is None:
-        if open_:
-            return _headline(look, _incidents_open(open_))
-        return _headline("up", _("No incident is open"))
-    down = counters.get(MonitorStatus.DOWN, 0)
+        return (look, incidents) if open_ else ("up", _("No incident is open"))
     if sum(counters.values()) == 0:
-        return _headline("pending", _("No monitors yet"))
-    if down:
-        return _headline("down", _monitors_down(down))
+        return "pending", _("No monitors yet")
+    if down := counters.get(MonitorStatus.DOWN):
+        number = f"{down:,}"
+        return "down", _n("%(num)s monitor is down", "%(num)s monitors are down", down, num=number)
     if open_:
-        return _headline(look, _incidents_open(open_))
+        return look, incidents
     if failing := counters.get(MonitorStatus.FAILING):
-        return _headline("degraded", _monitors_failing(failing))
+        return "degraded", _n(
+            "%(num)s monitor is failing, checking again",
+            "%(num)s monitors are failing, checking again", failing, num=f"{failing:,}",
+        )  # fmt: skip
     # A monitor whose parent is good again is unreachable until it is checked itself.
     if counters.get(MonitorStatus.UNKNOWN) or counters.get(MonitorStatus.UNREACHABLE):
-        return _headline("unknown", _("No confirmed outage"))
+        return "unknown", _("No confirmed outage")
     if counters.get(MonitorStatus.DEGRADED):
-        return _headline("degraded", _("Nothing is down"))
+        return "degraded", _("Nothing is down")
     if counters.get(MonitorStatus.UP):
-        return _headline("up", _("Everything is up"))
-    return _headline("paused", _("Nothing is down"))
-
-
-def _headline(look: str, text: str) -> dict[str, str]:
-    return {"look": look, "headline": text}
-
-
-def _incidents_open(count: int) -> str:
-    return _n("%(num)s incident open", "%(num)s incidents open", count, num=f"{count:,}")
-
-
-def _monitors_failing(count: int) -> str:
-    return _n(
-        "%(num)s monitor is failing, checking again",
-        "%(num)s monitors are failing, checking again",
-        count,
-        num=f"{count:,}",
-    )
-
-
-def _monitors_down(count: int) -> str:
-    return _n("%(num)s monitor is down", "%(num)s monitors are down", count, num=f"{count:,}")
+        return "up", _("Everything is up")
+    return "paused", _("Nothing is down")
 
 
 def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
     """What opened and what ended lately, the newest first: whatever has opened lately is open now,
     or has ended since.
     """
-    ended = current_store().incidents.list(
-        IncidentQuery(
-            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT,
-            per_page=CHANGES_ASKED, brief=True, counted=False,
-        )
+    query = IncidentQuery(
+        status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT,
+        per_page=CHANGES_ASKED, brief=True, counted=False,
     )  # fmt: skip
-    latest = [
-        StatusChange(incident.started_at, "down", incident)
-        for incident in [*open_now, *ended.items]
-    ]
-    latest += [
-        StatusChange(incident.ended_at, "up", incident)
-        for incident in ended.items
-        if incident.ended_at
-    ]
+    ended = current_store().incidents.list(query).items
+    latest = [StatusChange(each.started_at, "down", each) for each in (*open_now, *ended)]
+    latest += [StatusChange(each.ended_at, "up", each) for each in ended if each.ended_at]
     return _folded(sorted(latest, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
 
 
@@ -282,11 +243,8 @@ def _folded(changes: Sequence[StatusChange]) -> list[StatusChange]:
         if id in done and change.at >= done[id]:
             continue
         day = change.at - FLAPPING_WITHIN
-        recent = [
-            other
-            for other in changes
-            if other.incident.monitor_id == id and day <= other.at <= change.at
-        ]
+        of_monitor = [other for other in changes if other.incident.monitor_id == id]
+        recent = [other for other in of_monitor if day <= other.at <= change.at]
         incidents = {other.incident.id for other in recent}
         if len(incidents) >= FLAPPING:
             done[id] = day
@@ -319,7 +277,13 @@ class Calm:
 
 
 def _calm() -> Calm:
-    page = current_store().monitors.list(_strips())
+    sort_by, sort = MonitorSortBy.STATE, Sort.DESC  # the worst first
+    if servers.is_bare():
+        sort_by, sort = MonitorSortBy.NATURAL, Sort.ASC
+    query = MonitorQuery(
+        sort_by=sort_by, sort=sort, per_page=STRIPS, uptime=(), hours=True, brief=True
+    )
+    page = current_store().monitors.list(query)
     return Calm(
         rows=monitor_rows.rows_of(page.items),
         more=max(0, page.total - len(page.items)),
@@ -328,29 +292,14 @@ def _calm() -> Calm:
     )
 
 
-def _strips() -> MonitorQuery:
-    worst_first = not servers.is_bare()
-    return MonitorQuery(
-        sort_by=MonitorSortBy.STATE if worst_first else MonitorSortBy.NATURAL,
-        sort=Sort.DESC if worst_first else Sort.ASC,
-        per_page=STRIPS,
-        uptime=(),
-        hours=True,
-        brief=True,
-    )
-
-
 def _expiries() -> Sequence[Expiry]:
     """The certificates and domains that expire next, of the monitors that are checked."""
     if servers.is_bare():
         return ()
     query = MonitorQuery(
-        sort_by=MonitorSortBy.EXPIRES_AT,
-        sort=Sort.ASC,
-        per_page=EXPIRIES_ASKED,
-        uptime=(),
+        sort_by=MonitorSortBy.EXPIRES_AT, sort=Sort.ASC, per_page=EXPIRIES_ASKED, uptime=(),
         brief=True,
-    )
+    )  # fmt: skip
     expiries = {
         (kind, monitor.domain if kind == "domain" else monitor.id): Expiry(monitor, kind, at)
         for monitor in current_store().monitors.list(query).items

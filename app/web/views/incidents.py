@@ -36,7 +36,7 @@ from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, remembered, servers
-from app.web.frame.editing import Editing, is_kept, show_failure
+from app.web.frame.editing import Editing, flash_if_kept, show_failure
 from app.web.frame.session import Answer, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.shown import hour, markers, timeline, times
@@ -216,11 +216,8 @@ def acknowledge(id: int) -> Response:
     incident = current_store().incidents.get(id)
     if incident.status == IncidentStatus.UNRESOLVED:
         at = current_store().now()
-        changed = _update(id, {"acknowledged_at": at})
-        if is_kept("acknowledged_at", at, changed):
-            flash(_("Acknowledged. Others can see that you are on it."), "success")
-        else:
-            flash(_(NOT_TAKEN_UP), "warning")
+        sentence = _("Acknowledged. Others can see that you are on it.")
+        flash_if_kept("acknowledged_at", at, _update(id, {"acknowledged_at": at}), sentence)
     return redirect(url_for(".show", id=id))
 
 
@@ -249,11 +246,8 @@ def acknowledge_all() -> Response:
 def resolve(id: int) -> Response:
     if current_store().incidents.get(id).is_open:
         at = current_store().now()
-        changed = _update(id, {"ended_at": at})
-        if is_kept("ended_at", at, changed):
-            flash(_("Incident resolved") if servers.is_bare() else _(OPENS_AGAIN), "success")
-        else:
-            flash(_(NOT_TAKEN_UP), "warning")
+        sentence = _("Incident resolved") if servers.is_bare() else _(OPENS_AGAIN)
+        flash_if_kept("ended_at", at, _update(id, {"ended_at": at}), sentence)
     return redirect(url_for(".show", id=id))
 
 

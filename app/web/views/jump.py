@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from flask import current_app, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_login import current_user
 
 from app.errors import WakefulError
@@ -37,9 +37,7 @@ from app.web.shown.places import titles
 
 blueprint = guarded("jump", __name__)
 
-MONITORS_SHOWN = 8
-OTHERS_SHOWN = 4
-LOCATIONS_ASKED = 100
+MONITORS_SHOWN, OTHERS_SHOWN, LOCATIONS_ASKED = 8, 4, 100
 
 
 @blueprint.get("/jump")
@@ -53,18 +51,18 @@ def show() -> str:
 
 def _hits(query: str) -> list[Hit]:
     """The most probable hit comes first, because Enter takes it. An action comes first only if its
-    name was typed too.
+    name was typed too; viewers get none.
     """
     if not query:
         return pages_named(query)
-    ask = _Questions()
+    ask, acts = _Questions(), current_user.may_edit
     monitors = ask(lambda: _monitors(query))
-    actions = ask(lambda: actions_meant(query))
-    hits = actions + pages_named(query) + [_monitor(monitor) for monitor in monitors]
-    hits += pages_called(query)
+    hits = ask(lambda: actions_of(query, named=True)) if acts else []
+    hits += pages_named(query) + [_monitor(monitor) for monitor in monitors] + pages_called(query)
     if len(query) >= SHORTEST:
-        hits += ask(lambda: actions_on(monitors[0].id) if monitors else [])
-        hits += ask(lambda: actions_of_verb(query))
+        if acts:
+            hits += ask(lambda: actions_on(monitors[0].id) if monitors else [])
+            hits += ask(lambda: actions_of(query, named=False))
         hits += ask(lambda: _locations(query))
         hits += ask(lambda: _tags(query)) + ask(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
@@ -118,15 +116,12 @@ def _locations(query: str) -> list[Hit]:
         return []
     listed = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
     matches = [location for location in listed if location.name in names][:OTHERS_SHOWN]
+    list_, edits = url_for("locations.index"), current_user.may_edit
     return [
-        Hit(location.title, _("Place"), _address(location.id), "monitors") for location in matches
-    ]
-
-
-def _address(location_id: int) -> str:
-    if current_user.may_edit:
-        return url_for("locations.edit", id=location_id)
-    return url_for("locations.index")
+        Hit(place.title, _("Place"), url_for("locations.edit", id=place.id) if edits else list_,
+            "monitors")
+        for place in matches
+    ]  # fmt: skip
 
 
 def _tags(query: str) -> list[Hit]:
@@ -137,12 +132,10 @@ def _tags(query: str) -> list[Hit]:
 
 
 def _when(incident: Incident) -> str:
+    if incident.is_open:
+        return _("Open incident")
     began = times.local(incident.started_at)
-    return (
-        _("Open incident")
-        if incident.is_open
-        else _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
-    )
+    return _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
 
 
 def _incidents(query: str) -> list[Hit]:
@@ -181,69 +174,64 @@ class JumpPage:
 
     name: str
     endpoint: str
-    role: Role = Role.VIEWER
     also: str = ""
+    role: Role = Role.VIEWER
     needs: Extent = Extent.BARE
     names: tuple[str, ...] = ()
 
 
 VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
 TAG, WHOLE = Extent.TAG, Extent.WHOLE
-# Pages that are not registered, or that a server lacks, are left out.
 PAGES = (
-    JumpPage(N_("Home"), "home.show", also=N_("dashboard overview start")),
-    JumpPage(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
-    JumpPage(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
-    JumpPage(N_("Add many or import"), "imports.start", EDITOR,
-             N_("paste urls monitors bulk"), names=tuple(FORMATS)),
-    JumpPage(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
-    JumpPage(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
-    JumpPage(N_("Maintenance"), "windows.index", VIEWER,
-             N_("silence mute snooze downtime window schedule calendar"), WHOLE),
-    JumpPage(N_("New maintenance"), "windows.new", EDITOR,
-             N_("add create silence mute snooze downtime window schedule"), WHOLE),
-    JumpPage(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
+    JumpPage(N_("Home"), "home.show", N_("dashboard overview start")),
+    JumpPage(N_("Monitors"), "monitors.index", N_("checks urls sites hosts list")),
+    JumpPage(N_("New monitor"), "monitors.new", N_("add create watch url site check"), EDITOR),
+    JumpPage(N_("Add many or import"), "imports.start", N_("paste urls monitors bulk"), EDITOR,
+             names=tuple(FORMATS)),
+    JumpPage(N_("Incidents"), "incidents.index", N_("outages downtime down alerts history")),
+    JumpPage(N_("Report an incident"), "incidents.new", N_("new incident outage create"), EDITOR),
+    JumpPage(N_("Maintenance"), "windows.index",
+             N_("silence mute snooze downtime window schedule calendar"), VIEWER, WHOLE),
+    JumpPage(N_("New maintenance"), "windows.new",
+             N_("add create silence mute snooze downtime window schedule"), EDITOR, WHOLE),
+    JumpPage(N_("Markers"), "markers.index", N_("deploys releases deployments versions"), VIEWER,
              WHOLE),
-    JumpPage(N_("Status pages"), "status_pages.index", VIEWER,
-             N_("public subscribers badge widget"), WHOLE),
-    JumpPage(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
-             WHOLE),
-    JumpPage(N_("Contacts"), "contacts.index", VIEWER,
-             N_("alerts channels notifications pager on-call"), WHOLE, tuple(Channel)),
-    JumpPage(N_("New contact"), "contacts.new", EDITOR,
-             N_("add create channel notification"), WHOLE, tuple(Channel)),
-    JumpPage(N_("Alerts sent"), "deliveries.index", VIEWER,
-             N_("deliveries notifications messages log"),
-             TAG),
-    JumpPage(N_("Reports"), "reports.show", VIEWER,
-             N_("uptime sla availability statistics month print"),
-             WHOLE),
-    JumpPage(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
-    JumpPage(N_("Links to the wall"), "wall_links.index", ADMIN,
-             N_("tv screen kiosk share read-only")),
-    JumpPage(N_("Places"), "locations.index", VIEWER,
-             N_("locations regions agents probers checkers remote vantage"), WHOLE),
-    JumpPage(N_("New place"), "locations.new", EDITOR,
-             N_("add create location agent prober region"), WHOLE),
-    JumpPage(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
-    JumpPage(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
-    JumpPage(N_("Invite a person"), "invitations.new", ADMIN,
-             N_("add user account member invitation")),
-    JumpPage(N_("Settings"), "settings.show", ADMIN,
-             N_("networks private webhook secret configuration")),
-    JumpPage(N_("Audit log"), "audit.index", ADMIN,
-             N_("history changes who events security trail log-ins")),
-    JumpPage(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
-    JumpPage(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
+    JumpPage(N_("Status pages"), "status_pages.index", N_("public subscribers badge widget"),
+             VIEWER, WHOLE),
+    JumpPage(N_("New status page"), "page_editor.new", N_("add create public"), EDITOR, WHOLE),
+    JumpPage(N_("Contacts"), "contacts.index", N_("alerts channels notifications pager on-call"),
+             VIEWER, WHOLE, tuple(Channel)),
+    JumpPage(N_("New contact"), "contacts.new", N_("add create channel notification"), EDITOR,
+             WHOLE, tuple(Channel)),
+    JumpPage(N_("Alerts sent"), "deliveries.index", N_("deliveries notifications messages log"),
+             VIEWER, TAG),
+    JumpPage(N_("Reports"), "reports.show", N_("uptime sla availability statistics month print"),
+             VIEWER, WHOLE),
+    JumpPage(N_("Wall"), "wall.show", N_("tv screen kiosk big")),
+    JumpPage(N_("Links to the wall"), "wall_links.index", N_("tv screen kiosk share read-only"),
+             ADMIN),
+    JumpPage(N_("Places"), "locations.index",
+             N_("locations regions agents probers checkers remote vantage"), VIEWER, WHOLE),
+    JumpPage(N_("New place"), "locations.new", N_("add create location agent prober region"),
+             EDITOR, WHOLE),
+    JumpPage(N_("API keys"), "keys.index", N_("tokens terraform secrets integrations"), EDITOR),
+    JumpPage(N_("People"), "people.index", N_("users accounts team members roles"), ADMIN),
+    JumpPage(N_("Invite a person"), "invitations.new", N_("add user account member invitation"),
+             ADMIN),
+    JumpPage(N_("Settings"), "settings.show", N_("networks private webhook secret configuration"),
+             ADMIN),
+    JumpPage(N_("Audit log"), "audit.index",
+             N_("history changes who events security trail log-ins"), ADMIN),
+    JumpPage(N_("Backup"), "backups.show", N_("restore save copy dump"), ADMIN),
+    JumpPage(N_("Email settings"), "mail_settings.show", N_("smtp mail server sender"), ADMIN),
     JumpPage(N_("Post templates"), "post_templates.index", needs=WHOLE),
-    JumpPage(N_("Help"), "docs.index", also=N_("manuals documentation docs guide how")),
-    JumpPage(N_("API reference"), "docs.api", also=N_("rest http curl python openapi json try")),
-    JumpPage(N_("Profile"), "profile.show", VIEWER,
+    JumpPage(N_("Help"), "docs.index", N_("manuals documentation docs guide how")),
+    JumpPage(N_("API reference"), "docs.api", N_("rest http curl python openapi json try")),
+    JumpPage(N_("Profile"), "profile.show",
              N_("time zone colours dark light theme password name account language")),
-    JumpPage(N_("Second factor"), "two_factor.show", VIEWER,
+    JumpPage(N_("Second factor"), "two_factor.show",
              N_("2fa mfa totp authenticator app passkey security key recovery codes login")),
-    JumpPage(N_("Sessions"), "sessions.index", VIEWER,
-             N_("devices browsers logged in log out everywhere")),
+    JumpPage(N_("Sessions"), "sessions.index", N_("devices browsers logged in log out everywhere")),
 )  # fmt: skip
 
 
@@ -261,10 +249,8 @@ def pages_called(query: str) -> list[Hit]:
     unnamed = [entry for entry in _permitted() if words and not _is_named(wanted, entry)]
     fitting = [entry for entry in unnamed if _fits(words, entry)]
     # Whole words first: "sla" is not the start of "slack".
-    return [
-        _page_hit(entry)
-        for entry in sorted(fitting, key=lambda entry: not set(words) & _words_of(entry))
-    ]
+    fitting.sort(key=lambda entry: not set(words) & _words_of(entry))
+    return [_page_hit(entry) for entry in fitting]
 
 
 def pages_within(query: str) -> list[Hit]:
@@ -290,8 +276,7 @@ def _words_of(entry: JumpPage) -> set[str]:
 def _permitted() -> Iterator[JumpPage]:
     """The pages that this person may open on this server."""
     for entry in PAGES:
-        registered = entry.endpoint in current_app.view_functions
-        if registered and current_user.can(entry.role) and servers.extent() >= entry.needs:
+        if current_user.can(entry.role) and servers.extent() >= entry.needs:
             yield entry
 
 
@@ -301,135 +286,95 @@ def _page_hit(entry: JumpPage) -> Hit:
 
 MAX_HITS = 5  # of the actions of one verb
 SHORTEST = 2  # letters that are enough to recognise a verb
-Actions = list[Hit]
+# What can be done with a monitor: its words, endpoint and sign.
+PAUSE = N_("Pause %(name)s"), "monitors.pause", "pause"
+RESUME = N_("Resume %(name)s"), "monitors.resume", "play"
+CHECK = N_("Check %(name)s now"), "monitors.check", "refresh"
+SILENCE = N_("Plan maintenance of %(name)s"), "windows.new", "windows"
+ACKNOWLEDGE = N_("Acknowledge %(name)s"), "incidents.acknowledge", "seen"  # of its incident
+MonitorAction = tuple[str, str, str]
+# How people begin to write each.
+VERBS = {
+    N_("acknowledge"): ACKNOWLEDGE,
+    N_("pause disable"): PAUSE,
+    N_("resume unpause enable"): RESUME,
+    N_("check recheck run"): CHECK,
+    N_("silence mute snooze maintenance"): SILENCE,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """``words``: how people begin to write it. ``find``: its actions on what has a name."""
-
-    words: str
-    find: Callable[[str], Actions]
-
-
-def actions_meant(query: str) -> Actions:
-    """The actions of a query that has a verb and a name; none for a viewer."""
-    if not current_user.may_edit:
-        return []
-    return _unique([hit for verb, target in _read(query) if target for hit in verb.find(target)])
-
-
-def actions_of_verb(query: str) -> Actions:
-    """The actions of a query that is a verb alone; none for a viewer."""
-    if not current_user.may_edit:
-        return []
-    return _unique([hit for verb, target in _read(query) if not target for hit in verb.find("")])
-
-
-def actions_on(id: int) -> Actions:
-    """What can be done with one monitor."""
-    if not current_user.may_edit:
-        return []
-    monitor = current_store().monitors.get(id)
-    switches = [_resume_hit(monitor)] if monitor.paused else [_pause_hit(monitor)]
-    if "paused" in monitor.missing:
-        switches.append(_resume_hit(monitor))
-    acknowledging = [
-        _acknowledge_hit(incident)
-        for incident in _waiting(monitor.name)
-        if incident.monitor_id == id
-    ]
-    return [*acknowledging, *_check_hits([monitor]), *switches, *_silence_hits([monitor])]
-
-
-def _read(query: str) -> list[tuple[Verb, str]]:
-    """The verbs that the first or the last word begins, each with the other words."""
-    words = query.casefold().split()
-    if not words:
-        return []
-    splits = [(words[0], words[1:])]
-    if len(words) > 1:
-        splits.append((words[-1], words[:-1]))
+def actions_of(query: str, *, named: bool) -> list[Hit]:
+    """The actions of a query that has a verb and a name, or that is a verb alone."""
     return [
-        (verb, " ".join(word for word in rest if word != "now"))
-        for word, rest in splits
-        for verb in VERBS
-        if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verb.words).split())
+        hit
+        for action, target in _read(query)
+        if bool(target) == named
+        for hit in _actions_on(action, target)
     ]
 
 
-def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]:
+def _read(query: str) -> list[tuple[MonitorAction, str]]:
+    """The actions whose verb the first or the last word begins, each with the other words."""
+    words = query.casefold().split()
+    splits = [(words[0], words[1:]), (words[-1], words[:-1])][: len(words)]
+    return [
+        (action, " ".join(word for word in rest if word != "now"))
+        for word, rest in splits
+        for verbs, action in VERBS.items()
+        if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verbs).split())
+    ]
+
+
+def _actions_on(action: MonitorAction, target: str) -> list[Hit]:
+    """The action on each of the monitors that ``target`` names, or on any."""
+    if action is ACKNOWLEDGE:
+        return [_acknowledge_hit(incident) for incident in _waiting(target)]
+    if action is SILENCE and not target:
+        return []
+    state = "paused" if action is RESUME and not servers.is_bare() else None
+    able = [monitor for monitor in _monitors_called(target, state) if action in _possible(monitor)]
+    return [_action_hit(action, monitor) for monitor in able[:MAX_HITS]]
+
+
+def actions_on(id: int) -> list[Hit]:
+    """What can be done with one monitor."""
+    monitor = current_store().monitors.get(id)
+    incidents = [incident for incident in _waiting(monitor.name) if incident.monitor_id == id]
+    actions = [_action_hit(action, monitor) for action in _possible(monitor)]
+    return [*map(_acknowledge_hit, incidents), *actions]
+
+
+def _possible(monitor: Monitor) -> Iterator[MonitorAction]:
+    if not servers.is_bare():
+        yield CHECK
+    if not monitor.paused:
+        yield PAUSE
+    if monitor.paused or "paused" in monitor.missing:
+        yield RESUME
+    if servers.is_whole():
+        yield SILENCE
+
+
+def _monitors_called(target: str, state: str | None) -> Sequence[Monitor]:
     """Monitors by name; those whose names begin with ``target`` come first, and those whose URL
     alone has its words are left out if there are others.
     """
     query = MonitorQuery(
-        search=target or None,
-        search_by=MonitorSearchBy.ANY,
-        sort_by=MonitorSortBy.NATURAL,
-        sort="asc",
-        state=state,
-        per_page=25,
-        uptime=(),
-    )
+        search=target or None, search_by=MonitorSearchBy.ANY, state=state,
+        sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=25, uptime=(),
+    )  # fmt: skip
     monitors = current_store().monitors.list(query).items
     nearest = sorted(monitors, key=lambda monitor: _distance(monitor.name, target))
     named = [monitor for monitor in nearest if _distance(monitor.name, target) < 2]
     return named or nearest
 
 
-def _pause_actions(target: str) -> Actions:
-    running = [monitor for monitor in _monitors_called(target) if not monitor.paused]
-    return [_pause_hit(monitor) for monitor in running[:MAX_HITS]]
-
-
-def _resume_actions(target: str) -> Actions:
-    state = None if servers.is_bare() else "paused"
-    monitors = _monitors_called(target, state)
-    resumable = [monitor for monitor in monitors if monitor.paused or "paused" in monitor.missing]
-    return [_resume_hit(monitor) for monitor in resumable[:MAX_HITS]]
-
-
-def _check_actions(target: str) -> Actions:
-    return _check_hits(_monitors_called(target))
-
-
-def _silence_actions(target: str) -> Actions:
-    return _silence_hits(_monitors_called(target)) if target else []
-
-
-def _acknowledge_actions(target: str) -> Actions:
-    return [_acknowledge_hit(incident) for incident in _waiting(target)]
-
-
-def _pause_hit(monitor: Monitor) -> Hit:
-    href = url_for("monitors.pause", id=monitor.id)
-    return Hit(_("Pause %(name)s", name=monitor.name), _("Action"), href, "pause", posts=True)
-
-
-def _resume_hit(monitor: Monitor) -> Hit:
-    href = url_for("monitors.resume", id=monitor.id)
-    return Hit(_("Resume %(name)s", name=monitor.name), _("Action"), href, "play", posts=True)
-
-
-def _check_hits(monitors: Sequence[Monitor]) -> Actions:
-    if servers.is_bare():
-        return []
-    return [
-        Hit(_("Check %(name)s now", name=monitor.name), _("Action"),
-              url_for("monitors.check", id=monitor.id), "refresh", posts=True)
-        for monitor in monitors[:MAX_HITS]
-    ]  # fmt: skip
-
-
-def _silence_hits(monitors: Sequence[Monitor]) -> Actions:
-    """Links, because a window has a form to fill in."""
-    if not servers.is_whole():
-        return []
-    return [
-        Hit(_("Plan maintenance of %(name)s", name=monitor.name), _("Action"),
-              url_for("windows.new", monitor_id=monitor.id), "windows")
-        for monitor in monitors[:MAX_HITS]
-    ]  # fmt: skip
+def _action_hit(action: MonitorAction, monitor: Monitor) -> Hit:
+    words, endpoint, sign = action
+    posts = action is not SILENCE  # a link, because a window has a form to fill in
+    id = monitor.id
+    address = url_for(endpoint, id=id) if posts else url_for(endpoint, monitor_id=id)
+    return Hit(_(words, name=monitor.name), _("Action"), address, sign, posts)
 
 
 def _waiting(target: str) -> Sequence[Incident]:
@@ -441,19 +386,7 @@ def _waiting(target: str) -> Sequence[Incident]:
 
 
 def _acknowledge_hit(incident: Incident) -> Hit:
-    href = url_for("incidents.acknowledge", id=incident.id)
-    name = _("Acknowledge %(name)s", name=looks.monitor_of(incident))
-    return Hit(name, incident.cause or _("Action"), href, "seen", posts=True)
-
-
-def _unique(hits: Actions) -> Actions:
-    return list(dict.fromkeys(hits))
-
-
-VERBS = (
-    Verb(N_("acknowledge"), _acknowledge_actions),
-    Verb(N_("pause disable"), _pause_actions),
-    Verb(N_("resume unpause enable"), _resume_actions),
-    Verb(N_("check recheck run"), _check_actions),
-    Verb(N_("silence mute snooze maintenance"), _silence_actions),
-)
+    words, endpoint, sign = ACKNOWLEDGE
+    name = _(words, name=looks.monitor_of(incident))
+    address = url_for(endpoint, id=incident.id)
+    return Hit(name, incident.cause or _("Action"), address, sign, posts=True)

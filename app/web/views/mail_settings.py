@@ -30,7 +30,8 @@ def show() -> Answer:
         current_access().settings.set(SMTP_URL, compose(form.server()))
         flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
-    return _page(form, _test_form(), form.is_submitted())
+    test = TestMailForm(formdata=None, data={"address": current_user.person.email})
+    return _page(form, test, form.is_submitted())
 
 
 @blueprint.post("/test")
@@ -40,17 +41,12 @@ def test() -> Answer:
     if not form.validate_on_submit():
         return _page(_form(formdata=None), form, True)
     sent = current_mail().send_test(form.address.data)
+    notice = _("The test email was not sent. %(answer)s", answer=sent.answer)
     if sent.ok:
-        flash(
-            _(
-                "Test email sent to %(address)s. The server said: %(answer)s",
-                address=form.address.data,
-                answer=sent.answer,
-            ),
-            "success",
-        )
-    else:
-        flash(_("The test email was not sent. %(answer)s", answer=sent.answer), "error")
+        to, answer = form.address.data, sent.answer
+        sentence = N_("Test email sent to %(address)s. The server said: %(answer)s")
+        notice = _(sentence, address=to, answer=answer)
+    flash(notice, "success" if sent.ok else "error")
     return redirect(url_for(".show", _anchor="test"))
 
 
@@ -73,10 +69,6 @@ def _form(**more: Any) -> MailServerForm:
     form = MailServerForm(data=data, **more)
     form.stored = stored
     return form
-
-
-def _test_form() -> TestMailForm:
-    return TestMailForm(formdata=None, data={"address": current_user.person.email})
 
 
 def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, int]:

@@ -37,9 +37,9 @@ from app.records import (
 from app.rules.natural import natural_key
 from app.stores import Extent, current_settings, current_store, same_url
 from app.web.frame import choices, fragments, links, remembered, servers, tags
-from app.web.frame.editing import Editing, is_kept
+from app.web.frame.editing import Editing, flash_if_kept
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
+from app.web.frame.store_errors import NOT_TAKEN
 from app.web.many_forms import BulkForm
 from app.web.shown import (
     calling,
@@ -398,8 +398,8 @@ def _form_context() -> dict[str, Any]:
 
 
 def _places() -> Mapping[str, str]:
-    """The places to choose from. Without an answer, those that were chosen: what was typed must not
-    be lost because the server has stopped meanwhile.
+    """The places to choose from; none if the server has stopped since the form was opened: what was
+    typed must not be lost.
     """
     try:
         return current_store().monitors.locations()
@@ -436,23 +436,18 @@ def _own_fields_shown() -> bool:
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": True})
-    if is_kept("pause", True, monitor):
-        sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
-        flash(sentence, "success")
-    else:
-        flash(_(NOT_TAKEN_UP), "warning")
+    sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
+    flash_if_kept("pause", True, monitor, sentence)
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
-    if not is_kept("pause", False, monitor):
-        flash(_(NOT_TAKEN_UP), "warning")
-    elif servers.is_bare():  # a bare server does not say when it checks
-        flash(_("%(name)s resumed.", name=monitor.name), "success")
-    else:
-        flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")
+    sentence = _("%(name)s resumed. It is checked at once.", name=monitor.name)
+    if servers.is_bare():  # a bare server does not say when it checks
+        sentence = _("%(name)s resumed.", name=monitor.name)
+    flash_if_kept("pause", False, monitor, sentence)
     return redirect(_back(id))
 
 

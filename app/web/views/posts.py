@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -27,10 +27,9 @@ from app.rules import posts
 from app.rules.page_state import IMPACT, POST
 from app.rules.text import record_id
 from app.stores import current_store
-from app.web.frame import servers
+from app.web.frame import choices, servers
 from app.web.frame.editing import Editing
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
 from app.web.shown.page_lines import names_on
 
@@ -138,7 +137,7 @@ class PostEditing(Editing[Post, BrowserForm]):
 
     def context(self) -> dict[str, Any]:
         form = self.form
-        form.monitors.choices = [(str(id), name) for id, name in _choices(form, self.shown)]
+        form.monitors.choices = _choices(form, self.shown)
         # Nothing to start from where a link would lose what was sent.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
         if self.maintenance or "incident_id" in request.args:
@@ -218,15 +217,11 @@ def _unknown_post(page_id: int, id: int) -> Post:
     return Post(id, page_id, title, state, "")
 
 
-def _choices(form: BrowserForm, page: StatusPage) -> Iterable[tuple[int, str]]:
+def _choices(form: BrowserForm, page: StatusPage) -> list[tuple[str, str]]:
     """The monitors of the page; if the store did not answer, those that were ticked."""
-    if not form.unanswered:
-        try:
-            return names_on(page).items()
-        except NOT_TAKEN:
-            if request.method in SAFE_METHODS:
-                raise
-    return [(id, _("Monitor %(id)s", id=id)) for id in form.monitors.data if id is not None]
+    ticked = {id: _("Monitor %(id)s", id=id) for id in form.monitors.data if id is not None}
+    names = choices.unless_unanswered(form, lambda: names_on(page), ticked)
+    return [(str(id), name) for id, name in names.items()]
 
 
 # --- Updates --------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 
-from flask import current_app, flash, redirect, render_template, send_file, url_for
+from flask import flash, redirect, render_template, send_file, url_for
 from werkzeug.wrappers import Response
 
 from app.access import webhook_secret
@@ -87,41 +87,28 @@ def require_second_factor() -> Response:
 
 
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
-    settings = current_settings()
+    settings, access = current_settings(), current_access()
     canaries = parse_canaries(settings.canaries)
-    memory = read_memory(current_access().settings.get(MEMORY), settings.location)
+    memory = read_memory(access.settings.get(MEMORY), settings.location)
+    required = access.factors.required_roles()
+    enabled = (person for person in access.people.all() if not person.disabled)
     page = render_template(
         "settings/show.html",
         form=form,
-        rows=_rows(),
+        rows=list(_rows()),
         networks_locked=networks_are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
-        shown_at=webhook_secret.shown_at(settings, current_access().settings),
-        overlap_until=webhook_secret.overlap_until(
-            settings, current_access().settings, datetime.now(UTC)
-        ),
-        unreadable=current_access().settings.unreadable(),
+        shown_at=webhook_secret.shown_at(settings, access.settings),
+        overlap_until=webhook_secret.overlap_until(settings, access.settings, datetime.now(UTC)),
+        unreadable=access.settings.unreadable(),
         settings=settings,
         canaries=[name_of(canary) for canary in canaries],
         only_refuse=only_refuse(canaries, memory),
-        required=_required_form(),
-        without=_without_factor(),
+        required=RequiredForm(formdata=None, data={role.value: role in required for role in Role}),
+        without=sum(person.role in required and not person.second_factor for person in enabled),
     )
     return page, 422 if form.is_submitted() and shown is None else 200
-
-
-def _required_form() -> RequiredForm:
-    required = current_access().factors.required_roles()
-    return RequiredForm(formdata=None, data={role.value: role in required for role in Role})
-
-
-def _without_factor() -> int:
-    """How many people are still to set up the second factor that their role requires."""
-    access = current_access()
-    required = access.factors.required_roles()  # once: with a thousand people, a query each
-    enabled = (person for person in access.people.all() if not person.disabled)
-    return sum(person.role in required and not person.second_factor for person in enabled)
 
 
 # --- The rows of the page: each setting with its present state, and a link
@@ -148,8 +135,7 @@ def _status_pages_state() -> str:
 
 
 def _people_state() -> str:
-    count = len(current_access().people.all())
-    return _n("%(num)s account", "%(num)s accounts", count)
+    return _n("%(num)s account", "%(num)s accounts", len(current_access().people.all()))
 
 
 def _backup_state() -> str:
@@ -186,10 +172,6 @@ def _second_factor_state() -> str:
     return _("required for %(roles)s", roles=listed(words[role] for role in Role if role in roles))
 
 
-def _networks_state() -> str:
-    return allowed_networks(current_settings()) or _("public addresses only")
-
-
 def _canaries_state() -> str:
     count = len(parse_canaries(current_settings().canaries))
     return _n("%(num)s host", "%(num)s hosts", count) if count else _("not set up")
@@ -208,46 +190,40 @@ def _ago(moment: datetime) -> str:
     return times.relative(moment, times.now().astimezone(times.zone()))
 
 
-# Label, state, endpoint (with the part of the page), and how much the store must have. Pages that
-# are not registered are left out.
-ROWS: tuple[tuple[str, Callable[[], str], str, Extent], ...] = (
-    (N_("Email"), _mail_state, "mail_settings.show", Extent.BARE),
-    (N_("Contacts"), _contacts_state, "contacts.index", Extent.WHOLE),
-    (N_("Status pages"), _status_pages_state, "status_pages.index", Extent.WHOLE),
-    (N_("People"), _people_state, "people.index", Extent.BARE),
-    (N_("Second factor"), _second_factor_state, "settings.show#people", Extent.BARE),
-    (
-        N_("Import"),
-        lambda: _(
-            "from Uptime Kuma, UptimeRobot, Better Stack, healthchecks, Gatus, other tools, or CSV"
-        ),
-        "imports.start",
-        Extent.BARE,
-    ),
-    (N_("Backup"), _backup_state, "backups.show", Extent.BARE),
-    (N_("Audit log"), lambda: _("who changed what, and who logged in"), "audit.index", Extent.BARE),
-    (N_("Places"), _places_state, "locations.index", Extent.WHOLE),
-    (N_("Links to the wall"), _wall_links_state, "wall_links.index", Extent.BARE),
-    (N_("API keys"), _keys_state, "keys.index", Extent.BARE),
-    (N_("Networks"), _networks_state, "settings.show#networks", Extent.BARE),
-    (N_("Network self-check"), _canaries_state, "settings.show#canaries", Extent.BARE),
-    (N_("Webhook secret"), _secret_state, "settings.show#webhooks", Extent.BARE),
-)
+# Label, state (or a sentence in place of one), and endpoint, with the part of the page.
+ROWS: tuple[tuple[str, Callable[[], str] | str, str], ...] = (
+    (N_("Email"), _mail_state, "mail_settings.show"),
+    (N_("Contacts"), _contacts_state, "contacts.index"),
+    (N_("Status pages"), _status_pages_state, "status_pages.index"),
+    (N_("People"), _people_state, "people.index"),
+    (N_("Second factor"), _second_factor_state, "settings.show#people"),
+    (N_("Import"),
+     N_("from Uptime Kuma, UptimeRobot, Better Stack, healthchecks, Gatus, other tools, or CSV"),
+     "imports.start"),
+    (N_("Backup"), _backup_state, "backups.show"),
+    (N_("Audit log"), N_("who changed what, and who logged in"), "audit.index"),
+    (N_("Places"), _places_state, "locations.index"),
+    (N_("Links to the wall"), _wall_links_state, "wall_links.index"),
+    (N_("API keys"), _keys_state, "keys.index"),
+    (N_("Networks"), lambda: allowed_networks(current_settings()) or _("public addresses only"),
+     "settings.show#networks"),
+    (N_("Network self-check"), _canaries_state, "settings.show#canaries"),
+    (N_("Webhook secret"), _secret_state, "settings.show#webhooks"),
+)  # fmt: skip
+OF_WHOLE_SERVERS = ("contacts.index", "status_pages.index", "locations.index")
 
 
-def _rows() -> list[tuple[str, str, str]]:
-    rows = []
-    for label, state, address, needs in ROWS:
+def _rows() -> Iterator[tuple[str, str, str]]:
+    for label, state, address in ROWS:
         endpoint, _hash, part = address.partition("#")
-        if endpoint in current_app.view_functions and servers.extent() >= needs:
-            rows.append((_(label), _state_of(state), url_for(endpoint, _anchor=part or None)))
-    return rows
+        if endpoint not in OF_WHOLE_SERVERS or servers.extent() == Extent.WHOLE:
+            yield _(label), _state_of(state), url_for(endpoint, _anchor=part or None)
 
 
-def _state_of(state: Callable[[], str]) -> str:
+def _state_of(state: Callable[[], str] | str) -> str:
     """What another server does not say leaves the page usable."""
     try:
-        return state()
+        return _(state) if isinstance(state, str) else state()
     except WakefulError:
         return ""
 
@@ -269,30 +245,22 @@ def show_secret() -> Answer:
 
 @blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
 def change_secret() -> Answer:
-    form = DeleteForm()
-    if form.validate_on_submit():
+    settings, stored, now = current_settings(), current_access().settings, datetime.now(UTC)
+    unreadable = webhook_secret.is_unreadable(settings, stored)
+    if DeleteForm().validate_on_submit():
         try:
-            lost = webhook_secret.is_unreadable(current_settings(), current_access().settings)
-            webhook_secret.rotate(current_settings(), current_access().settings, datetime.now(UTC))
+            webhook_secret.rotate(settings, stored, now)
+            flash(_(CHANGED_ALONE if unreadable else CHANGED), "success")
         except Conflict as fault:
             flash(str(fault), "warning")
-        else:
-            flash(_(CHANGED_ALONE if lost else CHANGED), "success")
         return redirect(url_for(".show", _anchor="webhooks"))
-    until = webhook_secret.overlap_until(
-        current_settings(), current_access().settings, datetime.now(UTC)
-    )
-    unreadable = webhook_secret.is_unreadable(current_settings(), current_access().settings)
+    until = webhook_secret.overlap_until(settings, stored, now)
     return render_template(
-        "settings/change_secret.html", form=form, overlap_until=until, unreadable=unreadable
+        "settings/change_secret.html", overlap_until=until, unreadable=unreadable
     )
 
 
-@blueprint.app_context_processor
-def _helper() -> dict[str, Callable[[], bool]]:
-    return {"webhooks_wait": webhooks_wait}
-
-
+@blueprint.app_template_global()
 def webhooks_wait() -> bool:
     """Whether no webhook can be signed, for the notice on the dashboard: the alerts of this
     installation are sent with a secret that cannot be read.
