@@ -66,26 +66,6 @@ class BulkForm(BrowserForm):
     places: Mapping[str, str]  # the choices: titles by name
     rule = WordChoice(N_("Rule"), RULE_LABELS, none=N_("Rule"))
 
-    def leave_out_places(self) -> None:
-        """For a server without places, or with only one."""
-        self.action.leave_out(*PLACE_ACTIONS, "rule")
-
-    def leave_out_contacts(self) -> None:
-        """For a server without contacts, or before there are any."""
-        self.action.leave_out(*CONTACT_ACTIONS)
-
-    def leave_out_tags(self) -> None:
-        """For a server without tags and notes."""
-        self.action.leave_out("tag", "untag", "note")
-
-    def leave_out_parents(self) -> None:
-        """For a server where no monitor depends on another."""
-        self.action.leave_out(*PARENT_ACTIONS)
-
-    def leave_out_maintenance(self) -> None:
-        """For a server without maintenance windows."""
-        self.action.leave_out("maintenance")
-
     def check_cross_field(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
             self.ids.add_fault(_("Select the monitors first."))

@@ -14,16 +14,7 @@ from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
-from app.records import (
-    CONTACT,
-    MAX_NAME,
-    MAX_TAG,
-    PAGE_SIZES,
-    Monitor,
-    MonitorSortBy,
-    Pair,
-    interval_fields,
-)
+from app.records import CONTACT, MAX_NAME, PAGE_SIZES, Monitor, MonitorSortBy, Pair, interval_fields
 from app.rules.brackets import write
 from app.stores import current_store
 from app.stores.importing import sentences
@@ -65,6 +56,7 @@ QUESTIONS = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
 ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
+VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # what actions need
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # on the page that asks first
 REASONS_SHOWN = 3  # of those that could not be changed
@@ -75,9 +67,8 @@ def act() -> Answer:
     form = monitors.bulk_form()
     back = safe_next(request.form.get("back"))
     if not form.validate():
-        _remember_refused(
-            form, form.ids.data, everything=form.everything.data, faults=_faults(form)
-        )
+        everything, faults = form.everything.data, _faults(form)
+        _remember_refused(form, form.ids.data, everything=everything, faults=faults)
         return redirect(back)
     if form.action.data in PARENT_ACTIONS and (fault := _find_parent(form)):
         flash(fault, "error")
@@ -99,14 +90,9 @@ def act() -> Answer:
     if left:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
-                  ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
-                  ("note", form.note.data or ""),
-                  ("parent", form.parent.data or ""),
-                  ("place", form.place.data or ""), ("rule", form.rule.data or ""),
-                  ("interval", str(form.interval.data or ""))]  # fmt: skip
-        return progress.page(
-            _(PROGRESS_TITLES[action]), done + failed, len(left), fields, trouble, back
-        )
+                  *((name, str(form[name].data or "")) for name in VALUES)]  # fmt: skip
+        title, worked = _(PROGRESS_TITLES[action]), done + failed
+        return progress.page(title, worked, len(left), fields, trouble, back)
     if refused:
         _remember_refused(form, list(refused))
     if failed > REASONS_SHOWN:
@@ -140,28 +126,19 @@ def _plan_maintenance(form: BulkForm, back: str) -> Answer:
     """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
     query = monitors.list_query(links.query_of(back))
     filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
-    narrowed = any(filters)
-    by_tag = query.tag if form.everything.data and not narrowed else None
-    if by_tag:
-        return windows.plan_for((), [by_tag])
+    if query.tag and form.everything.data and not any(filters):
+        return windows.plan_for((), [query.tag])
     return windows.plan_for(_chosen(form, back))
 
 
 def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
     """Let the list show once more what was ticked and typed, for those that stay as they are."""
-    session[monitors.REFUSED_BULK] = {
-        # A session remembers little: the ticks of one page, not a list of any length.
-        "ids": list(ids)[: PAGE_SIZES[-1]],
-        "action": form.action.data,
-        "tag": (form.tag.data or "")[:MAX_TAG],
-        "note": form.note.data,
-        "contact": form.contact.data,
-        "parent": (form.parent.data or "")[:MAX_NAME],
-        "place": form.place.data,
-        "rule": form.rule.data,
-        "interval": form.interval.data,
-        **more,
-    }
+    # A session remembers little: the ticks of one page, not a list or a text of any length.
+    typed = {"ids": list(ids)[: PAGE_SIZES[-1]], "action": form.action.data, **more}
+    for name in VALUES:
+        value = form[name].data
+        typed[name] = value[:MAX_NAME] if isinstance(value, str) else value
+    session[monitors.REFUSED_BULK] = typed
 
 
 def _faults(form: BulkForm) -> list[tuple[str, str, str]]:

@@ -26,6 +26,7 @@ from app.rules.text import fault_of
 from app.stores import current_settings, current_store
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences
 from app.web.frame import allowing, choices, progress, remembered, servers
+from app.web.frame.editing import form_page
 from app.web.frame.session import SAFE_METHODS, Answer, guarded
 from app.web.many_forms import ImportForm
 
@@ -47,7 +48,7 @@ TOO_LARGE = N_(
 def start() -> Answer:
     form = _form()
     if not form.validate_on_submit():
-        return _start_page(form, 422 if form.is_submitted() else 200)
+        return form_page("imports/start.html", form)
     from app.imports import files  # all readers, at their first use
 
     try:
@@ -56,7 +57,7 @@ def start() -> Answer:
         response = make_response(_preview(form, plan))
     except NotReadable as fault:
         form.source().add_fault(str(fault))
-        return _start_page(form, 422)
+        return form_page("imports/start.html", form)
     remembered.keep(response, REMEMBERED, _choices_of(form))
     return response
 
@@ -102,10 +103,6 @@ def _remembered() -> dict[str, Any]:
     if chosen.get("format") in FORMATS:
         data["format"] = chosen["format"]
     return data
-
-
-def _start_page(form: ImportForm, status: int) -> Answer:
-    return render_template("imports/start.html", form=form), status
 
 
 def _plan(form: ImportForm, reading: Reading) -> ImportPlan:
@@ -164,44 +161,31 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
     sealed_plan = plan.sealed()
     if len(sealed_plan) > MAX_SEALED:
         raise NotReadable(_(TOO_LARGE))
-    by_fault = sorted(enumerate(rows), key=lambda entry: entry[1].judged.fits)
-    contacts = importer.new_contacts
-    return render_template(
-        "imports/preview.html",
-        **{
-            "form": form,
-            "plan": plan,
-            "rows": by_fault,
-            "counts": counts(rows),
-            "notes": notes(rows),
-            "ticked": _ticked(rows),
-            "sealed": sealed_plan,
-            "contacts": {
-                name: [masked_alert(row) for row in rows_]
-                for name, rows_ in contacts.items()
-                if rows_
-            },
-            "to_reach": plan.to_reach,
-            "typed": {},
-            "faults": {},
-            "channels": CHANNEL_CHOICES,
-            "LEFT_OUT": LEFT_OUT,
-            "refused": _refused(rows),
-            "alert_nobody": partial(alert_nobody, contacts=servers.is_whole()),
-            "looked_at": _compared(importer) if servers.servers() else 0,
-            **more,
-        },
-    )
+    new = {name: pairs for name, pairs in importer.new_contacts.items() if pairs}
+    shown: dict[str, Any] = {
+        "form": form,
+        "plan": plan,
+        "rows": sorted(enumerate(rows), key=lambda entry: entry[1].judged.fits),
+        "counts": counts(rows),
+        "notes": notes(rows),
+        "ticked": {index for index, row in enumerate(rows) if row.is_new},
+        "sealed": sealed_plan,
+        "contacts": {name: list(map(masked_alert, pairs)) for name, pairs in new.items()},
+        "to_reach": plan.to_reach,
+        "typed": {},
+        "faults": {},
+        "channels": CHANNEL_CHOICES,
+        "LEFT_OUT": LEFT_OUT,
+        "refused": _refused(rows),
+        "alert_nobody": partial(alert_nobody, contacts=servers.is_whole()),
+        "looked_at": _compared(importer) if servers.servers() else 0,
+    }
+    return render_template("imports/preview.html", **shown | more)
 
 
 def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, int]:
-    page = _preview(
-        _form(plan.lines),
-        plan,
-        ticked=frozenset(_chosen(len(plan.candidates))),
-        typed=request.form,
-        faults=faults,
-    )
+    ticked = _chosen(len(plan.candidates))
+    page = _preview(_form(plan.lines), plan, ticked=ticked, typed=request.form, faults=faults)
     return page, 422 if faults else 200
 
 
@@ -226,17 +210,9 @@ def _compared(importer: Importer) -> int:
     return importer.compared if there.more or there.total > importer.compared else 0
 
 
-def _ticked(rows: Sequence[ImportRow]) -> frozenset[int]:
-    return frozenset(index for index, row in enumerate(rows) if row.is_new)
-
-
 def _importer(plan: ImportPlan) -> Importer:
-    return Importer(
-        current_store(),
-        plan.shared,
-        plan.contacts,
-        telegram_token_set=bool(current_settings().telegram_token),
-    )
+    has_token = bool(current_settings().telegram_token)
+    return Importer(current_store(), plan.shared, plan.contacts, telegram_token_set=has_token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +254,10 @@ class ImportPlan:
         content = tokens.unseal(text, PLAN)
         if content["who"] != _who():
             raise Denied(tokens.LOST)
-        shared = ImportDefaults(
-            content["interval"], tuple(content["tags"]), tuple(content["contacts"])
-        )
-        contacts = {
-            name: tuple(Pair(*row) for row in rows)
-            for name, rows in content["new_contacts"].items()
-        }
+        tags, names = tuple(content["tags"]), tuple(content["contacts"])
+        shared = ImportDefaults(content["interval"], tags, names)
+        new = content["new_contacts"].items()
+        contacts = {name: tuple(Pair(*row) for row in rows) for name, rows in new}
         candidates = [candidate_of(record) for record in content["candidates"]]
         return ImportPlan(candidates, shared, contacts, *content["page"])
 

@@ -27,7 +27,6 @@ from app.records import (
     Incident,
     IncidentSortBy,
     IncidentStatus,
-    MonitorRef,
     Sort,
     StatusPage,
 )
@@ -111,17 +110,13 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=places,
         notes=current_store().monitors.notes(incident.monitor_id),
-        affected=_affected(incident),
+        affected=current_store().monitors.refs(ids=incident.affected) if incident.affected else (),
         titles={place.get("name"): title_of(place) for place in places},
         hour=hour.chart_of(incident, deploys),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,
     )
-
-
-def _affected(incident: Incident) -> Sequence[MonitorRef]:
-    return current_store().monitors.refs(ids=incident.affected) if incident.affected else ()
 
 
 def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
@@ -132,10 +127,10 @@ def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
 
 
 def _deliveries(id: int) -> Sequence[Delivery]:
-    store = current_store()
     if servers.is_bare():
         return ()
-    return list(store.deliveries.every(DeliveryQuery(incident_id=id, per_page=PAGE), PAGES))
+    query = DeliveryQuery(incident_id=id, per_page=PAGE)
+    return list(current_store().deliveries.every(query, PAGES))
 
 
 class IncidentReporting(Editing[Incident, BrowserForm]):
@@ -272,33 +267,25 @@ def comment(id: int) -> Answer:
     form, status = CommentForm(), 422
     try:
         incident = current_store().incidents.get(id)
-    except NOT_TAKEN as fault:
-        return _comment_alone(id, form, fault)
-    valid = form.validate_on_submit()
-    if valid and why_unclear(incident, "comment") and not form.replace.data:
-        form.text.add_fault(_(REPLACES_COMMENT))
-    elif valid:
-        try:
+        valid = form.validate_on_submit()
+        if valid and why_unclear(incident, "comment") and not form.replace.data:
+            form.text.add_fault(_(REPLACES_COMMENT))
+        elif valid:
             _comment(incident, form.text.data)
-        except Invalid as fault:
-            form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
-        except Conflict as fault:
-            form.text.add_fault(str(fault))
-            status = 409
-        except NOT_TAKEN as fault:
-            return _comment_alone(id, form, fault)
-        else:
             flash(_("Comment added."), "success")
             return redirect(url_for(".show", id=id))
+    except Invalid as fault:
+        form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
+    except Conflict as fault:
+        form.text.add_fault(str(fault))
+        status = 409
+    except NOT_TAKEN as fault:
+        # The form without the incident around it, which would have to be read.
+        status = show_failure(form, fault)
+        return render_template("incidents/comment.html", form=form, id=id), status
     answer = _page(incident, form)
     answer.status_code = status
     return answer
-
-
-def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
-    """The form without the incident around it, which would have to be read."""
-    status = show_failure(form, fault)
-    return render_template("incidents/comment.html", form=form, id=id), status
 
 
 def _comment(incident: Incident, text: str) -> None:

@@ -40,7 +40,7 @@ from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, flash_if_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.many_forms import BulkForm
+from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, PLACE_ACTIONS, BulkForm
 from app.web.shown import (
     calling,
     checked,
@@ -64,11 +64,7 @@ REFUSED_BULK = "bulk"  # in the session: the bar below the list as it was sent w
 DEFAULT_INTERVAL = 60
 DEPENDS_ON, FIND = "depends_on", "find_parents"  # the field, and the button that searches for it
 PREVIEW = "preview"  # the button that asks how often it would have alerted because it is slow
-LOCATIONS, LOCATION_RULE, CONTACTS = (
-    "locations",
-    "location_rule",
-    "contacts",
-)  # the fields of these names
+LOCATIONS, LOCATION_RULE, CONTACTS = "locations", "location_rule", "contacts"  # fields
 CHECKED_ELSEWHERE = N_(
     "The check was made from %(place)s, which is not one of this monitor's places. So it is "
     "listed, and changes nothing else."
@@ -134,16 +130,15 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     """What can be done with the ticked monitors on this server."""
     form = BulkForm(bare=servers.is_bare(), **kwargs)
     if servers.is_bare():
-        form.leave_out_tags()
-        form.leave_out_parents()
+        form.action.leave_out("tag", "untag", "note", *PARENT_ACTIONS)
     if not servers.is_whole():
-        form.leave_out_maintenance()
+        form.action.leave_out("maintenance")
     form.contacts = choices.contact_choices(current_store().contacts.names())
     if not form.contacts:
-        form.leave_out_contacts()
+        form.action.leave_out(*CONTACT_ACTIONS)
     form.places = current_store().monitors.locations()
     if len(form.places) < 2:
-        form.leave_out_places()
+        form.action.leave_out(*PLACE_ACTIONS, "rule")
     return form
 
 
@@ -186,17 +181,14 @@ def show(id: int) -> Response:
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
         ways_to_call=calling.ways,
-        parents_of=_parents,  # called where it is shown, as ``chain_of`` is
-        children_of=current_store().monitors.children,  # called there too
-        windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
+        # Called where they are shown, as ``chain_of`` is.
+        parents_of=lambda of: current_store().monitors.refs(ids=of.depends_on),
+        children_of=current_store().monitors.children,
+        windows_of=planned.for_monitor,
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
         **shown,
     )
-
-
-def _parents(monitor: Monitor) -> Sequence[MonitorRef]:
-    return current_store().monitors.refs(ids=monitor.depends_on)
 
 
 def _labels(names: Collection[str]) -> list[str]:
@@ -245,9 +237,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
     def pressed(self) -> Response | None:
         """One row more or less, or a test."""
-        if self.form.change_rows():
-            return self.page(200)
-        if FIND in request.form and DEPENDS_ON in self.form:
+        if self.form.change_rows() or (FIND in request.form and DEPENDS_ON in self.form):
             return self.page(200)
         if "offer" in request.form and "assertions" in self.form:
             self.form.assertions.add_offered(request.form["offer"])
@@ -320,33 +310,29 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         alone.
         """
         form, check = self.form, BrowserCheckForm(record=self.record, **_form_context())
-        outcome: Outcome | None = None
-        failure: str | None = None
-        twins: Sequence[MonitorRef] = ()
-        if check.validate():
+        shown: dict[str, Any] = {"outcome": None, "failure": None, "twins": ()}
+        valid = check.validate()
+        if valid:
             try:
-                twins = self._twins()
+                shown["twins"] = self._twins()
                 outcome = current_store().checks.run_unsaved(check.fields(), secrets_from=self.id)
+                shown |= self._of_outcome(outcome)
             except WakefulError as fault:
-                failure = str(fault)
+                shown["failure"] = str(fault)
         else:
             _show_faults(form, check)
-        kind = kind_of(check.url.data or "")
-        shown = {
-            "outcome": outcome,
-            "failure": failure,
-            "kind": kind,
-            "twins": twins,
-            "offers": offered.offered(outcome) if outcome and "assertions" in form else (),
-            "offer_value": offered.button_value,
-            "left_out": checked.left_out(outcome.result, form.locations.data or ())
-            if outcome is not None and LOCATIONS in form
-            else None,
-        }
+        shown["kind"] = kind_of(check.url.data or "")
         if request.headers.get(fragments.HEADER) == "test":
             return self.outcome(faults=check.error_summary(), **shown)
-        judged = outcome is not None or failure is not None
-        return self.page(200 if judged else 422, tested=True, **shown)
+        return self.page(200 if valid else 422, tested=True, **shown)
+
+    def _of_outcome(self, outcome: Outcome) -> dict[str, Any]:
+        form, left_out = self.form, None
+        if LOCATIONS in form:
+            left_out = checked.left_out(outcome.result, form.locations.data or ())
+        offers = offered.offered(outcome) if "assertions" in form else ()
+        value = offered.button_value
+        return {"outcome": outcome, "offers": offers, "offer_value": value, "left_out": left_out}
 
     def outcome(self, **shown: Any) -> Response:
         page = render_template("monitors/_test.html", form=self.form, tested=True, **shown)
@@ -413,9 +399,8 @@ def _left_out(places: Collection[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """
-    shown: dict[str, bool]
+    several = len(places) > 1
     if request.method in SAFE_METHODS:
-        several = len(places) > 1
         shown = {LOCATIONS: several, LOCATION_RULE: several, CONTACTS: servers.is_whole()}
     else:
         shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}

@@ -7,9 +7,9 @@ it changed. A script asks for the same and takes over the part that it needs.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,6 @@ from app.web.views import status_pages
 blueprint = guarded("page_editor", __name__, "/status-pages")
 
 MATCHES_SHOWN = 30  # monitors that a search shows
-MORE_THAN_SHOWN = MATCHES_SHOWN + 1
 AT_MAX = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
@@ -156,7 +155,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             asked=_what_was_asked(done),
             on_page=page_lines.monitor_ids(form.lines),
             mails=page_lines.mails(),
-            preview="" if part else preview_html(form, form.lines, _logo_of(self.record)),
+            preview="" if part else preview_html(form, self.record),
             adjusted=form.accent.data and colours.adjusted(form.accent.data),
         )
 
@@ -190,10 +189,8 @@ class ImagesEditing(Editing[StatusPage, ImagesForm]):
         return ImagesForm()
 
     def context(self) -> dict[str, Any]:
-        page = self.record
-        return {
-            "images": {name: page and status_pages.image_here(page, name) for name in PAGE_IMAGES}
-        }
+        page, here = self.record, status_pages.image_here
+        return {"images": {name: page and here(page, name) for name in PAGE_IMAGES}}
 
 
 ImagesEditing.register(blueprint, edit_images="/<int:id>/images")
@@ -236,18 +233,13 @@ def _carry_out(form: StatusPageEditorForm, word: str, key: str) -> ButtonResult:
         form.lines = page_lines.remove(form.lines, key)
         near = form.lines[index : index + 1] or form.lines[-1:]
         return ButtonResult(focus=f"remove-{near[0].key}" if near else "find")
-    if word == "heading":
-        return _add_heading(form)
-    return {"find": _find, "add": _add_ticked, "tag": _add_tagged}.get(word, _nothing)(form)
-
-
-def _nothing(_form: StatusPageEditorForm) -> ButtonResult:
-    return ButtonResult(focus="preview")
+    adding = {"find": _find, "add": _add_ticked, "tag": _add_tagged, "heading": _add_heading}
+    return adding[word](form) if word in adding else ButtonResult(focus="preview")
 
 
 def _find(_form: StatusPageEditorForm) -> ButtonResult:
     wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
-    matches = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_SHOWN)
+    matches = current_store().monitors.refs(search=wanted or None, limit=MATCHES_SHOWN + 1)
     return ButtonResult(matches[:MATCHES_SHOWN], len(matches) > MATCHES_SHOWN, focus="found")
 
 
@@ -310,44 +302,31 @@ def preview() -> str:
     """How the page will look, from the form as it stands: also with faults in it."""
     form, id = StatusPageEditorForm(), request.args.get("id", "")
     page = current_store().status_pages.get(int(id)) if _is_id(id) else None
-    return preview_html(form, form.lines, _logo_of(page))
+    return preview_html(form, page)
 
 
-def _logo_of(page: StatusPage | None) -> str | None:
-    return None if page is None else status_pages.image_here(page, "logo")
-
-
-UNNAMED = N_("Your page")
 RESPONSE_TIME = 120  # ms
 
 
-def preview_html(form: Any, lines: Iterable[Line], logo: str | None = None) -> str:
-    """The document of the preview. ``form`` may have faults, and may not be validated. ``logo``:
-    the URL of the stored one.
-    """
+def preview_html(form: Any, stored: StatusPage | None) -> str:
+    """The document of the preview. ``form`` may have faults, and may not be validated."""
     now = times.now()
     page = StatusPage(
-        0,
-        form.name.data or _(UNNAMED),
-        "",
-        description=form.description.data,
-        zone=form.zone.data or DEFAULT_PAGE_ZONE,
-        home_url=form.home_url.data,
+        0, form.name.data or _("Your page"), "", description=form.description.data,
+        zone=form.zone.data or DEFAULT_PAGE_ZONE, home_url=form.home_url.data,
         footer=form.footer.data,
-    )
-    accent = form.accent.data
-    brand = Brand(
-        form.theme.data or PageTheme.SYSTEM, accent, form.language.data or DEFAULT_PAGE_LANGUAGE
-    )
-    days = _good_days(now.astimezone(zone_of(page.zone)).date())
-    components = list(_preview_components(lines, form, days))
+    )  # fmt: skip
+    accent, theme = form.accent.data, form.theme.data or PageTheme.SYSTEM
+    today = now.astimezone(zone_of(page.zone)).date()
+    days = [PublicDay(today - timedelta(days=n), 100.0) for n in reversed(range(PAGE_DAYS))]
+    components = list(_preview_components(form, days))
     state = PageState.OPERATIONAL if components else PageState.UNKNOWN
     public = PublicPage(page, state, components, posts=(), windows=(), made_at=now)
     made: str = current_app.extensions["wakeful.preview"](
         public,
         static=asset,
-        brand=brand,
-        logo=logo,
+        brand=Brand(theme, accent, form.language.data or DEFAULT_PAGE_LANGUAGE),
+        logo=stored and status_pages.image_here(stored, "logo"),
         colours=accent and url_for(".colours_of", accent=accent[1:]),
     )
     return made
@@ -361,16 +340,9 @@ def colours_of(accent: str) -> Response:
     return Response(colours.sheet(f"#{accent}"), mimetype="text/css")
 
 
-def _good_days(today: date) -> Sequence[PublicDay]:
-    first = today - timedelta(days=PAGE_DAYS - 1)
-    return [PublicDay(first + timedelta(days=n), 100.0) for n in range(PAGE_DAYS)]
-
-
-def _preview_components(
-    lines: Iterable[Line], form: Any, days: Sequence[PublicDay]
-) -> Iterator[Component]:
+def _preview_components(form: Any, days: Sequence[PublicDay]) -> Iterator[Component]:
     group = None
-    for line in lines:
+    for line in form.lines:
         if line.monitor is None:
             group = line.text
             continue
