@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from flask import Flask, request
+from datetime import timedelta
+
+from flask import Flask, current_app, request
 from flask.sessions import SecureCookieSessionInterface
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
 _HOST = "__Host-"  # browsers take such a cookie from this host alone, for all of it, over HTTPS
 
@@ -21,6 +23,19 @@ def cookie_path(app: Flask) -> str:
     # Without the remote server that the root path may name: all have one session.
     root: str = request.environ.get("wakeful.root", request.root_path)
     return root.rstrip("/") or "/"
+
+
+def kept_name(name: str) -> str:
+    """The cookie ``name`` of ``keep_in_browser``."""
+    return f"{current_app.config['SESSION_COOKIE_NAME']}_{name}"
+
+
+def keep_in_browser(response: Response, name: str, value: str, seconds: int | timedelta) -> None:
+    """Store what belongs to the browser and not to one session, where the session's cookie is."""
+    response.set_cookie(
+        kept_name(name), value, max_age=seconds, path=cookie_path(current_app),
+        secure=current_app.config["SESSION_COOKIE_SECURE"], httponly=True, samesite="Lax",
+    )  # fmt: skip
 
 
 class CookieSessions(SecureCookieSessionInterface):

@@ -47,14 +47,14 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     If the store did not answer, only the chosen ones are there, with their numbers.
     """
 
-    def found() -> list[MonitorRef]:
+    def matching() -> list[MonitorRef]:
         store = current_store().monitors
         refs = list(store.refs(search=search or None, limit=MAX))
         missing = set(chosen) - {ref.id for ref in refs}
         return [*(store.refs(ids=sorted(missing)) if missing else []), *refs]
 
     numbered = [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
-    return unless_unanswered(form, found, numbered)
+    return unless_unanswered(form, matching, numbered)
 
 
 MAX_SUGGESTED = 8  # of each reason, as what a monitor is reached through

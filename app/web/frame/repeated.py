@@ -13,6 +13,7 @@ may be sent again. The second request waits for the first and leads where that l
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from urllib.parse import urlsplit
@@ -123,10 +124,15 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
 
 
 def _digest() -> str:
-    """A hash of form and person, not of the session, whose token a typed password renews."""
+    """A hash of form and person, not of the session, whose token a typed password renews. A file
+    counts with its content: the same form may send another one.
+    """
     fields = list(request.form.items(multi=True))
     if ONCE in request.form:
         fields = [field for field in fields if field[0] != "csrf_token"]
+    for name, file in request.files.items(multi=True):
+        fields.append((name, hashlib.sha256(file.read()).hexdigest()))
+        file.seek(0)
     return keyed_hash("sent form", str(current_user.person.id), links.full_path(), repr(fields))
 
 

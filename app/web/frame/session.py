@@ -19,7 +19,7 @@ from werkzeug.wrappers import Response
 
 from app.access import actors
 from app.access.devices import KNOWN_FOR
-from app.cookies import CookieSessions, cookie_path
+from app.cookies import CookieSessions, keep_in_browser, kept_name
 from app.errors import Denied
 from app.i18n import N_, _
 from app.records import Client, Person, Role, Session
@@ -31,6 +31,7 @@ V = TypeVar("V", bound=Callable[..., Any])
 Answer = str | Response | tuple[str, int]  # of a view
 
 TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
+DEVICE = "device"  # the cookie
 HALF = "half_login"  # where the cookie has the token of a login that waits for the second factor
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
@@ -104,7 +105,7 @@ def client() -> Client:
     return Client(
         request.remote_addr,
         request.headers.get("User-Agent"),
-        request.cookies.get(_device_cookie()),
+        request.cookies.get(kept_name(DEVICE)),
         host_of(request.host),
     )
 
@@ -156,21 +157,9 @@ def _clear() -> None:
     session.clear()
 
 
-def _device_cookie() -> str:
-    return f"{current_app.config['SESSION_COOKIE_NAME']}_device"
-
-
 def _remember_device(response: Response) -> Response:
     if device := g.get("device"):
-        response.set_cookie(
-            _device_cookie(),
-            device,
-            max_age=KNOWN_FOR,
-            path=cookie_path(current_app),
-            secure=current_app.config["SESSION_COOKIE_SECURE"],
-            httponly=True,
-            samesite="Lax",
-        )
+        keep_in_browser(response, DEVICE, device, KNOWN_FOR)
     return response
 
 

@@ -36,7 +36,6 @@ blueprint = guarded("audit", __name__, role=Role.ADMIN)
 
 NO_STORE = {"Cache-Control": "no-store"}
 EXPORTED_BY = ("search", "actor_kind", "action", "object_kind", "from", "to")
-BROKEN_LINK = N_("This link is not complete. Open the audit log again.")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _CURSOR = re.compile(r"(\d{1,14})\.(\d{1,18})", re.ASCII)
@@ -133,5 +132,5 @@ def _before(text: str | None) -> tuple[datetime, int] | None:
         return None
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise Invalid({"before": [_(BROKEN_LINK)]})
+        raise Invalid({"before": [_("This link is not complete. Open the audit log again.")]})
     return _EPOCH + int(match[1]) * _MS, int(match[2])

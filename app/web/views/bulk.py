@@ -54,7 +54,6 @@ PROGRESS_TITLES = {
 # For what cannot be undone: the page that asks first.
 QUESTIONS = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
-ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # what actions need
 TICKS = "tick-all"  # the id of what stands above the boxes
@@ -189,7 +188,7 @@ def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) ->
     if action == "untag" and form.tag.data.strip() not in monitor.tags:
         return False
     if action == "unplace" and set(monitor.locations) == {form.place.data}:
-        refused[id] = _not_changed(monitor, _(ONLY_PLACE))
+        refused[id] = _not_changed(monitor, _("It is checked from no other place."))
         return False
     try:
         pairs = _CHANGES[action](monitor, form)

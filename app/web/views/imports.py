@@ -36,7 +36,6 @@ MAX_ROWS = 500  # on one preview
 MAX_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # the purposes of the two sealed texts
 REMEMBERED = "import"
-CHOOSE_CHANNEL = N_("Choose how it is reached, or that it is not created.")
 LEFT_OUT = "none"  # in place of a channel: the contact is not created
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
@@ -285,7 +284,7 @@ def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
             left_out[name.casefold()] = None
             continue
         if not channel:
-            faults[name] = _(CHOOSE_CHANNEL)
+            faults[name] = _("Choose how it is reached, or that it is not created.")
             continue
         pairs = [("name", name), ("channels[0][key]", channel), ("channels[0][value]", value)]
         try:

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.access.keys import manages
 from app.errors import Denied
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import ApiKey, Role, Scope
 from app.stores import current_access
 from app.web.forms import KeyEditForm, KeyForm
@@ -25,9 +25,6 @@ from app.web.frame.session import Answer, guarded, needs
 from app.web.shown import times
 
 blueprint = guarded("keys", __name__, "/keys", Role.EDITOR)
-
-NOT_YOURS = N_("This is somebody else's key. Only its owner and admins can change it.")
-ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may do.")
 
 
 class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
@@ -107,7 +104,7 @@ def adopt(prefix: str) -> Answer:
     return confirmed(
         "keys/adopt.html",
         lambda: current_access().keys.adopt(prefix, current_user.person.id),
-        _(ADOPTED, name=key.name),
+        _("The key “%(name)s” is yours now. It does at most what you may do.", name=key.name),
         url_for(".index"),
         key=key,
     )
@@ -129,5 +126,5 @@ def _managed(prefix: str) -> ApiKey:
     """Raises NotFound, and Denied for a key of somebody else."""
     key = current_access().keys.get(prefix)
     if not manages(current_user.person, key):
-        raise Denied(_(NOT_YOURS))
+        raise Denied(_("This is somebody else's key. Only its owner and admins can change it."))
     return key

@@ -19,7 +19,6 @@ from app.web.frame.session import Answer, guarded
 
 blueprint = guarded("mail_settings", __name__, "/settings/email", Role.ADMIN)
 
-SAVED = N_("Email settings saved. Send a test email to see whether they work.")
 REMOVED = N_("Email settings removed. No email is sent from now on.")
 
 
@@ -28,7 +27,7 @@ def show() -> Answer:
     form = _form()
     if not mail_is_locked(current_settings()) and form.validate_on_submit():
         current_access().settings.set(SMTP_URL, compose(form.server()))
-        flash(_(SAVED), "success")
+        flash(_("Email settings saved. Send a test email to see whether they work."), "success")
         return redirect(url_for(".show", _anchor="test"))
     test = TestMailForm(formdata=None, data={"address": current_user.person.email})
     return _page(form, test, form.is_submitted())

@@ -31,7 +31,6 @@ from app.web.frame.session import Answer, guarded
 blueprint = guarded("people", __name__, "/people", Role.ADMIN)
 
 CURRENT = "current_password"
-UNDECIDED = N_("Choose what becomes of their API keys.")
 HANDED_OVER = N_("Their API keys are yours now.")
 ALL_REVOKED = N_("Their API keys are revoked. Programs that use them get an error from now on.")
 FACTOR_RESET = N_("An admin removed the second factor. Your password alone logs you in.")
@@ -91,7 +90,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         loses = form.disabled.data and before is not None and not before.disabled
         if not loses or "keys" not in form or form.keys.data is not None:
             return None
-        form.keys.add_fault(_(UNDECIDED))
+        form.keys.add_fault(_("Choose what becomes of their API keys."))
         return self.page(422)
 
     def save(self) -> Person:

@@ -32,12 +32,6 @@ from app.web.views.second import (
 
 blueprint = guarded("two_factor", __name__, "/profile/two-factor", Role.VIEWER)
 
-APP_ADDED = N_("An authenticator app was set up.")
-APP_REMOVED = N_("The authenticator app was removed.")
-PASSKEY_ADDED = N_("A passkey was added.")
-PASSKEY_REMOVED = N_("A passkey was removed.")
-CODES_RENEWED = N_("New recovery codes were made. The old ones no longer work.")
-
 
 @blueprint.get("")
 @for_set_up
@@ -61,7 +55,7 @@ def app() -> Answer:
             person, codes = access.factors.add_app(
                 _id(), form.sealed.data, form.second_code.data, current=form.current_password.data
             )
-            return _go_on_after(person, codes, notice=APP_ADDED)
+            return _go_on_after(person, codes, notice=N_("An authenticator app was set up."))
     uri = app_uri(secret, current_user.person.email)
     return form_page(
         "two_factor/app.html",
@@ -89,7 +83,7 @@ def remove_app() -> Answer:
     return _confirmed(
         "two_factor/remove_app.html",
         lambda password: current_access().factors.remove_app(_id(), current=password),
-        APP_REMOVED,
+        N_("The authenticator app was removed."),
     )
 
 
@@ -103,7 +97,7 @@ def new_passkey() -> Answer:
         return redirect(url_for(".show"))
     if form.validate_on_submit():
         with faults_shown(form):
-            return _go_on_after(*_add_passkey(form, site), notice=PASSKEY_ADDED)
+            return _go_on_after(*_add_passkey(form, site), notice=N_("A passkey was added."))
     form.credential.data = ""
     return form_page("two_factor/new_passkey.html", form)
 
@@ -146,7 +140,7 @@ def remove_passkey(id: int) -> Answer:
     return _confirmed(
         "two_factor/remove_passkey.html",
         lambda password: current_access().factors.remove_passkey(_id(), id, current=password),
-        PASSKEY_REMOVED,
+        N_("A passkey was removed."),
         passkey=passkey,
     )
 
@@ -159,7 +153,7 @@ def codes() -> Answer:
     return _confirmed(
         "two_factor/codes.html",
         lambda password: current_access().factors.renew_codes(_id(), current=password),
-        CODES_RENEWED,
+        N_("New recovery codes were made. The old ones no longer work."),
     )
 
 
