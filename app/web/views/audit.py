@@ -16,15 +16,7 @@ from app.errors import Invalid
 from app.forms.browser import BrowserForm
 from app.forms.fields import RecordId, Text, WordChoice
 from app.i18n import N_, _
-from app.records import (
-    MAX_SEARCH,
-    Action,
-    AuditPage,
-    AuditQuery,
-    ObjectKind,
-    Role,
-    Thing,
-)
+from app.records import MAX_SEARCH, Action, AuditPage, AuditQuery, ObjectKind, Role, Thing
 from app.stores import current_access
 from app.web.frame import links, servers
 from app.web.frame.session import guarded

@@ -32,9 +32,7 @@ class FilterForm(BrowserForm):
     from_ = DateTime(N_("From"), name="from")
     to = DateTime(N_("To"))
     verdict = Options(
-        N_("Verdict"),
-        {verdict: looks.VERDICT[verdict].word for verdict in Verdict},
-        none=N_("Any"),
+        N_("Verdict"), {verdict: looks.VERDICT[verdict].word for verdict in Verdict}, none=N_("Any")
     )
     location = Options(N_("Place"), places.titles, none=N_("Any"))
 
