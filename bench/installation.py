@@ -123,7 +123,9 @@ def _make(folder: Path, monitors: int, days: int, now: datetime) -> None:
     print(f"Making up {monitors:,} monitors with {days} days of history, once", flush=True)
     began = time.monotonic()
     schema.upgrade(new=True)
-    Access().people.create(EMAIL, PASSWORD, Role.ADMIN)
+    person = Access().people.create(EMAIL, PASSWORD, Role.ADMIN)
+    # Who has 90 days of history has put the first steps away.
+    Access().people.update(person.id, {"first_steps_away": True})
     _monitors(monitors, now)
     _go_on(now - timedelta(days=days), now)
     print(f"  done in {time.monotonic() - began:.0f} s", flush=True)
