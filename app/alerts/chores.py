@@ -57,22 +57,19 @@ _FAR_OFF = (
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
     """The ids of rows, pending or on hold, that may have waited for more than 24 hours."""
-    return list(session.scalars(_OUTLIVED, _ages(now)))
+    return list(session.scalars(_OUTLIVED, {"now": now, "outlived": now - GIVE_UP_AFTER}))
 
 
-def _ages(now: datetime) -> dict[str, datetime]:
-    return {"now": now, "outlived": now - GIVE_UP_AFTER}
-
-
-def give_up_outlived(session: AnySession, now: datetime) -> None:
+def give_up_outlived(session: AnySession, ids: Collection[int], now: datetime) -> None:
     """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
     backup: an alert that is two days late would look new. If the outage still lasts, the next
     check that finds it sends a new alert.
     """
     row = DeliveryRow
-    query = _OUTLIVED.with_only_columns(row.id, row.facts, row.created_at, row.attempts)
+    query = select(row.id, row.facts, row.created_at, row.attempts)
+    still_waits = row.id.in_(ids), _WAITS, unleased(now)
     unsent = 0
-    for id, facts, created_at, attempts in session.execute(query, _ages(now)).all():
+    for id, facts, created_at, attempts in session.execute(query.where(*still_waits)).all():
         if readable(created_at) is None:
             continue  # its age is unknown, so it is sent
         since = created_at if isinstance(facts, Unreadable) else began(facts, created_at)
@@ -131,29 +128,16 @@ def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
         session.execute(updating(DeliveryRow).where(*rows, moment > now).values({moment: now}))
 
 
+Find = Callable[[AnySession, datetime], Collection[Any]]
+Do = Callable[[AnySession, Any, datetime], object]
 # The name of a chore, what there is to do, and the function that does it in a write transaction.
-CHORES: tuple[
-    tuple[
-        str,
-        Callable[[AnySession, datetime], Collection[Any]],
-        Callable[[AnySession, Any, datetime], object],
-    ],
-    ...,
-] = (
-    (
-        "give up messages that are too old",
-        outlived,
-        lambda session, _ids, now: give_up_outlived(session, now),
-    ),
+CHORES: tuple[tuple[str, Find, Do], ...] = (
+    ("give up messages that are too old", outlived, give_up_outlived),
     ("make messages due that the clock delays", delayed_by_clock, make_due),
-    (
-        "write the digests of quiet hours",
-        digests.due,
-        lambda session, _due, now: digests.release(session, now),
-    ),
+    ("write the digests of quiet hours", digests.due, digests.release),
     (
         "drop the messages of subscribers who are gone",
-        lambda session, _now: subscribers.orphans(session),
-        lambda session, ids, _now: subscribers.delete_messages(session, ids),
+        subscribers.orphans,
+        subscribers.delete_messages,
     ),
 )

@@ -14,22 +14,7 @@ from typing import Any
 from sqlalchemy import bindparam, exists, func, or_, select
 
 from app.alerts import lanes
-from app.alerts.lanes import (
-    AttemptOutcome,
-    Changes,
-    ClaimedDelivery,
-    Combine,
-    Decision,
-    Defer,
-    History,
-    Hold,
-    LaneChange,
-    LaneHealth,
-    OpeningDelivery,
-    Reason,
-    Send,
-    Waiting,
-)
+from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, Reason, Waiting
 from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AT_REST, new_row, unleased
 from app.alerts.snapshots import recompose
@@ -181,30 +166,26 @@ def _decide(
         if unreadable := _give_up_unreadable(session, decision):
             rows = [row for row in rows if row.id not in unreadable]
             continue
-        if isinstance(decision, Send):
+        if isinstance(decision, lanes.Send):
             return LaneTurn(_lease(session, decision.row.id, now, decision.flapping))
-        if isinstance(decision, Hold):
+        if isinstance(decision, lanes.Hold):
             _hold(session, decision.ids, decision.reason)
             rows = [row for row in rows if row.id not in decision.ids]
-        elif isinstance(decision, Defer):
-            _defer(session, decision)
+        elif isinstance(decision, lanes.Defer):
+            session.execute(
+                updating(DeliveryRow)
+                .where(DeliveryRow.id == decision.row.id)
+                .values(next_attempt_at=decision.until, reason=decision.reason)
+            )
             # Later rows of its monitor must not overtake it, so they are left out of this turn too.
             rows = [row for row in rows if row.monitor_id != decision.row.monitor_id]
         elif cut:
             return None
-        elif isinstance(decision, Combine):
+        elif isinstance(decision, lanes.Combine):
             return LaneTurn(_group(session, decision, now))
         else:
             return LaneTurn(waits=any(row.next_attempt_at <= now for row in rows))
     return None if cut else LaneTurn()
-
-
-def _defer(session: AnySession, decision: Defer) -> None:
-    session.execute(
-        updating(DeliveryRow)
-        .where(DeliveryRow.id == decision.row.id)
-        .values(next_attempt_at=decision.until, reason=decision.reason)
-    )
 
 
 def _hold(
@@ -235,7 +216,7 @@ def _lease(
     return record_of(ClaimedDelivery, row, token=token, attempts=tuple(row.attempts or ()))
 
 
-def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDelivery | None:
+def _group(session: AnySession, group: lanes.Combine, now: datetime) -> ClaimedDelivery | None:
     """Write the grouped message for these rows, set ``covered_by`` in them, and lease it."""
     ids = [row.id for row in group.rows]
     first = session.scalars(
@@ -303,17 +284,17 @@ def _history(
     return History(_openings(session, lane, incidents) if incidents else {}, changes, since)
 
 
-def _changes(session: AnySession, lane: str, since: datetime | None) -> Changes:
-    changes: dict[str, list[LaneChange]] = {event: [] for event in _CHANGES}
+def _changes(session: AnySession, lane: str, since: datetime | None) -> lanes.Changes:
+    changes: dict[str, list[lanes.LaneChange]] = {event: [] for event in _CHANGES}
     if since is not None:
         for event, *change in session.execute(_SINCE, {"lane": lane, "since": since}):
-            changes[event].append(LaneChange(*change))
+            changes[event].append(lanes.LaneChange(*change))
     return changes
 
 
 def _openings(
     session: AnySession, lane: str, incidents: Collection[int]
-) -> dict[int, OpeningDelivery]:
+) -> dict[int, lanes.OpeningDelivery]:
     """The state of each incident's opening; if a grouped message covers it, the group's state."""
     in_lane = DeliveryRow.lane == lane, DeliveryRow.incident_id.in_(list(incidents))
     reminded = session.scalars(
@@ -325,15 +306,12 @@ def _openings(
     ).all()
     rows = session.execute(
         select(
-            DeliveryRow.incident_id,
-            DeliveryRow.id,
-            DeliveryRow.status,
-            DeliveryRow.reason,
+            DeliveryRow.incident_id, DeliveryRow.id, DeliveryRow.status, DeliveryRow.reason,
             DeliveryRow.covered_by,
         )
         .where(*in_lane, DeliveryRow.event == Event.INCIDENT_OPENED)
         .order_by(DeliveryRow.id)
-    ).all()
+    )  # fmt: skip
     newest = {row.incident_id or 0: row for row in rows}
     groups = {row.covered_by for row in newest.values() if row.covered_by is not None}
     states: dict[int, str] = {}
@@ -347,7 +325,7 @@ def _openings(
             id, status, reason = group, states.get(group, DeliveryStatus.DELIVERED), None
         elif reason in (Reason.QUIET_HOURS, Reason.RESTORED) and incident in reminded:
             status = DeliveryStatus.DELIVERED
-        openings[incident] = OpeningDelivery(id, status, reason)
+        openings[incident] = lanes.OpeningDelivery(id, status, reason)
     return openings
 
 
@@ -362,7 +340,7 @@ def _rows_as_stored(ids: Collection[int]) -> Any:
 def store(
     session: AnySession,
     claim: ClaimedDelivery,
-    outcome: AttemptOutcome,
+    outcome: lanes.AttemptOutcome,
     now: datetime,
     text: str = "",
 ) -> None:
@@ -432,11 +410,11 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
     return set(faults)
 
 
-def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
+def _give_up_unreadable(session: AnySession, decision: lanes.Decision) -> set[int]:
     """Give up the rows of a decision to send whose content cannot be read; returns their ids."""
-    if isinstance(decision, Send):
+    if isinstance(decision, lanes.Send):
         return give_up_unreadable(session, [decision.row.id])
-    if isinstance(decision, Combine):
+    if isinstance(decision, lanes.Combine):
         return give_up_unreadable(session, [row.id for row in decision.rows[:FIRST_NAMED]])
     return set()
 

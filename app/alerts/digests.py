@@ -10,7 +10,7 @@ behind when these change.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -98,13 +98,12 @@ def _with_ends(
         yield row, quiet_until(hours_of(row), sources, now)
 
 
-def release(session: AnySession, now: datetime) -> int:
-    """Write one digest for each channel value with rows on hold, and set ``covered_by`` in them.
-    Returns the number of digests. A service with an alert for each incident gets the rows
-    themselves.
+def release(session: AnySession, ended: Collection[MonitorSources], now: datetime) -> int:
+    """Write one digest for each channel value with rows on hold of these monitors and sources, and
+    set ``covered_by`` in them. Returns the number of digests. A service with an alert for each
+    incident gets the rows themselves.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
-    ended = due(session, now)
     on_hold = select(*_ON_HOLD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in ended}))
     for row in session.execute(on_hold.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in ended:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -129,12 +129,6 @@ class OpeningDelivery:
     id: int
     status: str
     reason: str | None = None
-
-    @property
-    def is_deferred(self) -> bool:
-        """Whether it waits because its monitor flaps."""
-        waits = self.status in (DeliveryStatus.PENDING, DeliveryStatus.HELD)
-        return waits and self.reason == Reason.FLAPPING
 
 
 class LaneChange(NamedTuple):
@@ -327,9 +321,11 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
         # Even by hand, a recovery must not overtake an outage that is still being sent.
         return Send(row) if follows else None
     opening = history.openings.get(row.incident_id or 0)
-    if opening is not None and opening.is_deferred:
-        ids = (opening.id, row.id) if opening.status == DeliveryStatus.PENDING else (row.id,)
-        return Hold(ids, Reason.FLAPPING)
+    if opening is not None and opening.reason == Reason.FLAPPING:
+        if opening.status == DeliveryStatus.PENDING:
+            return Hold((opening.id, row.id), Reason.FLAPPING)
+        if opening.status == DeliveryStatus.HELD:
+            return Hold((row.id,), Reason.FLAPPING)
     if follows is True:
         return _single_or_group(row, rows, history, now)
     return None if follows is None else Hold((row.id,), follows)
@@ -405,6 +401,9 @@ def flapping_at(times: Sequence[datetime], at: datetime) -> tuple[int | None, bo
     return openings, bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
 
 
+FindLanes = Callable[[Any, datetime, Collection[str]], list[str]]  # Any: the session
+
+
 class Lanes:
     """Lanes that share threads: what a worker remembers of their last attempts, in memory only.
     After a restart every lane counts as working, which does no harm.
@@ -413,10 +412,13 @@ class Lanes:
     lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``: lanes
     that no turn can decide about, though each of their rows can be read. While there are any, the
     worker writes no heartbeat.
+
+    ``find`` returns the lanes with a due row, without those that it is given; ``claimed``: of how
+    many lanes one transaction claims a row.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, most: int, find: FindLanes, claimed: int) -> None:
+        self.most, self.find, self.claimed = most, find, claimed
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
         self._states: dict[str, LaneHealth] = {}
@@ -524,25 +526,16 @@ def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> Attempt
     tries = claim.tries + 1
     # A person waits for the answer to a test, and looks at it: it is tried once (decision 5).
     is_final = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
-    if (
-        is_final
-        or _is_bug_again(claim, answer)
-        or (claim.asks_webhook and tries >= MAX_CONFIRMATIONS)
-    ):
+    # A bug of Wakeful that stops the message a second time would stay unnoticed for a day.
+    earlier = claim.attempts[len(claim.attempts) - claim.tries :]
+    is_bug_again = answer.bug and any(attempt.get("bug") for attempt in earlier)
+    if is_final or is_bug_again or (claim.asks_webhook and tries >= MAX_CONFIRMATIONS):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
     end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
     if now >= end:
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, given_up(answer.text))
     pause = timedelta(seconds=retry_pause(tries, answer.retry_after))
     return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
-
-
-def _is_bug_again(claim: ClaimedDelivery, answer: Answer) -> bool:
-    """Whether a bug of Wakeful stops the message for the second time: retried for a day, it would
-    stay unnoticed.
-    """
-    earlier = claim.attempts[len(claim.attempts) - claim.tries :]
-    return answer.bug and any(attempt.get("bug") for attempt in earlier)
 
 
 def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:

@@ -109,8 +109,8 @@ def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> 
     A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
     """
     rows = _rows_of(session, alerts, now)
-    if columns := [row for alert_rows in rows for row in alert_rows]:
-        session.execute(insert(_DELIVERIES), columns)
+    if whole := [row for alert_rows in rows for row in alert_rows]:
+        session.execute(insert(_DELIVERIES), whole)
     return [len(alert_rows) for alert_rows in rows]
 
 
@@ -253,7 +253,7 @@ def _wanting(targets: Targets, alert: Alert) -> Targets:
 
 def _store(session: AnySession, rows: Sequence[dict[str, Any]]) -> list[DeliveryRow]:
     """Write these rows and flush, so that they have ids."""
-    stored = [DeliveryRow(**columns) for columns in rows]
+    stored = [DeliveryRow(**row) for row in rows]
     session.add_all(stored)
     session.flush()
     return stored
@@ -286,7 +286,7 @@ def _messages(
         hours = None if monitor is None else hours_of(monitor)
         alert_rows = []
         for (channel, value), sources in targets.items():
-            row = _columns(event, channel, value, facts, now) | common
+            row = columns(event, channel, value, facts, now) | common
             until = quiet_until(hours, [source.quiet for source in sources], now)
             row["sources"] = sources_text(sources)
             if (on_hold := before.on_hold.get(row["lane"])) is not None:  # one digest covers both
@@ -305,10 +305,10 @@ def new_row(
     event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
 ) -> DeliveryRow:
     """A pending row with a message id of its own, due at once; not added to any session."""
-    return DeliveryRow(**_columns(event, channel, value, facts, now))
+    return DeliveryRow(**columns(event, channel, value, facts, now))
 
 
-def _columns(
+def columns(
     event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
     return {

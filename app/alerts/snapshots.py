@@ -79,9 +79,7 @@ def snapshot(
 
 
 def behind_it(
-    facts: Mapping[str, Any],
-    behind: Sequence[AffectedMonitor],
-    failed: Sequence[AffectedMonitor],
+    facts: Mapping[str, Any], behind: Sequence[AffectedMonitor], failed: Sequence[AffectedMonitor]
 ) -> dict[str, Any]:
     """Facts about the monitors that are reached through this one: who is behind its outage by
     name and id, and the ids of those that have failed.

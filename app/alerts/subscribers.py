@@ -13,7 +13,6 @@ next batch is written when most of the one before is sent.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,6 +22,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
+from app.alerts.outbox import columns
 from app.db import AnySession, heartbeats, wakeups, writing
 from app.db.statements import locked, updating
 from app.db.tables import (
@@ -73,19 +73,9 @@ def message(
     ``digest``.
     """
     token = make_token(Purpose.UNSUBSCRIBE, page_id, subscriber.id, subscriber.digest, now)
-    return {
-        "message_id": f"msg_{secrets.token_hex(16)}",
-        "event": event.value,
-        "subscriber_id": subscriber.id,
-        "channel": subscriber.channel,
-        "value": subscriber.value,
-        "lane": f"subscriber-{subscriber.id}",
-        "facts": {"event": event.value, "at": iso(now), **facts, "unsubscribe": token},
-        "status": DeliveryStatus.PENDING,
-        "attempts": [],
-        "created_at": now,
-        "next_attempt_at": now,
-    }
+    facts = {"event": event.value, "at": iso(now), **facts, "unsubscribe": token}
+    row = columns(event.value, subscriber.channel, subscriber.value, facts, now)
+    return row | {"subscriber_id": subscriber.id, "lane": f"subscriber-{subscriber.id}"}
 
 
 def ask_to_confirm(
@@ -93,19 +83,26 @@ def ask_to_confirm(
 ) -> None:
     """Write the message that asks a new subscriber to confirm."""
     token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
-    facts = {"page": page_facts(page), "token": token}
-    row = message(SubscriberEvent.CONFIRM, subscriber, page.id, facts, now)
-    session.execute(insert(DeliveryRow), [row])
-    wakeups.note(session, heartbeats.WORKER)
+    _write_one(session, SubscriberEvent.CONFIRM, subscriber, page, now, {"token": token})
 
 
 def remind(
     session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime
 ) -> None:
     """Write the message to somebody who subscribes again: they are subscribed already."""
-    facts = {"page": page_facts(page)}
-    row = message(SubscriberEvent.KNOWN, subscriber, page.id, facts, now)
-    session.execute(insert(DeliveryRow), [row])
+    _write_one(session, SubscriberEvent.KNOWN, subscriber, page, now, {})
+
+
+def _write_one(
+    session: AnySession,
+    event: SubscriberEvent,
+    subscriber: SubscriberRow,
+    page: StatusPageRow,
+    now: datetime,
+    facts: Mapping[str, Any],
+) -> None:
+    facts = {"page": page_facts(page), **facts}
+    session.execute(insert(DeliveryRow), [message(event, subscriber, page.id, facts, now)])
     wakeups.note(session, heartbeats.WORKER)
 
 
@@ -136,12 +133,12 @@ def delete_subscribers(session: AnySession, ids: Collection[int]) -> None:
         session.execute(statement.execution_options(synchronize_session=False))
 
 
-def orphans(session: AnySession) -> list[int]:
+def orphans(session: AnySession, _now: datetime) -> list[int]:
     """The ids of messages whose subscriber was deleted, alone or with the page."""
     return list(session.scalars(_ORPHANS))
 
 
-def delete_messages(session: AnySession, ids: Collection[int]) -> None:
+def delete_messages(session: AnySession, ids: Collection[int], _now: datetime) -> None:
     session.execute(
         delete(DeliveryRow)
         .where(DeliveryRow.id.in_(ids))

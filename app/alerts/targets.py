@@ -212,34 +212,30 @@ def source_ids(text: str | None) -> tuple[int, ...]:
 
 def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:
     """The present quiet hours of the contacts that these columns name."""
-    ids = {id for text in texts for id in source_ids(text)} - {OWN}
-    if not ids:
-        return {}
-    rows = session.execute(
-        select(
-            ContactRow.id, ContactRow.quiet_start, ContactRow.quiet_end, ContactRow.quiet_zone
-        ).where(ContactRow.id.in_(ids))
+    rows = _of_contacts(
+        session, texts, ContactRow.quiet_start, ContactRow.quiet_end, ContactRow.quiet_zone
     )
     return {row.id: hours_of(row) for row in rows}
 
 
 def contact_zones(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
     """The time zones of the contacts that these columns name, of those that have one."""
-    ids = {id for text in texts for id in source_ids(text)} - {OWN}
-    if not ids:
-        return {}
-    has_zone = ContactRow.id.in_(ids), ContactRow.time_zone.is_not(None)
-    rows = session.execute(select(ContactRow.id, ContactRow.time_zone).where(*has_zone))
-    return {row.id: row.time_zone for row in rows}
+    rows = _of_contacts(session, texts, ContactRow.time_zone)
+    return {row.id: row.time_zone for row in rows if row.time_zone is not None}
 
 
 def contact_names(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
     """The names of the contacts that these columns name, without those that are deleted."""
+    return {row.id: row.name for row in _of_contacts(session, texts, ContactRow.name)}
+
+
+def _of_contacts(
+    session: AnySession, texts: Collection[str | None], *columns: Any
+) -> Sequence[Any]:
+    """The id and these columns of the contacts that the texts name."""
     ids = {id for text in texts for id in source_ids(text)} - {OWN}
-    if not ids:
-        return {}
-    rows = session.execute(select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_(ids)))
-    return {row.id: row.name for row in rows}
+    query = select(ContactRow.id, *columns).where(ContactRow.id.in_(ids))
+    return session.execute(query).all() if ids else ()
 
 
 def quiet_until(

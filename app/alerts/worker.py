@@ -25,7 +25,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -78,13 +78,6 @@ TROUBLE_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 
-# Lanes that share threads, the function that finds the due ones, and how many are claimed in one
-# transaction.
-LaneSet = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
-_due_by_mail = partial(claims.due_subscribers, webhooks=False)
-_due_by_webhook = partial(claims.due_subscribers, webhooks=True)
-
-
 @dataclass
 class _Attempt:
     """A message that was sent, and the answer to it."""
@@ -99,10 +92,6 @@ class StepResult:
     failed: bool = False
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Worker:
     """Runs until it is stopped. ``clock`` gives the time in UTC; tests pass a faster one."""
 
@@ -111,7 +100,7 @@ class Worker:
         app: Flask,
         settings: Settings,
         *,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         senders: Mapping[str, Sender] = SENDERS,
     ) -> None:
         self.app = app
@@ -119,9 +108,14 @@ class Worker:
         self.clock = clock
         self.senders = senders
         self.name = heartbeats.process_name(heartbeats.WORKER)
-        self.lanes = Lanes(MAX_LANES)
+        self.lanes = Lanes(MAX_LANES, claims.due_lanes, MAX_CLAIMS)
         # Apart from the lanes of alerts, and after them: a post to thousands delays no alert.
-        self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
+        by_mail, by_webhook = (
+            partial(claims.due_subscribers, webhooks=webhooks) for webhooks in (False, True)
+        )
+        self.subscribers = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
+        self.webhooks = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
+        self._lane_sets = (self.lanes, self.subscribers, self.webhooks)
         self._jobs = Jobs(settings)
         self._log = Lasting(log)  # topics: the steps of a turn
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
@@ -173,7 +167,7 @@ class Worker:
         returned = bool(self._unstored)
         with self.app.app_context():
             jobs = self._turn()
-            if not any(lanes.stuck for lanes, *_rest in self._lane_sets):
+            if not any(lanes.stuck for lanes in self._lane_sets):
                 self._write_heartbeat()
             # What was sent or stored may have made other messages due.
             self._pause = POLL_SECONDS if jobs or returned else self._until_due()
@@ -191,7 +185,7 @@ class Worker:
     @property
     def _is_sending(self) -> bool:
         """Whether a message is being sent, or its outcome waits to be stored."""
-        return bool(self._unstored) or any(lanes.busy for lanes, *_rest in self._lane_sets)
+        return bool(self._unstored) or any(lanes.busy for lanes in self._lane_sets)
 
     @property
     def _sends_to_subscribers(self) -> bool:
@@ -204,7 +198,7 @@ class Worker:
     def _until_due(self) -> float:
         """The seconds until the next turn finds something to do, unless somebody wakes us."""
         now = self.clock()
-        waits = any(lanes.stuck or lanes.skipped(now) for lanes, *_rest in self._lane_sets)
+        waits = any(lanes.stuck or lanes.skipped(now) for lanes in self._lane_sets)
         if waits or not self._is_woken():
             return POLL_SECONDS
         due = claims.next_due(db.session, now) if self._any_waits else None
@@ -238,28 +232,22 @@ class Worker:
             self._rests_until = now + max(MIN_REST, now - began)
         return jobs
 
-    def _turn_of(self, lane_sets: Sequence[LaneSet]) -> list[SendJob]:
+    def _turn_of(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
         now = self.clock()
-        served = [lanes for lanes, *_rest in lane_sets]
-        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in served]
+        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in lane_sets]
         returning = {sent.claim.lane for sent in returned}
         self._any_waits = claims.any_waits(db.session)
         if self._any_waits:
             self._do_chores(now)
-        due = [
-            (
-                lanes,
-                most,
-                find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)})
-                if self._any_waits
-                else [],
-            )
-            for lanes, find, most in lane_sets
-        ]
-        for lanes, _most, names in due:
-            lanes.stuck &= {*lanes.skipped(now), *names}
+        due: list[tuple[Lanes, list[str]]] = []
+        for lanes in lane_sets:
+            skipped = lanes.skipped(now)
+            left_out = {*(lanes.busy - returning), *skipped}
+            names = lanes.find(db.session, now, left_out) if self._any_waits else []
+            lanes.stuck &= {*skipped, *names}
+            due.append((lanes, names))
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not returned and not any(names for *_rest, names in due):
+        if not returned and not any(names for _lanes, names in due):
             self._more = False
             return []
         tools = self._jobs.tools(now)
@@ -272,10 +260,10 @@ class Worker:
             with self._isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             self._more, claimed = False, []
-            for lanes, most, names in due:
+            for lanes, names in due:
                 free = lanes.choose(names, returning)
-                claimed += self._claim(lanes, free[:most], now)
-                self._more = self._more or len(free) > most
+                claimed += self._claim(lanes, free[: lanes.claimed], now)
+                self._more = self._more or len(free) > lanes.claimed
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
         self._drop_stored(returned)
@@ -289,15 +277,6 @@ class Worker:
         self._unstored = [sent for sent in self._unstored if id(sent) not in ids]
         for sent in stored:
             self._lanes_of(sent.claim).busy.discard(sent.claim.lane)
-
-    @property
-    def _lane_sets(self) -> tuple[LaneSet, ...]:
-        """Alerts come first."""
-        return (
-            (self.lanes, claims.due_lanes, MAX_CLAIMS),
-            (self.subscribers, _due_by_mail, MAX_SUBSCRIBERS_CLAIMED),
-            (self.webhooks, _due_by_webhook, MAX_WEBHOOKS_CLAIMED),
-        )
 
     def _lanes_of(self, claim: ClaimedDelivery) -> Lanes:
         if claim.subscriber_id is None:

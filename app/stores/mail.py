@@ -18,7 +18,8 @@ from flask import Flask, current_app, has_request_context, request
 from app.access.settings import can_mail, with_mail
 from app.alerts.channels import email
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.messages import Message, account, base_url
+from app.alerts.messages import account
+from app.alerts.messages.message import Message, base_url
 from app.config import Settings
 from app.i18n import N_, _
 from app.lasting import Lasting

@@ -24,7 +24,7 @@ from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post
 from app.alerts.claims import SENT
 from app.alerts.composing import message_text
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder

@@ -12,7 +12,8 @@ from flask import Flask
 from app.access import acknowledgements
 from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
-from app.alerts.messages import Item, MessageContext, base_url, compose
+from app.alerts.messages import compose
+from app.alerts.messages.message import Item, MessageContext, base_url
 from app.errors import Denied
 from app.records import Event
 from app.rules.channel_values import TelegramTarget

@@ -18,7 +18,8 @@ from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
-from app.alerts.messages import MessageContext, compose
+from app.alerts.messages import compose
+from app.alerts.messages.message import MessageContext
 from app.alerts.worker import MAX_WEBHOOKS, Worker
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow

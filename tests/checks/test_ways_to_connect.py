@@ -22,7 +22,7 @@ import trustme
 
 from app.alerts.channels import base, email
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.checks.expiry import registry, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.prober import Prober

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from app.alerts.messages import MessageContext, compose
+from app.alerts.messages import compose
+from app.alerts.messages.message import MessageContext
 from app.db import db, writing
 from app.db.journal import assign_numbers, keep, row_of
 from app.db.tables import DeliveryRow, ReportMailRow

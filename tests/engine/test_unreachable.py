@@ -8,7 +8,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from app.alerts.messages import MessageContext, compose
+from app.alerts.messages import compose
+from app.alerts.messages.message import MessageContext
 from app.db import db, dependencies, writing
 from app.db.tables import (
     DeliveryRow,

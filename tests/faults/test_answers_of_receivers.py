@@ -21,7 +21,7 @@ from app.access.webhook_secret import PREFIX
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels import SENDERS, opsgenie, pagerduty, pushover
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.config import Settings
 from app.net.client import MAX_BODY, Network
 from app.net.hosts import SystemNames

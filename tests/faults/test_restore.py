@@ -57,7 +57,7 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
         def note(_connection, _cursor, statement, *_others):
             asked.append(statement)
 
-        chores.give_up_outlived(session, box.clock.now)
+        chores.give_up_outlived(session, chores.outlived(session, box.clock.now), box.clock.now)
         event.remove(engine, "before_cursor_execute", note)
     assert len([request for request in asked if request.startswith("SELECT")]) == 1
     assert {row.status for row in box.rows()} == {FAILED}
@@ -75,7 +75,7 @@ def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
         by_hand.retry(id, box.clock.now)  # begins new 24 hours
     box.clock.advance(seconds=DAY - 1)
     with box.app.app_context(), writing() as session:
-        chores.give_up_outlived(session, box.clock.now)
+        chores.give_up_outlived(session, chores.outlived(session, box.clock.now), box.clock.now)
     assert box.row(id).status == PENDING
     attempt = {"at": "2026-11-21T08:00:00Z", "ok": False, "answer": "503 Busy"}
     with box.app.app_context(), writing() as session:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from app.alerts.messages import MessageContext, compose
+from app.alerts.messages import compose
+from app.alerts.messages.message import MessageContext
 from app.db import db, writing
 from app.db.tables import DeliveryRow, DomainRow, MonitorRow
 from app.engine import domains

@@ -26,7 +26,7 @@ from app.alerts.channels import (
     webhook,
 )
 from app.alerts.channels.base import Outgoing, Sender, step_of
-from app.alerts.messages import SIGNS
+from app.alerts.messages.message import SIGNS
 from app.config import Settings
 from app.i18n import N_, _
 from app.records import Channel

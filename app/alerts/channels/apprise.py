@@ -13,7 +13,7 @@ import os
 import select
 import subprocess
 import sys
-import threading
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from typing import Any
 
 from app.alerts.answers import Answer, bug, delivered, permanent, retry
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.messages import Tone
+from app.alerts.messages.message import Tone
 from app.environment import for_program
 from app.i18n import _
 from app.net.client import TOTAL_SECONDS
@@ -47,7 +47,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         "kind": _KINDS[message.tone],
         "allow": [*sorted(policy.words), *(str(network) for network in policy.networks)],
     }
-    child = _CHILDREN.take()
+    child = _take()
     try:
         outcome = child.ask(task, SECONDS)
     except TimeoutError:
@@ -56,7 +56,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     except (OSError, ValueError):
         child.end()
         return retry(_("Apprise stopped without an answer."))
-    _CHILDREN.give_back(child)
+    _give_back(child)
     return _read(outcome, masking.secrets_in_apprise(outgoing.value))
 
 
@@ -128,28 +128,21 @@ class _Child:
                     pipe.close()
 
 
-class _Children:
-    """The idle processes, for the next messages. A service that hangs blocks only one of them."""
+# For the next messages. A service that hangs blocks only one of them.
+_IDLE: deque[_Child] = deque()
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: list[_Child] = []
 
-    def take(self) -> _Child:
-        with self._lock:
-            while self._idle:
-                child = self._idle.pop()
-                if child.alive:
-                    return child
-                child.end()
-        return _Child()
+def _take() -> _Child:
+    with suppress(IndexError):
+        while True:
+            if (child := _IDLE.pop()).alive:
+                return child
+            child.end()
+    return _Child()
 
-    def give_back(self, child: _Child) -> None:
-        with self._lock:
-            if len(self._idle) < _MAX_IDLE:
-                self._idle.append(child)
-                return
+
+def _give_back(child: _Child) -> None:
+    if len(_IDLE) < _MAX_IDLE:
+        _IDLE.append(child)
+    else:
         child.end()
-
-
-_CHILDREN = _Children()

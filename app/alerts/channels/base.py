@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from app.alerts.answers import Acceptance, Answer, judge_status, permanent, retry, retry_after
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.config import Settings
 from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
@@ -53,23 +53,13 @@ class Outgoing:
 
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]  # the part of an answer that says why
-# What an answer means; None: what its status means.
+# What an answer means, for a service whose status does not say it; None: what its status means.
 Judge = Callable[[Response], Acceptance | None]
 # The payload to send in place of the refused one, if the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
 MAX_POSTS = 4  # of one attempt: the first, and those that answers ask for
 MIN_SECONDS = 1.0  # for the last of them
-
-
-def by_status(_response: Response) -> None:
-    """The ``judge`` of a service whose status says all."""
-    return None
-
-
-def no_correction(_response: Response) -> None:
-    """The ``correct`` of a service whose refusals are final."""
-    return None
 
 
 def post(
@@ -84,12 +74,13 @@ def post(
     secrets: Sequence[str] = (),
     own_setting: bool = False,
     read: Read = attrgetter("words"),
-    judge: Judge = by_status,
-    correct: Correct = no_correction,
+    judge: Judge | None = None,
+    correct: Correct | None = None,
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
     answer. ``judge``: what it means, for a service that puts refusals into an answer with a good
-    status. ``correct``: another payload after a refusal. ``read``: the part that says why.
+    status. ``correct``: another payload after a refusal; without it, refusals are final. ``read``:
+    the part that says why.
     ``secrets``: what the text of the answer must not show.
     """
     target = url or outgoing.value
@@ -113,11 +104,19 @@ def post(
             return permanent(masking.clean(str(fault), secrets))
         if left and (to := _redirect_target(target, response)) is not None:
             target, secrets = to, [*secrets, *masking.secrets_in_url(to)]
-        elif left and (other := correct(response)) is not None:
+        elif left and correct and (other := correct(response)) is not None:
             body = _encoded(other)
         else:
             break
-    return _answer(response, _words(response, read, secrets), outgoing.now, judge)
+    words = _words(response, read, secrets)
+    verdict = (judge and judge(response)) or judge_status(response.status)
+    text = f"HTTP {response.status}" + (f": {words}" if words else "")
+    if 300 <= response.status < 400:
+        text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
+    pause = None
+    if verdict is Acceptance.RETRY:
+        pause = retry_after(response.headers, response.body, outgoing.now)
+    return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def _encoded(payload: Any) -> bytes:
@@ -181,17 +180,6 @@ def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
         # The error's text may contain the request, with the channel's secrets.
         log.warning("The answer of a service cannot be read: %s", frames_of(fault))
         return _("The answer could not be read.")
-
-
-def _answer(response: Response, words: str, now: datetime, judge: Judge) -> Answer:
-    verdict = judge(response) or judge_status(response.status)
-    text = f"HTTP {response.status}" + (f": {words}" if words else "")
-    if 300 <= response.status < 400:
-        text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
-    pause = None
-    if verdict is Acceptance.RETRY:
-        pause = retry_after(response.headers, response.body, now)
-    return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def is_good(response: Response) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.alerts.answers import Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post
-from app.alerts.messages import COLOURS, SIGNS, Message, MessageLink
+from app.alerts.messages.message import COLOURS, SIGNS, Message, MessageLink
 from app.alerts.words import localized, shorten
 from app.net.client import Response
 from app.rules.time import iso

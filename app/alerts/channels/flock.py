@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
-from app.alerts.messages import SIGNS, Message, MessageLink
+from app.alerts.messages.message import SIGNS, Message, MessageLink
 from app.net.client import Response
 
 

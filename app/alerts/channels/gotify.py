@@ -9,7 +9,7 @@ from typing import Any
 
 from app.alerts.answers import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
-from app.alerts.messages import SIGNS, Message, Tone
+from app.alerts.messages.message import SIGNS, Message, Tone
 from app.rules.channel_values import parse_gotify
 
 HIGH, NORMAL = 8, 5  # from 8 on, phones vibrate and show the message on top of others
@@ -34,8 +34,5 @@ def payload(message: Message) -> dict[str, Any]:
         "title": f"{SIGNS[message.tone]} {message.title}",
         "message": "\n".join(message.lines()),
         "priority": HIGH if message.tone is Tone.BAD else NORMAL,
-        "extras": {
-            "client::display": {"contentType": "text/plain"},
-            "client::notification": click,
-        },
+        "extras": {"client::display": {"contentType": "text/plain"}, "client::notification": click},
     }

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, Template
 
 from app import i18n
 from app.alerts.channels.base import Outgoing
-from app.alerts.messages import COLOURS
+from app.alerts.messages.message import COLOURS
 from app.alerts.words import shorten
 from app.paths import TEMPLATES, translations_of
 from app.rules.addresses import ENCODED, sender_parts, wire

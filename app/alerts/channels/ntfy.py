@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts.answers import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_ntfy
 
@@ -19,11 +19,9 @@ MAX_MESSAGE = 4_000  # bytes; the server makes an attachment of a longer one
 MAX_ACTIONS = 3
 HIGH, NORMAL = 4, 3
 TAGS = {
-    Tone.BAD: "red_circle",
-    Tone.GOOD: "green_circle",
-    Tone.WARNING: "orange_circle",
+    Tone.BAD: "red_circle", Tone.GOOD: "green_circle", Tone.WARNING: "orange_circle",
     Tone.PLAIN: "blue_circle",
-}
+}  # fmt: skip
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.alerts.answers import Answer
 from app.alerts.channels.base import Outgoing, Tools, dedup_key_of, post, reasons, step_of
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_opsgenie
 
@@ -21,12 +21,8 @@ ACTIONS = {"acknowledge": "acknowledge", "resolve": "close"}
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_opsgenie(outgoing.value)
-    message, alias, step = (
-        outgoing.message,
-        dedup_key_of(outgoing, tools),
-        step_of(outgoing.message),
-    )
-    url = API.format(region=region)
+    message, alias = outgoing.message, dedup_key_of(outgoing, tools)
+    url, step = API.format(region=region), step_of(message)
     if step == "trigger":
         body = {"alias": alias, "source": "Wakeful", **payload(message)}
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.alerts.answers import Answer
 from app.alerts.channels.base import Outgoing, Tools, dedup_key_of, post, reasons, step_of
-from app.alerts.messages import Message, Tone
+from app.alerts.messages.message import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_pagerduty
 from app.rules.time import iso
@@ -17,11 +17,8 @@ from app.rules.time import iso
 API = "https://events.{region}pagerduty.com/v2/enqueue"
 MAX_SUMMARY = 1_024
 SEVERITIES = {
-    Tone.BAD: "critical",
-    Tone.WARNING: "warning",
-    Tone.PLAIN: "info",
-    Tone.GOOD: "info",
-}
+    Tone.BAD: "critical", Tone.WARNING: "warning", Tone.PLAIN: "info", Tone.GOOD: "info",
+}  # fmt: skip
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:

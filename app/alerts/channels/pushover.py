@@ -11,7 +11,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, is_good, post, reasons
-from app.alerts.messages import SIGNS, Message, Tone
+from app.alerts.messages.message import SIGNS, Message, Tone
 from app.alerts.words import shorten
 from app.net.client import Response
 from app.rules.channel_values import parse_pushover

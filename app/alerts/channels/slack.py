@@ -13,7 +13,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, is_good, is_refused, post
-from app.alerts.messages import SIGNS, Item, Message, MessageLink
+from app.alerts.messages.message import SIGNS, Item, Message, MessageLink
 from app.alerts.words import localized, shorten
 from app.net.client import Response
 

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from app.alerts import words
 from app.alerts.answers import Acceptance, Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, post
-from app.alerts.messages import ADDRESS, Message
+from app.alerts.messages.facts import ADDRESS
+from app.alerts.messages.message import Message
 from app.i18n import N_, _
 from app.net.client import Response
 from app.rules import masking
@@ -28,8 +29,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
         return permanent(_(NO_PROVIDER))
     provider = parse(tools.settings.sms_url)
-    by_kind = {"twilio": _twilio, "vonage": _vonage}
-    return by_kind[provider.kind](provider, outgoing, tools)
+    send_by = _twilio if provider.kind == "twilio" else _vonage
+    return send_by(provider, outgoing, tools)
 
 
 def text(message: Message) -> str:

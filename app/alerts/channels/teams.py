@@ -13,7 +13,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer, judge_status
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
-from app.alerts.messages import Item, Message, Tone
+from app.alerts.messages.message import Item, Message, Tone
 from app.net.client import Response
 
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer, judge_status, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
-from app.alerts.messages import SIGNS, Message
+from app.alerts.messages.message import SIGNS, Message
 from app.i18n import _
 from app.net.client import Response
 from app.rules.channel_values import TelegramTarget, parse_telegram

@@ -8,36 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.alerts.messages import grouped, incident, notices, post, report
-from app.alerts.messages.facts import ADDRESS, Facts
-from app.alerts.messages.message import (
-    COLOURS,
-    SIGNS,
-    Item,
-    Message,
-    MessageContext,
-    MessageLink,
-    Tone,
-    base_url,
-)
+from app.alerts.messages.facts import Facts
+from app.alerts.messages.message import Message, MessageContext
 from app.i18n import ENGLISH, speaking
 from app.paths import translations_of
 from app.records import Event, SubscriberEvent
-
-__all__ = [
-    "ADDRESS",
-    "COLOURS",
-    "FIRST_NAMED",
-    "SIGNS",
-    "Facts",
-    "Item",
-    "Message",
-    "MessageContext",
-    "MessageLink",
-    "Tone",
-    "base_url",
-    "compose",
-    "is_complete",
-]  # fmt: skip
 
 FIRST_NAMED = 10  # of a burst (decision 5)
 

@@ -48,14 +48,8 @@ def written_at(facts: Facts) -> datetime:
 
 def message_of(facts: Facts, tone: Tone, title: str, summary: str, **parts: Any) -> Message:
     """The message of one event, at its moment."""
-    return Message(
-        event=facts["event"],
-        tone=tone,
-        title=title,
-        summary=summary,
-        at=written_at(facts),
-        **parts,
-    )
+    parts = {"at": written_at(facts), **parts}
+    return Message(event=facts["event"], tone=tone, title=title, summary=summary, **parts)
 
 
 def address_of(facts: Facts) -> tuple[str, str]:
@@ -98,19 +92,9 @@ def who_acknowledged(incident: Facts) -> str:
     return _("Acknowledged by %(name)s", name=words.shorten(person, 100)) + "."
 
 
-def what_ended(facts: Facts) -> str | None:
-    """What ended the incident; None while it is open, or if it is not known."""
-    ending: str | None = facts["incident"]["ending"]
-    return ending
-
-
 def recovered(facts: Facts) -> bool:
     """Whether good checks ended the incident."""
-    return what_ended(facts) == Ending.RECOVERED
-
-
-def ended_by_silence(facts: Facts) -> bool:
-    return what_ended(facts) == Ending.SILENCE
+    return bool(facts["incident"]["ending"] == Ending.RECOVERED)
 
 
 def silent_places(facts: Facts) -> Sequence[str]:
@@ -121,7 +105,9 @@ def silent_places(facts: Facts) -> Sequence[str]:
 
 def ending_of(facts: Facts) -> str:
     """How it ended, in a few words, with its cause."""
-    how = how_it_ended(what_ended(facts), silent_places(facts), lasted(facts, ended_at(facts)))
+    how = how_it_ended(
+        facts["incident"]["ending"], silent_places(facts), lasted(facts, ended_at(facts))
+    )
     return f"{how}. {words.shorten(cause_of(facts['incident']), 120)}"
 
 
@@ -137,7 +123,8 @@ def sentence_of_gaps(facts: Facts) -> str:
     )
     if not times:
         return ""
-    if ended_by_silence(facts) and (names := ", ".join(silent_places(facts))):
+    is_silence = facts["incident"]["ending"] == Ending.SILENCE
+    if is_silence and (names := ", ".join(silent_places(facts))):
         return " " + _("Nothing was heard from %(places)s %(times)s.", places=names, times=times)
     return " " + _("No checks ran %(times)s.", times=times)
 
@@ -155,20 +142,17 @@ def incident_links(facts: Facts, context: MessageContext) -> tuple[MessageLink, 
 
 
 def incident_data(facts: Facts, context: MessageContext) -> dict[str, Any]:
-    incident = dict(facts["incident"])
-    incident["status"] = (
-        "resolved"
-        if incident["ended_at"]
-        else "acknowledged"
-        if incident["acknowledged_at"]
-        else "unresolved"
-    )
-    incident["monitor_id"] = facts["monitor"]["id"]
-    incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
-    incident["link"] = context.incident_url(incident["id"])
+    incident = facts["incident"]
+    acknowledged = "acknowledged" if incident["acknowledged_at"] else "unresolved"
     link = context.acknowledge_url(incident["id"]) if _is_unresolved(incident) else None
-    incident["acknowledge_link"] = link
-    return incident
+    return {
+        **incident,
+        "status": "resolved" if incident["ended_at"] else acknowledged,
+        "monitor_id": facts["monitor"]["id"],
+        "duration": max(0, int((ended_at(facts) - started_at(incident)).total_seconds())),
+        "link": context.incident_url(incident["id"]),
+        "acknowledge_link": link,
+    }
 
 
 def _is_unresolved(incident: Facts) -> bool:

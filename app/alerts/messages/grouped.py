@@ -19,10 +19,10 @@ from app.alerts.messages.facts import (
     incident_links,
     is_degraded,
     lasted,
+    message_of,
     name_with_others,
     recovered,
     who_acknowledged,
-    written_at,
 )
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.alerts.messages.notices import EXPIRIES
@@ -69,12 +69,11 @@ def _about_all(
         Item(f"{name_with_others(member)}: {say(member)}", incident_links(member, context))
         for member in members
     ]
-    return Message(
-        event=facts["event"],
-        tone=tone,
-        title=title,
-        summary=summary,
-        at=written_at(facts),
+    return message_of(
+        facts,
+        tone,
+        title,
+        summary,
         items=(*items, *_more(count - len(members))),
         links=(_all_incidents(context),),
         data={
@@ -134,12 +133,11 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     ]
     items += [Item(expiry.title, expiry.links) for expiry in expiries]
     since = words.clock_time(datetime.fromisoformat(facts["since"]))
-    return Message(
-        event=facts["event"],
-        tone=Tone.BAD if down else Tone.GOOD if ended and not slow else Tone.WARNING,
-        title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
-        summary=_("Held back since %(time)s.", time=since),
-        at=written_at(facts),
+    return message_of(
+        facts,
+        Tone.BAD if down else Tone.GOOD if ended and not slow else Tone.WARNING,
+        _("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
+        _("Held back since %(time)s.", time=since),
         items=(*items, *_more(still_open + ended + noticed - len(items))),
         links=incident_links(members[0], context) if alone else (_all_incidents(context),),
         data={
@@ -175,11 +173,8 @@ def _outage_of(facts: Facts) -> str:
     """How long an incident lasted and why, or how it ended without a recovery."""
     if not recovered(facts):
         return ending_of(facts)
-    sentence = (
-        N_("was slow for %(length)s. %(cause)s")
-        if is_degraded(facts["incident"])
-        else N_("was down for %(length)s. %(cause)s")
-    )
+    slow = N_("was slow for %(length)s. %(cause)s")
+    sentence = slow if is_degraded(facts["incident"]) else N_("was down for %(length)s. %(cause)s")
     return _(sentence, length=lasted(facts, ended_at(facts)), cause=_cause(facts))
 
 

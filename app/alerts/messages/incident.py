@@ -12,7 +12,6 @@ from app.alerts.messages.facts import (
     cause_of,
     down_since,
     ended_at,
-    ended_by_silence,
     incident_data,
     incident_links,
     is_degraded,
@@ -24,7 +23,6 @@ from app.alerts.messages.facts import (
     sentence_of_gaps,
     silent_places,
     started_at,
-    what_ended,
     who_acknowledged,
     written_at,
 )
@@ -39,8 +37,6 @@ OTHERS_NAMED = 5
 MAX_BEHIND = 50  # named when the outage is over; channels with little room cut the message
 CHANGES_NAMED = 3
 NOTES_SHOWN = 300  # characters of the first lines
-STILL_DOWN = N_("Still down: %(name)s")
-STILL_DEGRADED = N_("Still degraded: %(name)s")
 
 Detail = tuple[str, str]
 
@@ -69,7 +65,7 @@ def opened(facts: Facts, context: MessageContext) -> Message:
 
 
 def _still(incident: Facts) -> str:
-    return STILL_DEGRADED if is_degraded(incident) else STILL_DOWN
+    return N_("Still degraded: %(name)s") if is_degraded(incident) else N_("Still down: %(name)s")
 
 
 def _tone(incident: Facts) -> Tone:
@@ -110,7 +106,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
             _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
-        *_behind(_("Were unreachable"), facts, MAX_BEHIND),
+        *_named(_("Were unreachable"), facts.get("behind") or (), MAX_BEHIND),
         *_others_down(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended_at(facts)))
@@ -133,11 +129,12 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
         rest = " " + _("It is up, but slow.") if still_slow else ""
         return title, _("It was down for %(length)s.", length=length) + rest
     title = _("Resolved: %(name)s", name=name_of(facts))
-    if what_ended(facts) != Ending.PERSON:
+    ending = facts["incident"]["ending"]
+    if ending != Ending.PERSON:
         why = ""
-        if ended_by_silence(facts):
+        if ending == Ending.SILENCE:
             why = f"{fell_silent(silent_places(facts))} "
-        elif what_ended(facts) == Ending.CHANGED:
+        elif ending == Ending.CHANGED:
             why = f"{_(NOT_SLOW_NOW if slow else CHANGED)} "
         return title, why + _("The incident lasted %(length)s.", length=length)
     if name := (facts.get("extra") or {}).get("resolved_by"):
@@ -190,7 +187,7 @@ def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     yield address_of(facts)
     if notes := _notes(facts, context):
         yield _("Notes"), notes
-    yield from _behind(_("Behind it"), facts, OTHERS_NAMED)
+    yield from _named(_("Behind it"), facts.get("behind") or (), OTHERS_NAMED)
     yield from _others_down(_("Also down"), facts, context)
 
 
@@ -235,11 +232,6 @@ def _changes(incident: Facts) -> Iterator[Detail]:
     if good and not incident.get("compared_with_last"):
         text = _("%(changes)s (since the %(check)s)", changes=text, check=good)
     yield _("What changed"), text
-
-
-def _behind(label: str, facts: Facts, most: int) -> Iterator[Detail]:
-    """The monitors that are reached through this one and cannot be, or could not be, reached."""
-    yield from _named(label, facts.get("behind") or (), most)
 
 
 def _others_down(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:

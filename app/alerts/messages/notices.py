@@ -21,10 +21,8 @@ def trial(facts: Facts, context: MessageContext) -> Message:
     """The message that tests a channel."""
     monitor = facts["monitor"]
     if monitor is None:  # of a channel value that no monitor has yet
-        title, link = (
-            _("Test of an alert channel"),
-            MessageLink(_("Dashboard"), f"{context.base_url}/"),
-        )
+        title = _("Test of an alert channel")
+        link = MessageLink(_("Dashboard"), f"{context.base_url}/")
         summary = _("This is a test. Alerts arrive here.")
     else:
         title, link = _("Test: %(name)s", name=name_of(facts)), _monitor_link(facts, context)

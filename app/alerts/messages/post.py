@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, written_at
+from app.alerts.messages.facts import Facts, message_of, written_at
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import _
 from app.records import PostState
@@ -31,12 +31,8 @@ def post(facts: Facts, context: MessageContext) -> Message:
         for label, name in ((_("Begins"), "starts_at"), (_("Ends"), "ends_at"))
         if post[name]
     ]
-    message = _to_subscriber(
-        facts,
-        context,
-        f"{state}: {words.shorten(post['title'], words.MAX_NAME_SHOWN)} ({_name(facts)})",
-        post["body"],
-    )
+    title = f"{state}: {words.shorten(post['title'], words.MAX_NAME_SHOWN)} ({_name(facts)})"
+    message = _to_subscriber(facts, context, title, post["body"])
     return replace(
         message,
         tone=_TONES.get(post["state"], Tone.PLAIN),
@@ -63,12 +59,11 @@ def already_subscribed(facts: Facts, context: MessageContext) -> Message:
 def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: str) -> Message:
     page = _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
-    return Message(
-        event=facts["event"],
-        tone=Tone.PLAIN,
-        title=title,
-        summary=summary,
-        at=written_at(facts),
+    return message_of(
+        facts,
+        Tone.PLAIN,
+        title,
+        summary,
         links=(MessageLink(_("Status page"), page), MessageLink(_("Unsubscribe"), end)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,

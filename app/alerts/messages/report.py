@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.alerts import words
-from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, written_at
+from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, message_of
 from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
@@ -18,6 +18,7 @@ def report(facts: Facts, context: MessageContext) -> Message:
     report = facts["extra"]
     total, monitors = report["all"], report["monitors"]
     query = {"month": report["month"]} | ({"tag": report["tag"]} if report["tag"] else {})
+    link = f"{context.base_url}/reports?{urlencode(query)}"
     uptime = percent(total["uptime"], total["watched"])
     items = [
         Item(f"{words.shorten(monitor['name'], 100)}: {_figures(monitor)}") for monitor in monitors
@@ -25,20 +26,17 @@ def report(facts: Facts, context: MessageContext) -> Message:
     more = report["count"] - len(monitors)
     if more > 0:
         items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
-    return Message(
-        event=facts["event"],
-        tone=Tone.PLAIN,
-        title=report["title"],
-        summary=_(
+    return message_of(
+        facts,
+        Tone.PLAIN,
+        report["title"],
+        _(
             "Uptime %(uptime)s. The report has every monitor, its days and its incidents.",
             uptime=uptime,
         ),
-        at=written_at(facts),
         details=(*_details(total), *map(_incident, report["incidents"]), *_unnamed(report)),
         items=tuple(items),
-        links=(
-            MessageLink(_("Open the report"), f"{context.base_url}/reports?{urlencode(query)}"),
-        ),
+        links=(MessageLink(_("Open the report"), link),),
         data={"report": dict(report)},
         footer=_("An editor set up this report for your contact on the Reports page."),
     )

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.access import passwords
 from app.access.settings import can_mail
 from app.access.subscriptions import Purpose, read_token
-from app.alerts.messages import base_url
+from app.alerts.messages.message import base_url
 from app.config import Settings
 from app.db import db, latest, patience, rollups, written
 from app.db.faults import unavailable
