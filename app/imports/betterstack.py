@@ -17,8 +17,6 @@ from app.imports.candidates import (
 from app.imports.tool import Tool, Variables
 from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
 
-POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
-MORE_PAGES = N_("The file is one page of several. Export the other pages too.")
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
 # A mail server: the beginning of its greeting, its usual port, and its word in Wakeful.
 MAIL = {
@@ -65,10 +63,10 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
 
 
 def read(data: object, _variables: Variables) -> Reading:
-    remarks = [_(POLICIES_DROPPED)]
+    remarks = [_("Escalation policies are dropped. Choose contacts instead.")]
     pages = data if isinstance(data, list) else [data]
     if len(pages) == 1 and mapping(mapping(pages[0]).get("pagination")).get("next"):
-        remarks.append(_(MORE_PAGES))
+        remarks.append(_("The file is one page of several. Export the other pages too."))
     return TOOL.reading(TOOL.drafts(_entries(data), _monitor), remarks)
 
 
@@ -104,10 +102,10 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
             N_("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
         )
     if period := entry.number("recovery_period"):
-        draft.remark(
-            N_("Recovery period of %(period)s dropped: a second good check ends an incident."),
-            period=span(period),
+        sentence = N_(
+            "Recovery period of %(period)s dropped: a second good check ends an incident."
         )
+        draft.remark(sentence, period=span(period))
     if entry.is_off("remember_cookies"):
         draft.remark(N_("Wakeful keeps cookies within a chain of redirects."))
 

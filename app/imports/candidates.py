@@ -111,9 +111,8 @@ E = TypeVar("E")
 def limited(entries: Sequence[E]) -> Sequence[E]:
     """``entries``, none of which was read yet. Raises NotReadable where there are too many."""
     if len(entries) > MAX_CANDIDATES:
-        raise NotReadable(
-            N_("The file has more than %(most)s entries. Split it."), most=f"{MAX_CANDIDATES:,}"
-        )
+        sentence = N_("The file has more than %(most)s entries. Split it.")
+        raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
     return entries
 
 
@@ -213,11 +212,8 @@ class Draft:
     def first_of(self, what: str, values: Sequence[str]) -> str:
         """The first of several, where Wakeful has room for one; empty for none."""
         if len(values) > 1:
-            self.remark(
-                N_("%(what)s: %(first)s is kept, the others are dropped."),
-                what=_(what),
-                first=shown(values[0]),
-            )
+            sentence = N_("%(what)s: %(first)s is kept, the others are dropped.")
+            self.remark(sentence, what=_(what), first=shown(values[0]))
         return values[0] if values else ""
 
     def remind_after(self, minutes: float | None) -> None:
@@ -256,19 +252,14 @@ class Draft:
         chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
-            self.remark(
-                N_("%(field)s: %(old)s days becomes %(new)s."),
-                field=_(label),
-                old=plain(days),
-                new=chosen,
-            )
+            sentence = N_("%(field)s: %(old)s days becomes %(new)s.")
+            self.remark(sentence, field=_(label), old=plain(days), new=chosen)
 
     def warn(self, name: str, what: str) -> None:
         """A warning of expiry that the other tool repeats on days that the file does not name."""
         self.fields[name] = str(WARN_DAYS)
-        self.remark(
-            N_("%(what)s: once, %(days)s days before it expires."), what=_(what), days=WARN_DAYS
-        )
+        sentence = N_("%(what)s: once, %(days)s days before it expires.")
+        self.remark(sentence, what=_(what), days=WARN_DAYS)
 
     def switch(self, name: str, *, on: bool) -> None:
         """``follow_redirects`` or ``verify_tls``."""
@@ -284,11 +275,8 @@ class Draft:
         """``most``: how many the other tool follows, if it says so."""
         self.switch("follow_redirects", on=most != 0)
         if most and most != MAX_REDIRECTS:
-            self.remark(
-                N_("At most %(most)s redirects: Wakeful follows up to %(ours)s."),
-                most=plain(most),
-                ours=MAX_REDIRECTS,
-            )
+            sentence = N_("At most %(most)s redirects: Wakeful follows up to %(ours)s.")
+            self.remark(sentence, most=plain(most), ours=MAX_REDIRECTS)
 
     def request(self, entry: ImportEntry, method: str, headers: str = "", body: str = "") -> None:
         """Method, headers and body, by their names in ``entry`` (several with spaces)."""
@@ -340,11 +328,8 @@ class Draft:
         for tag in islice(tags, MAX_ROWS):
             short = " ".join(tag[:MAX_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
-                self.remark(
-                    N_('The tag "%(tag)s" is cut to %(most)s characters.'),
-                    tag=shown(short),
-                    most=MAX_TAG,
-                )
+                sentence = N_('The tag "%(tag)s" is cut to %(most)s characters.')
+                self.remark(sentence, tag=shown(short), most=MAX_TAG)
                 short = short[:MAX_TAG].strip()
             if short and short not in kept:
                 kept.append(short)

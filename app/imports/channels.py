@@ -18,18 +18,14 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "mattermost": (Channel.SLACK, ("mattermostWebhookUrl",)),
         "discord": (Channel.DISCORD, ("discordWebhookUrl",)),
         "teams": (Channel.TEAMS, ("webhookUrl",)),
-        "telegram": (
-            Channel.TELEGRAM,
-            ("telegramBotToken", "telegramChatID", "telegramMessageThreadID"),
-        ),
+        "telegram": (Channel.TELEGRAM,
+                     ("telegramBotToken", "telegramChatID", "telegramMessageThreadID")),
         "webhook": (Channel.WEBHOOK, ("webhookURL",)),
         "smtp": (Channel.EMAIL, ("smtpTo", "smtpCC", "smtpBCC")),
         "twilio": (Channel.SMS, ("twilioToNumber",)),
         "apprise": (Channel.APPRISE, ("appriseURL",)),
-        "ntfy": (
-            Channel.NTFY,
-            ("ntfytopic", "ntfyserverurl", "ntfyaccesstoken", "ntfyAuthenticationMethod"),
-        ),
+        "ntfy": (Channel.NTFY,
+                 ("ntfytopic", "ntfyserverurl", "ntfyaccesstoken", "ntfyAuthenticationMethod")),
         "gotify": (Channel.GOTIFY, ("gotifyapplicationToken", "gotifyserverurl")),
         "pushover": (Channel.PUSHOVER, ("pushoveruserkey", "pushoverapptoken")),
         "PagerDuty": (Channel.PAGERDUTY, ("pagerdutyIntegrationKey", "pagerdutyIntegrationUrl")),
@@ -66,7 +62,7 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "PagerDuty": (Channel.PAGERDUTY, ("value",)),
         "Opsgenie": (Channel.OPSGENIE, ("value",)),
     },
-}
+}  # fmt: skip
 # Settings by which a message goes elsewhere than its webhook's own channel.
 ELSEWHERE = {
     "kuma": ("slackchannel", "mattermostchannel", "threadId", "postName"),
@@ -105,20 +101,17 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     if settings.get("ntfyAuthenticationMethod") == "usernamePassword":
         return Notification(name, (), (_(TOKENS_ALONE, notification=label),))
     # Whether the instance has a bot is the form's to ask: other tools always name one.
-    fits = {
-        value: not check_value(channel, value, telegram_token_set=True)
-        for value in _split(channel, values)
-    }
+    written = _split(channel, values)
+    fitting = [text for text in written if not check_value(channel, text, telegram_token_set=True)]
     remarks = []
-    if not all(fits.values()):
+    if len(fitting) < len(written):
         remarks.append(_(BAD_ADDRESS, notification=label, channel=channel.value))
     if setting := next(filter(settings.get, ELSEWHERE.get(tool, ())), ""):
         remarks.append(_(OWN_CHANNEL, notification=label, setting=setting))
-    if channel is Channel.WEBHOOK and any(fits.values()):
+    if channel is Channel.WEBHOOK and fitting:
         remarks.append(_(OTHER_BODY))
-    return Notification(
-        name, [Pair(channel.value, value) for value in fits if fits[value]], remarks
-    )
+    pairs = [Pair(channel.value, value) for value in dict.fromkeys(fitting)]
+    return Notification(name, pairs, remarks)
 
 
 def missing(name: str, kind: str = "") -> Notification:
@@ -144,16 +137,11 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     for draft in fitting:
         for notification in draft.notifications:
             if notification not in names:
-                names[notification] = (
-                    _contact_name(notification, taken) if uses[notification] > 1 else ""
-                )
-                if names[notification]:
-                    contacts[names[notification]] = notification.channels
-            rows = (
-                [Pair(CONTACT, names[notification])]
-                if names[notification]
-                else notification.channels
-            )
+                is_shared = uses[notification] > 1
+                names[notification] = _contact_name(notification, taken) if is_shared else ""
+            rows = notification.channels
+            if name := names[notification]:
+                contacts[name], rows = rows, [Pair(CONTACT, name)]
             for row in rows:
                 draft.pair("alerts", row.key, row.value)
     return contacts
@@ -164,10 +152,8 @@ def _contact_name(notification: Notification, taken: set[str]) -> str:
     name = " ".join(notification.name.split())[: MAX_CONTACT_NAME - 4].strip()
     if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
         return ""
-    numbers = (f"{name} {number}" for number in range(2, 100))
-    free = next(
-        (candidate for candidate in (name, *numbers) if candidate.casefold() not in taken), ""
-    )
+    names = (name, *(f"{name} {number}" for number in range(2, 100)))
+    free = next((name for name in names if name.casefold() not in taken), "")
     taken.add(free.casefold())
     return free
 

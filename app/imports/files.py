@@ -26,14 +26,10 @@ from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 MAX_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-NOT_THE_FORMAT = N_(
-    "The file is not in this format. Choose another format, or detect it automatically."
-)
 UNKNOWN = N_(
     "Wakeful does not know this %(kind)s. It reads those of Uptime Kuma, UptimeRobot, Better Stack,"
     " healthchecks, Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
 )
-MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
 JSON, YAML, LINES = "JSON", "YAML", "CSV"
 
 
@@ -79,7 +75,9 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
 
 def _check_format(chosen: str, *fitting: str) -> None:
     if chosen and chosen not in fitting:
-        raise NotReadable(NOT_THE_FORMAT)
+        raise NotReadable(
+            N_("The file is not in this format. Choose another format, or detect it automatically.")
+        )
 
 
 def decoded(data: bytes) -> str:
@@ -102,7 +100,7 @@ def language_of(text: str) -> str:
     if start in ("{", "["):
         return JSON
     if start == "<":
-        raise NotReadable(MARKUP)
+        raise NotReadable(N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV."))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("#")]
     if all(map(table.is_named_url, lines)):

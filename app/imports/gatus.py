@@ -60,7 +60,6 @@ TOOL = Tool(
 )  # fmt: skip
 SUITES = Tool("Gatus", N_("Suite %(position)s"), ignored=("",))
 PUSHED = Tool("Gatus", N_("External endpoint %(position)s"), ignored=("token", "heartbeat"))
-NEW_ADDRESS = N_("Its job must call the ping URL: Gatus' own address is not offered.")
 NO_DEADLINE = N_("Gatus expects no push by a time. Wakeful does within a year: set its period.")
 NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
 _THRESHOLDS = (
@@ -198,7 +197,7 @@ def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.heartbeat(
         token if is_token(token) else "", seconds(expected) or PERIOD_SECONDS[1], GRACE_SECONDS[0]
     )
-    draft.remark(NEW_ADDRESS)
+    draft.remark(N_("Its job must call the ping URL: Gatus' own address is not offered."))
     if not says_something(expected):
         draft.remark(NO_DEADLINE)
     _enabled(draft, entry.get("enabled"))
@@ -329,11 +328,8 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
     draft.confirmations(failures[0] - 1, interval)
     if failures[1:]:
         thresholds = ", ".join(map(plain, failures))
-        draft.remark(
-            N_("Failure thresholds %(thresholds)s: %(first)s counts for all alerts."),
-            thresholds=thresholds,
-            first=plain(failures[0]),
-        )
+        sentence = N_("Failure thresholds %(thresholds)s: %(first)s counts for all alerts.")
+        draft.remark(sentence, thresholds=thresholds, first=plain(failures[0]))
     successes = {number(alert.get("success-threshold")) or SUCCESSES for alert in alerts}
     if successes != {SUCCESSES}:
         draft.remark(

@@ -22,7 +22,6 @@ _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{1,6}")
 # A span as Go reads it; a number alone is in milliseconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
-ANY_STATUS = N_("Its conditions name no status code. Wakeful accepts 200-399.")
 NEVER = N_("The condition %(condition)s is never true, in Gatus too.")
 
 
@@ -49,7 +48,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         draft.refuse(N_("No status code meets its conditions."))
     elif len(codes) == len(_CODES) and dropped:
         # What is left would call every answer up.
-        draft.remark(ANY_STATUS)
+        draft.remark(N_("Its conditions name no status code. Wakeful accepts 200-399."))
     else:
         draft.codes(codes)
 

@@ -34,10 +34,6 @@ from app.imports.values import (
 )
 
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
-GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
-WITHOUT_SECRETS = N_(
-    "The list lacks request headers, bodies and passwords: Uptime Kuma left them out."
-)
 TOOL = Tool(
     N_("Uptime Kuma"),
     kinds={
@@ -130,9 +126,11 @@ def reading_of(
     ]
     remarks = [_(GROUPS)] if groups else []
     if any(entry.get("type") == "group" and _chosen(entry) for entry in entries):
-        remarks.append(_(GROUP_ALERTS))
+        remarks.append(_("Notifications of groups are dropped: Wakeful alerts for each monitor."))
     if any(entry.get("includeSensitiveData") is False for entry in entries):
-        remarks.append(_(WITHOUT_SECRETS))
+        remarks.append(
+            _("The list lacks request headers, bodies and passwords: Uptime Kuma left them out.")
+        )
     return TOOL.reading(drafts, remarks)
 
 
@@ -280,10 +278,8 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     if method == "bearer" and token:
         draft.pair("request_headers", "Authorization", f"Bearer {token}")
     elif method not in ("", "none", "basic"):
-        draft.refuse(
-            N_('Wakeful has no "%(method)s" authentication, only Basic and headers.'),
-            method=shown(method),
-        )
+        sentence = N_('Wakeful has no "%(method)s" authentication, only Basic and headers.')
+        draft.refuse(sentence, method=shown(method))
     elif method == "basic" or (user and not entry.has("authMethod")):  # which old backups lack
         draft.basic(user, entry.text("basic_auth_pass"))
 

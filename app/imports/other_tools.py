@@ -214,9 +214,7 @@ CHECKMATE = Tool(
     "Checkmate",
     kinds={"docker": "Docker", "hardware": N_("hardware"),
            "pagespeed": "PageSpeed", "game": N_("game server")},
-    dropped={
-        "notifications": N_("Notifications dropped: the file has only their numbers."),
-    },
+    dropped={"notifications": N_("Notifications dropped: the file has only their numbers.")},
     # Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
     ignored=(
         "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
@@ -271,11 +269,10 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
     if size and share:
         failures = math.ceil(size * share / (100 if share > 1 else 1))
         draft.confirmations(failures - 1)
-        draft.remark(
-            N_("Down after %(failures)s of %(size)s checks: becomes as many failures in a row."),
-            failures=failures,
-            size=plain(size),
+        sentence = N_(
+            "Down after %(failures)s of %(size)s checks: becomes as many failures in a row."
         )
+        draft.remark(sentence, failures=failures, size=plain(size))
 
 
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------

@@ -24,7 +24,6 @@ from app.imports.candidates import (
 from app.imports.values import MILLISECONDS, number, seconds, shown, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
-SOURCE = N_("Lines")
 MAX_CELL = 100_000
 # A few lines without a URL are mistakes, each to be named; many are another kind of file.
 MAX_FOREIGN = 10
@@ -91,22 +90,17 @@ def read(text: str) -> Reading:
     header, delimiter = _header(text)
     if header:
         return _with_header(text, delimiter)
-    stripped = (
-        (line_number, _without_markup(line))
-        for line_number, line in enumerate(text.splitlines(), 1)
-    )
+    stripped = enumerate(map(_without_markup, text.splitlines()), 1)
     lines = [(line_number, line) for line_number, line in stripped if line]
     if len(lines) > MAX_CANDIDATES:
-        raise NotReadable(
-            N_("At most %(most)s lines are read at a time. Split the list."),
-            most=f"{MAX_CANDIDATES:,}",
-        )
+        sentence = N_("At most %(most)s lines are read at a time. Split the list.")
+        raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
     rows = [(line_number, cells(line)) for line_number, line in lines]
     foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
     if not rows or (foreign > MAX_FOREIGN and 2 * foreign > len(rows)):
         raise NotReadable(NO_LIST)
     return Reading(
-        _(SOURCE),
+        _("Lines"),
         [
             _draft(_("Line %(position)s", position=line_number), row).done()
             for line_number, row in rows
@@ -158,9 +152,8 @@ def _with_header(text: str, delimiter: str) -> Reading:
     candidates: list[Candidate] = []
     for line_number, row in rows:
         if len(candidates) >= MAX_CANDIDATES:
-            raise NotReadable(
-                N_("At most %(most)s rows are read. Split the file."), most=f"{MAX_CANDIDATES:,}"
-            )
+            sentence = N_("At most %(most)s rows are read. Split the file.")
+            raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
         # If two columns have the same meaning, the first that is filled counts.
         values: dict[str, str] = {}
         for column, cell in zip(columns, row, strict=False):
@@ -189,11 +182,8 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
-    unknown = [
-        shown(name)
-        for name, column in zip(names, columns, strict=True)
-        if not column and name.strip()
-    ]
+    pairs = zip(names, columns, strict=True)
+    unknown = [shown(name) for name, column in pairs if not column and name.strip()]
     if not unknown:
         return ()
     names, more = ", ".join(unknown[:8]), len(unknown) - 8

@@ -77,6 +77,24 @@ class Outbox:
         extra = {"expires_at": expires, "days_left": 7, "domain": "shop.example"}
         return self.tell(Event.DOMAIN_EXPIRING, monitor, extra=extra)
 
+    def send(self, channel: str, value: str, seconds: float = 0.0) -> DeliveryRow:
+        """Send one message to a channel of a new monitor, after ``seconds``; its row."""
+        (id,) = self.notice(self.monitor((channel, value)))
+        self.turn(seconds)
+        return self.row(id)
+
+    def flap(self, monitor: MonitorRow, times: int, seconds: float = 30) -> None:
+        """The monitor goes down and up so many times, each for so long."""
+        for _ in range(times):
+            incident = self.open(monitor)
+            self.turn(seconds)
+            self.close(monitor, incident)
+            self.turn(seconds)
+
+    def pause(self, id: int = 1) -> float:
+        """The seconds until the next attempt."""
+        return float((self.row(id).next_attempt_at - self.clock.now).total_seconds())
+
     def open(self, monitor: MonitorRow, **fields: Any) -> IncidentRow:
         incident = self.incident(monitor, **fields)
         self.tell(Event.INCIDENT_OPENED, monitor, incident)

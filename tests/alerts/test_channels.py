@@ -26,7 +26,7 @@ from app.alerts.claims import SENT
 from app.alerts.composing import message_text
 from app.alerts.messages.message import Message, Tone
 from app.db import db, writing
-from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.tables import DeliveryRow
 from app.engine import recorder
 from app.errors import Conflict
 from app.net import client
@@ -47,11 +47,8 @@ from tests.alerts.sinks import (
     mail_sink,
 )
 
-DELIVERED, FAILED, PENDING = (
-    DeliveryStatus.DELIVERED,
-    DeliveryStatus.FAILED,
-    DeliveryStatus.PENDING,
-)
+DELIVERED, FAILED = DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
+PENDING = DeliveryStatus.PENDING
 HOSTILE = 'Shop <!channel> @everyone *[x](http://evil.test)* & "quotes" \U0001f600 <b>'
 SECRET_PATH = "/hook/T0SECRETSECRET/B0SECRETSECRET"
 
@@ -310,14 +307,10 @@ def test_an_incident_is_one_alert_that_is_acknowledged_and_resolved_with_it(
     assert keys == {f"wakeful-{row.message_id}" for row in box.rows()[-2:]}
 
 
-ENDS: dict[str, Callable[[Any, MonitorRow, IncidentRow, datetime], None]] = {
-    "pause": lambda session, monitor, _incident, now: recorder.pause(session, monitor.id, now),
-    "monitor deleted": lambda session, monitor, _incident, now: recorder.delete_monitor(
-        session, monitor.id, now
-    ),
-    "incident deleted": lambda session, _monitor, incident, now: recorder.delete_incident(
-        session, incident.id, now
-    ),
+ENDS: dict[str, tuple[Callable[[Any, int, datetime], object], str]] = {
+    "pause": (recorder.pause, "monitor"),
+    "monitor deleted": (recorder.delete_monitor, "monitor"),
+    "incident deleted": (recorder.delete_incident, "incident"),
 }
 
 
@@ -334,7 +327,8 @@ def test_an_alert_is_closed_with_an_incident_that_ends_without_a_recovery(
     box.turn(5)
     box.clock.advance(seconds=2 * 3600)
     with box.app.app_context(), writing() as session:
-        ENDS[end](session, monitor, incident, box.clock.now)
+        act, of = ENDS[end]
+        act(session, monitor.id if of == "monitor" else incident.id, box.clock.now)
     box.turn(9 * 3600 if end == "pause" else 1)  # what is deleted has no quiet hours
     sent = [(request.path, request.json.get("event_action")) for request in sink.requests]
     assert sorted(sent) == [(ENQUEUE, "resolve"), (ENQUEUE, "trigger"), ("/hook", None)]
@@ -379,10 +373,7 @@ def test_after_quiet_hours_nobody_is_called_for_an_outage_that_is_over(
     assert len(sink.requests) == 1
     box.turn(8 * 3600)
     sent = [(r.json["event_action"], r.json["dedup_key"]) for r in sink.requests[1:]]
-    assert sorted(sent) == [
-        ("resolve", key_of(box, before.id)),
-        ("trigger", key_of(box, still.id)),
-    ]
+    assert sorted(sent) == [("resolve", key_of(box, before.id)), ("trigger", key_of(box, still.id))]
     quiet = [row.reason for row in box.rows() if row.incident_id == short.id]
     assert quiet == ["settled", "settled"]
 
@@ -405,9 +396,7 @@ def test_what_a_service_quotes_is_masked_and_its_reason_is_shown(
     errors = {"message": "Invalid", "errors": [reason]}
     body = {"error": reason, "errorDescription": reason, **errors}
     sink.replies[path] = [Reply(400, json.dumps(body))]
-    box.notice(box.monitor((channel, value.format(url=sink.url, port=sink.port))))
-    box.turn()
-    (row,) = box.rows()
+    row = box.send(channel, value.format(url=sink.url, port=sink.port))
     assert row.status == FAILED
     assert "No such key ••••" in row.attempts[-1]["answer"]
     assert secret not in str(row.attempts)
@@ -484,22 +473,11 @@ def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(
     ] * 2
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "answer"),
-    [
-        ("", DeliveryStatus.DELIVERED, "SMTP 250"),
-        ("?tls=required", DeliveryStatus.FAILED, "does not offer STARTTLS"),
-    ],
-)
-def test_tls_required_refuses_a_server_without(
-    box: Outbox, mail: MailSink, query: str, status: DeliveryStatus, answer: str
-) -> None:
-    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}{query}")
-    box.notice(box.monitor(("email", "ops@example.com")))
-    box.turn()
-    (row,) = box.rows()
-    assert row.status == status
-    assert answer in row.attempts[-1]["answer"]
+def test_tls_required_refuses_a_server_without(box: Outbox, mail: MailSink) -> None:
+    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}?tls=required")
+    row = box.send("email", "ops@example.com")
+    assert row.status == FAILED
+    assert "does not offer STARTTLS" in row.attempts[-1]["answer"]
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -516,9 +494,7 @@ def test_starttls_is_used_if_offered_and_a_password_requires_a_trusted_certifica
             smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}?from=a@b.example",
             ca_bundle=str(bundle) if trusted else None,
         )
-        box.notice(box.monitor(("email", "ops@example.com")))
-        box.turn()
-        (row,) = box.rows()
+        row = box.send("email", "ops@example.com")
         if trusted:
             assert row.status == DeliveryStatus.DELIVERED, row.attempts
             assert sink.logins == [("me", "mail password 123")]
@@ -581,8 +557,7 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
 def test_the_environments_secret_signs_and_cannot_be_changed_here(
     box: Outbox, sink: HttpSink
 ) -> None:
-    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
-    box.turn()
+    box.send("webhook", f"{sink.url}/hook")
     assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
     with pytest.raises(Conflict, match="WAKEFUL_WEBHOOK_SECRET"):
         webhook_secret.rotate(box.settings, Access().settings, box.clock.now)
@@ -591,23 +566,13 @@ def test_the_environments_secret_signs_and_cannot_be_changed_here(
 # --- Vonage says 200 whatever happened
 
 
-@pytest.mark.parametrize(
-    ("part", "status"),
-    [
-        ({"status": "0", "message-id": "0C"}, DeliveryStatus.DELIVERED),
-        ({"status": "1", "error-text": "Throttled"}, DeliveryStatus.PENDING),
-        ({"status": "4", "error-text": "Bad Credentials"}, DeliveryStatus.FAILED),
-    ],
-)
-def test_the_status_in_vonages_body_decides(
-    box: Outbox, sink: HttpSink, part: dict[str, str], status: DeliveryStatus
-) -> None:
+def test_the_status_in_vonages_body_decides(box: Outbox, sink: HttpSink) -> None:
+    """tests/faults/test_answers_of_receivers.py has all that the body may say."""
     box.configure(sms_url=f"vonage://key:vonagesecret@Wakeful?api={sink.url}")
+    part = {"status": "4", "error-text": "Bad Credentials"}
     sink.replies["/sms/json"] = [Reply(200, json.dumps({"messages": [part]}))]
-    box.notice(box.monitor(("sms", "+447700900123")))
-    box.turn()
-    (row,) = box.rows()
-    assert row.status == status, row.attempts
+    row = box.send("sms", "+447700900123")
+    assert row.status == FAILED, row.attempts
     sent = sink.to("/sms/json")[0].form
     assert (sent["to"], sent["from"], sent["type"]) == ("447700900123", "Wakeful", "text")
     assert "vonagesecret" not in str(row.attempts)
@@ -616,16 +581,11 @@ def test_the_status_in_vonages_body_decides(
 # --- Apprise says yes or no, and the status in its log
 
 
-@pytest.mark.parametrize(("answered", "status"), [(404, FAILED), (503, PENDING)])
-def test_a_permanent_refusal_behind_apprise_is_not_retried(
-    box: Outbox, sink: HttpSink, answered: int, status: DeliveryStatus
-) -> None:
-    sink.replies["/hook"] = [Reply(answered)]
-    box.notice(box.monitor(("apprise", f"json://127.0.0.1:{sink.port}/hook")))
-    box.turn()
-    (row,) = box.rows()
-    assert row.status == status, row.attempts
-    assert f"error={answered}" in row.attempts[-1]["answer"]
+def test_a_permanent_refusal_behind_apprise_is_not_retried(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(404)]
+    row = box.send("apprise", f"json://127.0.0.1:{sink.port}/hook")
+    assert row.status == FAILED, row.attempts
+    assert "error=404" in row.attempts[-1]["answer"]
 
 
 def test_one_target_that_may_recover_keeps_an_apprise_url_being_retried() -> None:
@@ -644,9 +604,7 @@ def test_one_target_that_may_recover_keeps_an_apprise_url_being_retried() -> Non
 @pytest.mark.parametrize("channel", ["slack", "webhook", "apprise"])
 def test_a_closed_address_is_not_connected_to(box: Outbox, sink: HttpSink, channel: str) -> None:
     scheme = "json" if channel == "apprise" else "http"
-    box.notice(box.monitor((channel, f"{scheme}://127.0.0.1:{sink.port}/hook")))
-    box.turn()
-    (row,) = box.rows()
+    row = box.send(channel, f"{scheme}://127.0.0.1:{sink.port}/hook")
     assert row.status == DeliveryStatus.FAILED
     assert "allow loopback" in (row.reason or "")
     assert sink.requests == []
@@ -666,8 +624,7 @@ def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
     box.configure(ca_bundle=str(bundle))
     sink = HttpSink(context)
     try:
-        box.notice(box.monitor(("slack", f"https://localhost:{sink.port}/hook")))
-        box.turn()
+        box.send("slack", f"https://localhost:{sink.port}/hook")
     finally:
         sink.close()
     (row,) = box.rows()
@@ -704,9 +661,7 @@ def test_only_the_text_of_an_html_answer_is_kept(
     box: Outbox, sink: HttpSink, body: str, kind: str, reason: str
 ) -> None:
     sink.replies["/hook/SECRETOFTHEHOOK"] = [Reply(502, body, (("Content-Type", kind),))]
-    box.notice(box.monitor(("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")))
-    box.turn()
-    (row,) = box.rows()
+    row = box.send("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")
     assert row.attempts[-1]["answer"] == reason
 
 
@@ -758,9 +713,7 @@ def test_a_mail_server_that_quotes_the_password_does_not_reveal_it(box: Outbox) 
     with mail_sink(auth_required=True, auth_require_tls=False) as sink:
         sink.script = {"ops@example.com": ["550 me with mail password 123 may not"]}
         box.configure(smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}")
-        box.notice(box.monitor(("email", "ops@example.com")))
-        box.turn()
-    (row,) = box.rows()
+        row = box.send("email", "ops@example.com")
     assert row.reason == "SMTP 550: me with •••• may not"
 
 

@@ -77,8 +77,7 @@ def test_every_login_sends_user_and_password_as_utf8(
     options = {"authenticator": sink.authenticate, "auth_exclude_mechanism": others}
     with mail_sink(sink, auth_require_tls=False, **options):
         box.configure(smtp_url=f"smtp://{LOGIN}@127.0.0.1:{sink.port}?from=a@b.example")
-        box.notice(box.monitor(("email", "ops@example.com")))
-        box.turn()
+        box.send("email", "ops@example.com")
     assert sink.logins == [(USER, PASSWORD)]
     assert [row.status for row in box.rows()] == [DeliveryStatus.DELIVERED], box.rows()[0].attempts
 
@@ -89,9 +88,7 @@ def test_a_server_without_a_login_that_we_know_is_not_taken_for_a_lost_connectio
     everything = {"PLAIN", "LOGIN", "CRAM-MD5"}
     with mail_sink(sink, auth_require_tls=False, auth_exclude_mechanism=everything):
         box.configure(smtp_url=f"smtp://{LOGIN}@127.0.0.1:{sink.port}?from=a@b.example")
-        box.notice(box.monitor(("email", "ops@example.com")))
-        box.turn()
-    (row,) = box.rows()
+        row = box.send("email", "ops@example.com")
     assert row.status == DeliveryStatus.FAILED
     assert "offers none of the logins" in row.reason
 
@@ -117,9 +114,7 @@ def test_addresses_in_any_script_arrive(
 ) -> None:
     box.configure(smtp_url=f"smtp://127.0.0.1:{server.port}?from=Wächter <{sender}>")
     assert smtp.check_sender(f"Wächter <{sender}>")
-    box.notice(box.monitor(("email", to)))
-    box.turn()
-    (row,) = box.rows()
+    row = box.send("email", to)
     assert row.status == DeliveryStatus.DELIVERED, row.attempts
     assert server.envelopes == [(envelope[0], [envelope[1]])]
     assert ("SMTPUTF8" in server.options[0]) is bool(utf8)
@@ -135,9 +130,7 @@ def test_an_address_that_the_server_cannot_take_is_refused_for_good(
 ) -> None:
     with mail_sink(sink, enable_SMTPUTF8=False):
         box.configure(smtp_url=f"smtp://127.0.0.1:{sink.port}?from=a@b.example")
-        box.notice(box.monitor(("email", "jürgen@example.com")))
-        box.turn()
-    (row,) = box.rows()
+        row = box.send("email", "jürgen@example.com")
     assert row.status == DeliveryStatus.FAILED
     assert "does not accept addresses with these characters" in row.reason
 
@@ -157,8 +150,7 @@ def test_we_call_ourselves_by_a_name_that_others_can_look_up_or_by_our_address(
 ) -> None:
     """Postfix answers the bare name of a container with 504, and the alert would be lost."""
     box.configure(smtp_url=f"smtp://127.0.0.1:{server.port}", public_url=public_url)
-    box.notice(box.monitor(("email", "ops@example.com")))
-    box.turn()
+    box.send("email", "ops@example.com")
     assert server.greeted == [name]
     assert server.envelopes == [(f"wakeful@{name}", ["ops@example.com"])]
     (sent,) = server.mails

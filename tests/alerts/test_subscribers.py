@@ -53,8 +53,13 @@ END = f"https://w.example/status/example-{'x' * 50}/unsubscribe/{FACTS['unsubscr
 
 
 @pytest.fixture
-def pages(core: Flask) -> Pages:
-    return Pages(core)
+def pages(core: Flask, box: Outbox) -> Pages:
+    return Pages(core, box.clock)
+
+
+@pytest.fixture
+def page(pages: Pages) -> int:
+    return pages.page()
 
 
 @pytest.fixture
@@ -80,18 +85,18 @@ def ask(box: Outbox, subscriber: int) -> None:
 def test_confirmed_subscribers_get_a_mail_of_each_update(
     mailing: Outbox, mail: MailSink, pages: Pages
 ) -> None:
-    box, now = mailing, mailing.clock.now
+    box = mailing
     shop = box.monitor(name="db-3.internal")
-    page = pages.page(shop, names=["Shop"], now=now)
-    other = pages.page(now=now, slug="other")
-    pages.subscriber(page, "email", WHO, now=now)
-    pages.subscriber(page, "email", "unconfirmed@example.com", now=now, confirmed=False)
-    pages.subscriber(other, "email", "of.another.page@example.com", now=now)
-    post = pages.post(page, now=now, body="We look into it.")
+    page = pages.page(shop, names=["Shop"])
+    other = pages.page(slug="other")
+    pages.subscriber(page, "email", WHO)
+    pages.subscriber(page, "email", "unconfirmed@example.com", confirmed=False)
+    pages.subscriber(other, "email", "of.another.page@example.com")
+    post = pages.post(page, body="We look into it.")
     box.turn(1)
-    late = pages.subscriber(page, "email", "late@example.com", now=box.clock.now)
+    late = pages.subscriber(page, "email", "late@example.com")
     box.clock.advance(seconds=60)
-    pages.update(post, "resolved", "All is well.", now=box.clock.now)
+    pages.update(post, "resolved", "All is well.")
     box.turn(1)
 
     receivers = sorted(envelope[1][0] for envelope in mail.envelopes)
@@ -112,12 +117,11 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
 
 
 def test_who_confirmed_before_the_clock_was_set_back_is_notified_too(
-    mailing: Outbox, mail: MailSink, pages: Pages
+    mailing: Outbox, mail: MailSink, pages: Pages, page: int
 ) -> None:
     now = mailing.clock.now
-    page = pages.page(now=now)
     pages.subscriber(page, "email", WHO, now=now + timedelta(hours=1))
-    pages.post(page, now=now)
+    pages.post(page)
     mailing.turn()
     assert [to for _sender, to in mail.envelopes] == [[WHO]]
 
@@ -145,19 +149,15 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
 
 
 def test_mails_and_automatic_posts_are_in_the_language_of_the_page(
-    mailing: Outbox,
-    mail: MailSink,
-    pages: Pages,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    mailing: Outbox, mail: MailSink, pages: Pages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "TRANSLATIONS", translations(tmp_path, GERMAN))
-    box, now = mailing, mailing.clock.now
+    box = mailing
     shop = box.monitor(("email", "ops@example.com"), name="Shop")
     for slug, language in (("german", "de"), ("english", "en")):
-        page = pages.page(shop, now=now, slug=slug, language=language, auto_post_after=1)
-        pages.subscriber(page, "email", f"{slug}@example.com", now=now)
-    ask(box, pages.subscriber(1, "email", "neu@example.com", now=now, confirmed=False))
+        page = pages.page(shop, slug=slug, language=language, auto_post_after=1)
+        pages.subscriber(page, "email", f"{slug}@example.com")
+    ask(box, pages.subscriber(1, "email", "neu@example.com", confirmed=False))
     incident = box.open(shop)
     box.clock.advance(seconds=120)
     write_due(box)
@@ -220,11 +220,10 @@ def test_links_lead_to_the_pages_own_host_name() -> None:
 
 
 def test_the_question_links_the_page_where_one_confirms(
-    mailing: Outbox, mail: MailSink, pages: Pages
+    mailing: Outbox, mail: MailSink, pages: Pages, page: int
 ) -> None:
     now = mailing.clock.now
-    page = pages.page(now=now)
-    who = pages.subscriber(page, "email", WHO, now=now, confirmed=False)
+    who = pages.subscriber(page, "email", WHO, confirmed=False)
     ask(mailing, who)
     mailing.turn()
     with mailing.app.app_context():
@@ -238,11 +237,10 @@ def test_the_question_links_the_page_where_one_confirms(
 
 
 def test_a_webhook_confirms_by_sending_the_token_back(
-    box: Outbox, sink: HttpSink, pages: Pages
+    box: Outbox, sink: HttpSink, pages: Pages, page: int
 ) -> None:
     now = box.clock.now
-    page = pages.page(now=now)
-    who = pages.subscriber(page, "webhook", f"{sink.url}/hook", now=now, confirmed=False)
+    who = pages.subscriber(page, "webhook", f"{sink.url}/hook", confirmed=False)
     sink.replies["/hook"] = [Reply(act="echo")]
     ask(box, who)
     box.turn()
@@ -264,10 +262,7 @@ def test_a_webhook_that_does_not_confirm_is_left_alone(
     box: Outbox, sink: HttpSink, pages: Pages, reply: Reply, asked: int
 ) -> None:
     """Anybody may have named its URL: it is not called for a day."""
-    now = box.clock.now
-    who = pages.subscriber(
-        pages.page(now=now), "webhook", f"{sink.url}/hook", now=now, confirmed=False
-    )
+    who = pages.subscriber(pages.page(), "webhook", f"{sink.url}/hook", confirmed=False)
     sink.replies["/hook"] = [reply]
     ask(box, who)
     for _ in range(8):
@@ -282,11 +277,10 @@ def test_a_webhook_gets_the_post_without_a_signature_of_ours(
 ) -> None:
     """Its URL may be a receiver of alerts, which would believe what is signed."""
     box.configure(public_url="https://w.example")
-    now = box.clock.now
     shop = box.monitor(name="Shop", url="https://internal.example/")
-    page = pages.page(shop, now=now)
-    pages.subscriber(page, "webhook", f"{sink.url}/hook", now=now)
-    pages.post(page, now=now, body="We look into it.")
+    page = pages.page(shop)
+    pages.subscriber(page, "webhook", f"{sink.url}/hook")
+    pages.post(page, body="We look into it.")
     box.turn()
     [request] = sink.to("/hook")
     assert "webhook-signature" not in request.headers
@@ -299,11 +293,9 @@ def test_a_webhook_gets_the_post_without_a_signature_of_ours(
 
 @pytest.mark.settings(allow_networks="loopback", subscriber_networks="")
 def test_a_webhook_cannot_reach_networks_that_are_open_to_monitors(
-    box: Outbox, sink: HttpSink, pages: Pages
+    box: Outbox, sink: HttpSink, pages: Pages, page: int
 ) -> None:
-    now = box.clock.now
-    page = pages.page(now=now)
-    ask(box, pages.subscriber(page, "webhook", f"{sink.url}/h", now=now, confirmed=False))
+    ask(box, pages.subscriber(page, "webhook", f"{sink.url}/h", confirmed=False))
     box.turn()
     assert sink.requests == []
     [row] = pages.messages()
@@ -315,20 +307,18 @@ def test_a_webhook_cannot_reach_networks_that_are_open_to_monitors(
 
 
 def test_an_address_that_is_gone_ends_its_subscription(
-    mailing: Outbox, mail: MailSink, sink: HttpSink, pages: Pages
+    mailing: Outbox, mail: MailSink, sink: HttpSink, pages: Pages, page: int
 ) -> None:
-    now = mailing.clock.now
-    page = pages.page(now=now)
     for name in ("gone", "busy", "fine"):
-        pages.subscriber(page, "email", f"{name}@example.com", now=now)
+        pages.subscriber(page, "email", f"{name}@example.com")
     for name in ("gone", "missing"):
-        pages.subscriber(page, "webhook", f"{sink.url}/{name}", now=now)
+        pages.subscriber(page, "webhook", f"{sink.url}/{name}")
     mail.script = {
         "gone@example.com": ["550 5.1.1 User unknown"],
         "busy@example.com": ["450 4.2.1 Try later"],
     }
     sink.replies |= {"/gone": [Reply(410)], "/missing": [Reply(404)]}
-    pages.post(page, now=now)
+    pages.post(page)
     mailing.turn(1)
     assert [row.value for row in pages.subscribers()] == [
         "busy@example.com", "fine@example.com", f"{sink.url}/missing",
@@ -363,16 +353,14 @@ def test_what_a_mail_server_says_of_us_does_not_end_a_subscription(
 
 
 def test_a_refused_login_or_sender_ends_no_subscription(
-    mailing: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
+    mailing: Outbox, pages: Pages, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: object) -> str:
         return "550 5.1.0 who are you"
 
     monkeypatch.setattr(MailSink, "handle_MAIL", refuse, raising=False)
-    now = mailing.clock.now
-    page = pages.page(now=now)
-    pages.subscriber(page, "email", WHO, now=now)
-    pages.post(page, now=now)
+    pages.subscriber(page, "email", WHO)
+    pages.post(page)
     mailing.turn(1)
     assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
     assert len(pages.subscribers()) == 1
@@ -380,12 +368,11 @@ def test_a_refused_login_or_sender_ends_no_subscription(
 
 @pytest.mark.parametrize("what", ["page", "post", "closed"])
 def test_nothing_goes_out_of_what_is_gone_or_closed(
-    mailing: Outbox, mail: MailSink, pages: Pages, what: str
+    mailing: Outbox, mail: MailSink, pages: Pages, page: int, what: str
 ) -> None:
     now = mailing.clock.now
-    page = pages.page(now=now)
-    pages.subscriber(page, "email", WHO, now=now)
-    post = pages.post(page, now=now)
+    pages.subscriber(page, "email", WHO)
+    post = pages.post(page)
     with mailing.app.app_context(), writing() as session:
         if what == "page":
             session.delete(session.get_one(StatusPageRow, page))
@@ -400,12 +387,11 @@ def test_nothing_goes_out_of_what_is_gone_or_closed(
 
 
 def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
-    mailing: Outbox, mail: MailSink, pages: Pages
+    mailing: Outbox, mail: MailSink, pages: Pages, page: int
 ) -> None:
     now = mailing.clock.now
-    page = pages.page(now=now)
-    pages.subscriber(page, "email", WHO, now=now)
-    pages.post(page, now=now)
+    pages.subscriber(page, "email", WHO)
+    pages.post(page)
     with mailing.app.app_context(), writing() as session:
         [update] = subscribers.waiting(session, now)
         assert subscribers.write(session, update, now) == 1
@@ -418,15 +404,14 @@ def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
 
 
 def test_failures_of_subscribers_are_no_failures_of_alert_channels(
-    mailing: Outbox, mail: MailSink, pages: Pages
+    mailing: Outbox, mail: MailSink, pages: Pages, page: int
 ) -> None:
     now = mailing.clock.now
     mailing.notice(mailing.monitor(("email", WHO)))
     mailing.turn()
-    page = pages.page(now=now)
-    pages.subscriber(page, "email", WHO, now=now)
+    pages.subscriber(page, "email", WHO)
     mail.script = {WHO: ["554 5.7.1 no"]}
-    pages.post(page, now=now)
+    pages.post(page)
     mailing.turn(1)
     assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
     with mailing.app.app_context():
@@ -446,17 +431,16 @@ def many(pages: Pages, page: int, urls: list[str], now: datetime) -> None:
 
 
 def test_an_alert_goes_before_all_that_waits_for_subscribers(
-    box: Outbox, sink: HttpSink, pages: Pages
+    box: Outbox, sink: HttpSink, pages: Pages, page: int
 ) -> None:
     """Also where it goes to the same URL, and all threads for subscribers' webhooks hang."""
     now = box.clock.now
-    page = pages.page(now=now)
     sink.replies["/hang"] = [Reply(act="hang")]
     urls = [f"{sink.url}/hang?{n}" for n in range(40)]
     for url in urls:
         sink.replies[url.removeprefix(sink.url)] = [Reply(act="hang")]
     many(pages, page, [*urls, f"{sink.url}/ops"], now)
-    pages.post(page, now=now)
+    pages.post(page)
     box.settle(lambda: len(box.worker.webhooks.busy) == MAX_WEBHOOKS)  # there are no more
     sink.wait_for(lambda: len(sink.requests) == MAX_WEBHOOKS)
     box.notice(box.monitor(("webhook", f"{sink.url}/ops")))
@@ -473,6 +457,7 @@ def test_mails_wait_for_no_webhook(
     mail: MailSink,
     sink: HttpSink,
     pages: Pages,
+    page: int,
     act: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -480,12 +465,11 @@ def test_mails_wait_for_no_webhook(
     monkeypatch.setattr(subscribers, "BATCH", MAX_WEBHOOKS + 1)
     monkeypatch.setattr(subscribers, "MAX_DUE", MAX_WEBHOOKS + 1)
     now = mailing.clock.now
-    page = pages.page(now=now)
     hanging = [f"/hang?{n}" for n in range(2 * subscribers.MAX_DUE)]
     sink.replies |= {path: [Reply(act=act)] for path in hanging}
     many(pages, page, [f"{sink.url}{path}" for path in hanging], now)
-    pages.subscriber(page, "email", WHO, now=now)
-    pages.post(page, now=now)
+    pages.subscriber(page, "email", WHO)
+    pages.post(page)
     hang = mailing.worker.webhooks.busy  # they may begin after the mail
     mailing.settle(lambda: len(mail.mails) == 1 and bool(hang))
     assert len(mail.mails) == 1
@@ -495,14 +479,13 @@ def test_mails_wait_for_no_webhook(
 
 
 def test_thousands_are_written_in_batches_and_each_is_sent_once(
-    box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
+    box: Outbox, sink: HttpSink, pages: Pages, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribers, "BATCH", 20)
     monkeypatch.setattr(subscribers, "MAX_DUE", 20)
     now = box.clock.now
-    page = pages.page(now=now)
     many(pages, page, [f"{sink.url}/{n}" for n in range(45)], now)
-    pages.post(page, now=now)
+    pages.post(page)
     box.worker.step(0)
     assert len(pages.messages()) == 20  # the next batch waits for these
     box.settle()
@@ -513,13 +496,12 @@ def test_thousands_are_written_in_batches_and_each_is_sent_once(
 
 @pytest.mark.both_databases
 def test_two_workers_write_each_message_once(
-    box: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
+    box: Outbox, pages: Pages, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribers, "BATCH", 100)
     now = box.clock.now
-    page = pages.page(now=now)
     many(pages, page, [f"https://example.com/{n}" for n in range(150)], now)
-    pages.post(page, now=now)
+    pages.post(page)
     with box.app.app_context():
         [update] = subscribers.waiting(db.session, now)
         counts = []
@@ -531,12 +513,11 @@ def test_two_workers_write_each_message_once(
 
 
 def test_messages_of_a_worker_that_died_before_its_commit_are_written_once(
-    box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
+    box: Outbox, sink: HttpSink, pages: Pages, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = box.clock.now
-    page = pages.page(now=now)
     many(pages, page, [f"{sink.url}/{n}" for n in range(3)], now)
-    pages.post(page, now=now)
+    pages.post(page)
     write = subscribers.write
 
     def die(*arguments: Any) -> int:
@@ -557,12 +538,11 @@ def test_messages_of_a_worker_that_died_before_its_commit_are_written_once(
 @pytest.mark.more
 @pytest.mark.timeout(600)
 def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
-    box: Outbox, sink: HttpSink, pages: Pages
+    box: Outbox, sink: HttpSink, pages: Pages, page: int
 ) -> None:
     now = box.clock.now = datetime.now(UTC)
-    page = pages.page(now=now)
     many(pages, page, [f"{sink.url}/{n}" for n in range(300)], now)
-    pages.post(page, now=now)
+    pages.post(page)
     for step in ("write", "claim", "send", "mark", "never"):
         worker = run_worker(box, step, 1 if step == "write" else 40)
         if step != "never":

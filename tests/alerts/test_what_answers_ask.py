@@ -52,9 +52,7 @@ def send(box: Outbox, sink: HttpSink, channel: str, replies: list[Reply], value:
         "sms": "+447700900123",
         "pushover": f"{'u' * 30}/{'a' * 30}",
     }
-    box.notice(box.monitor((channel, value or values.get(channel, f"{sink.url}/hook"))))
-    box.turn()
-    (row,) = box.rows()
+    row = box.send(channel, value or values.get(channel, f"{sink.url}/hook"))
     return row, sink.to(path)
 
 

@@ -52,12 +52,13 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     asked = []
     with box.app.app_context(), writing() as session:
         engine = session.connection().engine
+        ids = chores.outlived(session, box.clock.now)
 
         @event.listens_for(engine, "before_cursor_execute")
         def note(_connection, _cursor, statement, *_others):
             asked.append(statement)
 
-        chores.give_up_outlived(session, chores.outlived(session, box.clock.now), box.clock.now)
+        chores.give_up_outlived(session, ids, box.clock.now)
         event.remove(engine, "before_cursor_execute", note)
     assert len([request for request in asked if request.startswith("SELECT")]) == 1
     assert {row.status for row in box.rows()} == {FAILED}

@@ -76,14 +76,8 @@ def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
 
 
 def test_what_healthchecks_has_besides_is_named():
-    more = {
-        "desc": "At night",
-        "methods": "POST",
-        "failure_kw": "ERROR",
-        "uuid": "",
-        "ping_url": "",
-    }
-    monitor, _candidate = judged({"checks": [CHECK | more]})
+    more = {"desc": "At night", "methods": "POST", "failure_kw": "ERROR"}
+    monitor, _candidate = judged({"checks": [CHECK | more | {"uuid": "", "ping_url": ""}]})
     assert monitor.fits
     assert monitor.fields["notes"] == "At night"
     assert monitor.fields["heartbeat_token"] is None

@@ -42,10 +42,6 @@ def sample(name):
     return judged(files.read_path(SAMPLES / name))
 
 
-def remarks(rows, name):
-    return list(rows[name].remarks)
-
-
 @pytest.mark.parametrize(("name", "source"), FORMATS.items())
 def test_the_source_of_a_file_is_found_out(name, source):
     assert files.read_path(SAMPLES / name).source == source
@@ -66,135 +62,97 @@ def test_no_sentence_and_no_repr_of_a_candidate_repeats_a_secret(name):
     assert [secret for secret in SECRETS if secret in text.lower()] == []
 
 
-def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
-    rows = sample("kuma-backup.json")
-    fields = rows["Shop"].fields
-    assert fields["url"] == "https://shop.example.com/health"
-    assert fields["request_method"] == "POST"
-    assert fields["accepted_statuses"] == "200-299,401"
-    assert (fields["check_every"], fields["timeout"], fields["confirmations"]) == (20, 48, 3)
-    assert fields["tags"] == ("prod", "region: eu")
-    assert (fields["request_auth_username"], fields["request_auth_password"]) == (
-        "watcher",
-        "kumabasicpass",
-    )
-    assert fields["request_body"] == '{"ping": "kumabodysecret"}'
-    assert fields["request_headers"] == (
-        Pair("X-Api-Key", "kumaheadersecret"),
-        Pair("Content-Type", "application/json"),  # as Uptime Kuma sends it
-    )
-    assert fields["alerts"] == (
-        Pair("contact", "Ops Slack"),
-        Pair("email", "ops@example.org"),
-        Pair("email", "dev@example.org"),
-        Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
-    )
-    assert remarks(rows, "Shop") == [
+# Fields of the monitors of each sample; ``paused`` is the candidate's. test_shapes.py has what each
+# single setting becomes.
+READ = [
+    ("kuma-backup.json", "Shop", {
+        "url": "https://shop.example.com/health", "request_method": "POST", "check_every": 20,
+        "accepted_statuses": "200-299,401", "timeout": 48, "confirmations": 3, "paused": False,
+        "tags": ("prod", "region: eu"), "request_auth_username": "watcher",
+        "request_auth_password": "kumabasicpass", "request_body": '{"ping": "kumabodysecret"}',
+        "request_headers": (
+            Pair("X-Api-Key", "kumaheadersecret"),
+            Pair("Content-Type", "application/json"),  # as Uptime Kuma sends it
+        ),
+        "alerts": (
+            Pair("contact", "Ops Slack"), Pair("email", "ops@example.org"),
+            Pair("email", "dev@example.org"),
+            Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
+        )}),
+    # Uptime Kuma wants to find the word; Wakeful's condition says what raises the alert.
+    ("kuma-backup.json", "Front page", {
+        "alert_condition": "url_no_text", "alert_text_lookup": "Welcome", "verify_tls": False,
+        "follow_redirects": False, "tags": ("Public sites",)}),
+    ("kuma-backup.json", "No errors", {"alert_condition": "url_text", "remind_after": 10}),
+    ("kuma-backup.json", "Database", {"url": "tcp://db.example.com:5432", "paused": True}),
+    ("kuma-backup.json", "Router", {"url": "ping://192.0.2.1"}),
+    ("gatus.yaml", "website", {
+        "accepted_statuses": "200-201,204", "ssl_alert_days": 2, "domain_alert_days": 30,
+        "slow_after": None,  # a slow answer is a failure there, not only degraded
+        "interval": 300, "timeout": 10, "confirmations": 1, "verify_tls": False, "tags": ("core",),
+        "follow_redirects": False,
+        "request_headers": (
+            Pair("Authorization", "Bearer gatusheadersecret"), Pair("X-Zone", "eu"),
+        ),
+        "assertions": (
+            Assertion("json", "$.status", "=", "UP"),
+            Assertion("response_time", None, "<", "300"),
+        )}),
+    ("gatus.yaml", "header", {
+        "alert_condition": "url_no_text", "alert_text_lookup": "<h1>Example Domain</h1>",
+        "accepted_statuses": "100-599",  # no condition asks for a status
+        "paused": True}),
+    ("gatus.yaml", "redirect", {"accepted_statuses": "300-399", "alert_condition": "url_text"}),
+    ("gatus.yaml", "cache", {"url": "tcp://cache.example.org:6379"}),
+    ("gatus.yaml", "router", {"url": "ping://192.0.2.1"}),
+    ("gatus.yaml", "names", {"url": "dns://1.1.1.1/example.org?type=A"}),
+    ("uptimerobot.json", "Google", {"interval": 900, "request_auth_password": "robotpassword"}),
+    ("uptimerobot.json", "My Web Page", {"paused": True}),
+    ("uptimerobot.json", "My FTP Server", {"url": "tcp://ftp.mywebpage.example.com:21"}),
+    ("uptimerobot.json", "PortTest", {"url": "tcp://mailpool.example.com:25"}),
+    ("uptimerobot.csv", "Home page", {"interval": 300}),
+    ("uptimerobot.csv", "Shop", {"alert_condition": "url_text", "paused": True}),
+    ("uptimerobot.csv", "Mail", {"url": "tcp://mail.example.com:25"}),
+    ("uptimerobot.csv", "Router", {"url": "ping://192.0.2.1"}),
+    ("betterstack.json", "API", {"accepted_statuses": "200,204", "paused": True}),
+    ("betterstack.json", "No error page", {"alert_condition": "url_text"}),
+    ("betterstack.json", "Database", {"timeout": 5}),  # of TCP it is in milliseconds
+    ("betterstack.json", "Uptime homepage", {"check_every": 30}),
+    ("betterstack.json", "Router", {"url": "ping://192.0.2.1"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "monitor", "fields"), READ)
+def test_a_monitor_comes_with_all_that_wakeful_has_too(name, monitor, fields):
+    row = sample(name)[monitor]
+    read = {**row.fields, "url": row.url, "paused": row.candidate.paused}
+    assert {field: read[field] for field in fields} == fields
+
+
+def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
+    kuma = sample("kuma-backup.json")
+    assert list(kuma["Shop"].remarks) == [
         "Certificate warning: once, 14 days before it expires.",
         RECHECKS.format("20 s"),
         'Notification "Ops Slack" (slack): "slackchannel" is dropped. It posts to the channel that'
         " its webhook was made for.",
         'Notification "Pager" (PagerTree) dropped: Wakeful has no matching channel.',
     ]
-
-
-def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
-    rows = sample("kuma-backup.json")
-    page = rows["Front page"].fields
-    # Uptime Kuma wants to find the word; Wakeful's condition says what raises the alert.
-    assert (page["alert_condition"], page["alert_text_lookup"]) == ("url_no_text", "Welcome")
-    assert (page["verify_tls"], page["follow_redirects"]) == (False, False)
-    assert page["tags"] == ("Public sites",)
-    assert rows["No errors"].fields["alert_condition"] == "url_text"
-    assert rows["No errors"].fields["remind_after"] == 10
-    assert remarks(rows, "No errors") == [
+    assert list(kuma["No errors"].remarks) == [
         "Rechecks: 9 becomes 5.",
         RECHECKS.format("1 min"),
         "Proxy dropped: Wakeful checks without a proxy.",
     ]
-    assert rows["Database"].fields["url"] == "tcp://db.example.com:5432"
-    assert rows["Database"].candidate.paused
-    assert not rows["Shop"].candidate.paused
-
-
-def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
-    kuma = sample("kuma-backup.json")
-    assert kuma["Router"].url == "ping://192.0.2.1"
     assert kuma["Backup job"].faults == ("Wakeful has no MQTT checks yet.",)
     assert "upside-down" in kuma["Must be closed"].faults[0]
     assert "Public sites" not in kuma, "a group is a tag of its monitors"
     assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
-    gatus = sample("gatus.yaml")
-    assert gatus["router"].url == "ping://192.0.2.1"
-    assert gatus["names"].url == "dns://1.1.1.1/example.org?type=A"
-    assert "environment variable STAGE_HOST" in gatus["stage"].faults[0]
-    assert not sample("uptimerobot.json")["Nightly"].fits
-    assert sample("betterstack.json")["Router"].url == "ping://192.0.2.1"
-
-
-def test_the_conditions_of_gatus_become_fields():
-    rows = sample("gatus.yaml")
-    fields = rows["website"].fields
-    assert fields["accepted_statuses"] == "200-201,204"
-    assert fields["slow_after"] is None, "a slow answer is a failure there, not only degraded"
-    assert (fields["ssl_alert_days"], fields["domain_alert_days"]) == (2, 30)
-    assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (300, 10, 1)
-    assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
-    assert fields["tags"] == ("core",)
-    assert [alert.key for alert in fields["alerts"]] == ["slack", "email", "email"]
-    assert fields["request_headers"] == (
-        Pair("Authorization", "Bearer gatusheadersecret"),
-        Pair("X-Zone", "eu"),
-    )
-    assert fields["assertions"] == (
-        Assertion("json", "$.status", "=", "UP"),
-        Assertion("response_time", None, "<", "300"),
-    )
-    header = rows["header"].fields
-    assert (header["alert_condition"], header["alert_text_lookup"]) == (
-        "url_no_text",
-        "<h1>Example Domain</h1>",
-    )
-    assert header["accepted_statuses"] == "100-599", "no condition asks for a status"
-    assert rows["header"].candidate.paused
-    assert rows["redirect"].fields["accepted_statuses"] == "300-399"
-    assert rows["redirect"].fields["alert_condition"] == "url_text"
-    assert rows["cache"].fields["url"] == "tcp://cache.example.org:6379"
-
-
-def test_the_json_of_uptimerobot_is_read():
-    rows = sample("uptimerobot.json")
-    assert rows["Google"].fields["interval"] == 900
-    assert rows["Google"].fields["request_auth_password"] == "robotpassword"
-    page = rows["My Web Page"]
-    assert page.fields["assertions"][0].op == "matches", "it ignores case"
-    assert page.candidate.paused
-    assert rows["My FTP Server"].fields["url"] == "tcp://ftp.mywebpage.example.com:21"
-    assert rows["PortTest"].fields["url"] == "tcp://mailpool.example.com:25"
-
-
-def test_the_csv_of_uptimerobot_is_read():
-    rows = sample("uptimerobot.csv")
-    assert rows["Home page"].fields["interval"] == 300
-    assert (rows["Shop"].fields["alert_condition"], rows["Shop"].candidate.paused) == (
-        "url_text",
-        True,
-    )
-    assert rows["Mail"].fields["url"] == "tcp://mail.example.com:25"
-    assert rows["Router"].fields["url"] == "ping://192.0.2.1"
-
-
-def test_the_json_of_better_stack_is_read():
-    rows = sample("betterstack.json")
-    assert rows["API"].fields["accepted_statuses"] == "200,204"
-    assert rows["API"].candidate.paused
-    assert rows["No error page"].fields["alert_condition"] == "url_text"
-    assert rows["Database"].fields["timeout"] == 5, "of TCP it is in milliseconds"
-    assert rows["Uptime homepage"].fields["check_every"] == 30
-    assert (
-        "The file is one page of several"
-        in files.read_path(SAMPLES / "betterstack.json").remarks[1]
-    )
+    assert "environment variable STAGE_HOST" in sample("gatus.yaml")["stage"].faults[0]
+    robot = sample("uptimerobot.json")
+    assert not robot["Nightly"].fits
+    assert robot["My Web Page"].fields["assertions"][0].op == "matches", "it ignores case"
+    pages = files.read_path(SAMPLES / "betterstack.json").remarks[1]
+    assert "The file is one page of several" in pages
 
 
 def test_several_answers_of_an_api_may_stand_in_one_list():

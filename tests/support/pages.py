@@ -22,16 +22,24 @@ from app.db.tables import (
     StatusPageRow,
     SubscriberRow,
 )
+from tests.support.clock import Clock
 
 
 class Pages:
-    def __init__(self, app: Flask) -> None:
-        self.app = app
+    """``clock``: the time of what is written without one of its own."""
+
+    def __init__(self, app: Flask, clock: Clock | None = None) -> None:
+        self.app, self.clock = app, clock or Clock()
 
     def page(
-        self, *monitors: MonitorRow, now: datetime, names: Sequence[str | None] = (), **fields: Any
+        self,
+        *monitors: MonitorRow,
+        now: datetime | None = None,
+        names: Sequence[str | None] = (),
+        **fields: Any,
     ) -> int:
         """A page that shows these monitors, under these names."""
+        now = now or self.clock.now
         values = {"name": "Example", "slug": "example", "created_at": now, "updated_at": now}
         with self.app.app_context(), writing() as session:
             page = StatusPageRow(**values | fields)
@@ -47,8 +55,15 @@ class Pages:
             return page.id
 
     def subscriber(
-        self, page: int, channel: str, value: str, *, now: datetime, confirmed: bool = True
+        self,
+        page: int,
+        channel: str,
+        value: str,
+        *,
+        now: datetime | None = None,
+        confirmed: bool = True,
     ) -> int:
+        now = now or self.clock.now
         with self.app.app_context(), writing() as session:
             row = SubscriberRow(
                 status_page_id=page,
@@ -62,8 +77,11 @@ class Pages:
             session.flush()
             return row.id
 
-    def post(self, page: int, *, now: datetime, body: str = "We look.", **fields: Any) -> int:
+    def post(
+        self, page: int, *, now: datetime | None = None, body: str = "We look.", **fields: Any
+    ) -> int:
         """A post with its first update, as a person writes it."""
+        now = now or self.clock.now
         values = {"title": "Trouble", "state": "investigating", "automatic": False} | fields
         with self.app.app_context(), writing() as session:
             post = PostRow(status_page_id=page, created_at=now, updated_at=now, **values)
@@ -72,12 +90,12 @@ class Pages:
             self._update(session, post, values["state"], body, now)
             return post.id
 
-    def update(self, post: int, state: str, body: str, *, now: datetime) -> None:
+    def update(self, post: int, state: str, body: str, *, now: datetime | None = None) -> None:
         """What a person adds."""
         with self.app.app_context(), writing() as session:
             row = session.get_one(PostRow, post)
             row.state = state
-            self._update(session, row, state, body, now)
+            self._update(session, row, state, body, now or self.clock.now)
 
     def _update(self, session: Any, post: PostRow, state: str, body: str, now: datetime) -> None:
         row = PostUpdateRow(post_id=post.id, state=state, body=body, created_at=now)

@@ -80,7 +80,6 @@ _TEXTS: Mapping[str, Callable[[Outgoing], str]] = {
     Channel.OPSGENIE: _of_incident,
 }
 NO_MAIL = N_("No mail server is set up. An admin can set one up under Settings, Email.")
-NO_SMS = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
 
 
 def not_set_up(settings: Settings) -> Mapping[str, str]:
@@ -89,5 +88,5 @@ def not_set_up(settings: Settings) -> Mapping[str, str]:
     if not can_mail(settings):
         lacking[Channel.EMAIL.value] = _(NO_MAIL)
     if settings.sms_url is None:
-        lacking[Channel.SMS.value] = _(NO_SMS)
+        lacking[Channel.SMS.value] = _("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
     return lacking

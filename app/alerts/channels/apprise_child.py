@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from app.alerts.answers import Acceptance, judge_status
-from app.i18n import N_, _
+from app.i18n import _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
 
@@ -95,7 +95,7 @@ class Guard:
         path = Path(os.path.realpath(os.fsdecode(name)))
         roots = (self.folder, "/dev/null") if writes else (self.folder, *READABLE)
         if not any(path.is_relative_to(root) for root in roots):
-            self._refuse(_(NO_FILES))
+            self._refuse(_("An Apprise URL cannot read local files, such as a template or a key."))
 
     def _judge(self, address: Any) -> None:
         host = address[0] if isinstance(address, tuple) else None
@@ -132,7 +132,6 @@ class _Lines(logging.Handler):
 
 # Apprise's modules of services that only reach this machine, without an address to judge.
 LOCAL_SERVICES = frozenset({"blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows"})
-NO_FILES = N_("An Apprise URL cannot read local files, such as a template or a key.")
 
 
 def main() -> None:

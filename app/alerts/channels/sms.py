@@ -11,12 +11,11 @@ from app.alerts.answers import Acceptance, Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, post
 from app.alerts.messages.facts import ADDRESS
 from app.alerts.messages.message import Message
-from app.i18n import N_, _
+from app.i18n import _
 from app.net.client import Response
 from app.rules import masking
 from app.rules.sms import Provider, parse
 
-NO_PROVIDER = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL, then retry.")
 MAX_LINE = 110  # longer lines would only cost more
 MAX_TEXT = 1_600  # Twilio refuses more
 _GSM = set(
@@ -27,7 +26,7 @@ _GSM = set(
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
-        return permanent(_(NO_PROVIDER))
+        return permanent(_("No SMS provider is set up. Set WAKEFUL_SMS_URL, then retry."))
     provider = parse(tools.settings.sms_url)
     send_by = _twilio if provider.kind == "twilio" else _vonage
     return send_by(provider, outgoing, tools)
