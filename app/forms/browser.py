@@ -25,6 +25,7 @@ from zoneinfo import ZoneInfo
 
 from flask_wtf import FlaskForm
 
+from app import records
 from app.checks.kinds import kind_of
 from app.forms.alert_lists import BASE_API_CHANNELS, CHANNEL_CHOICES
 from app.forms.fields import CertificateDays, Switch, with_scheme
@@ -35,19 +36,6 @@ from app.forms.monitor_choices import IntervalChoice
 from app.forms.schema import FormContext, SchemaField, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.i18n import N_, _
-from app.records import (
-    AUTO,
-    CHECK_FIELDS,
-    CONTACT,
-    DEFAULT_SSL_ALERT_DAYS,
-    KIND_OPTIONS,
-    MAX_ALERTS,
-    SENT_SECRETS,
-    Monitor,
-    Pair,
-    interval_fields,
-    own_alerts,
-)
 from app.rules import text
 from app.rules.brackets import parse, write
 from app.rules.channel_values import CHANNELS
@@ -246,7 +234,7 @@ class _MonitorInputs(BrowserForm):
         field = self["ssl_alert_days"]
         url = with_scheme(self.submitted.get("url", "")) if self.submitted else "https:"
         kind = kind_of(url)
-        if kind is None or field.data != DEFAULT_SSL_ALERT_DAYS or warns_by_default(url):
+        if kind is None or field.data != records.DEFAULT_SSL_ALERT_DAYS or warns_by_default(url):
             return
         if self.record is None or self.clone or "ssl_alert_days" not in kind.fields:
             field.data = None
@@ -254,8 +242,8 @@ class _MonitorInputs(BrowserForm):
     def leave_out_auto(self) -> None:
         """For a server that does not know it."""
         field = self["ssl_alert_days"]
-        if isinstance(field, CertificateDays) and field.data != AUTO:
-            field.leave_out(AUTO)
+        if isinstance(field, CertificateDays) and field.data != records.AUTO:
+            field.leave_out(records.AUTO)
 
 
 class BrowserMonitorForm(_MonitorInputs, MonitorForm):
@@ -275,7 +263,7 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
     contacts: Any = ContactNames(N_("Contacts"))
 
-    def __init__(self, *args: Any, record: Monitor | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, record: records.Monitor | None = None, **kwargs: Any) -> None:
         if record is not None:
             record = replace(record, interval=record.true_interval)
         super().__init__(*args, record=record, **kwargs)
@@ -288,10 +276,10 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         values = super().values()
         stored = getattr(self.record, "alerts", ())
         if "contacts" in self:
-            contacts = tuple(Pair(CONTACT, name) for name in self.contacts.data)
+            contacts = tuple(records.Pair(records.CONTACT, name) for name in self.contacts.data)
         else:  # a page without the boxes
-            contacts = tuple(pair for pair in stored if pair.key == CONTACT)
-        alerts = contacts + own_alerts(values["alerts"])
+            contacts = tuple(pair for pair in stored if pair.key == records.CONTACT)
+        alerts = contacts + records.own_alerts(values["alerts"])
         # Where only their order differs, nothing was changed.
         values["alerts"] = stored if Counter(alerts) == Counter(stored) else alerts
         return values
@@ -299,17 +287,20 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
     def check_cross_field(self) -> None:
         super().check_cross_field()
         alerts, unreadable = self.values()["alerts"], getattr(self.record, "unreadable", ())
-        if len(alerts) > MAX_ALERTS:
-            self.alerts.add_fault(text.too_many(MAX_ALERTS))
-        deletes = "alerts" in unreadable and not own_alerts(alerts) and not self.clone
+        if len(alerts) > records.MAX_ALERTS:
+            self.alerts.add_fault(text.too_many(records.MAX_ALERTS))
+        deletes = "alerts" in unreadable and not records.own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
             self.alerts.add_fault(_(ENTER_OR_DELETE))
 
     def _mark(self, name: str, value: Any) -> str:
         """Contacts are boxes: their order among the alerts is nobody's change."""
         if name == "alerts":
-            contacts = sorted(pair.value for pair in value if pair.key == CONTACT)
-            value = (*(Pair(CONTACT, contact) for contact in contacts), *own_alerts(value))
+            contacts = sorted(pair.value for pair in value if pair.key == records.CONTACT)
+            value = (
+                *(records.Pair(records.CONTACT, contact) for contact in contacts),
+                *records.own_alerts(value),
+            )
         return super()._mark(name, value)
 
     def _take_contacts_out(self) -> None:
@@ -318,22 +309,24 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         keys = BASE_API_CHANNELS if self.context.bare else CHANNELS
         alerts.choices = {"key": [choice for choice in CHANNEL_CHOICES if choice[0] in keys]}
         if not self.submitted:
-            stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
-            alerts.rows = [row for row in alerts.rows if row.key != CONTACT]
+            stored = [pair.value for pair in alerts.object_data if pair.key == records.CONTACT]
+            alerts.rows = [row for row in alerts.rows if row.key != records.CONTACT]
             self.contacts.data = tuple(stored) or self.contacts.data
 
     def fields(self) -> dict[str, Any]:
         values, unreadable = self.values(), getattr(self.record, "unreadable", ())
-        replaced = unreadable if self.remove_unreadable.data else CHECK_FIELDS.keys() & unreadable
+        replaced = (
+            unreadable if self.remove_unreadable.data else records.CHECK_FIELDS.keys() & unreadable
+        )
         if "options" in replaced:
-            replaced = (*replaced, *KIND_OPTIONS)
+            replaced = (*replaced, *records.KIND_OPTIONS)
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
             # What was typed again is sent, even the stored value: the store drops the rest.
-            typed = {name: values[name] for name in SENT_SECRETS if values.get(name)}
+            typed = {name: values[name] for name in records.SENT_SECRETS if values.get(name)}
             fields = typed | fields
         if "interval" in fields and not self.context.bare:
-            fields |= interval_fields(fields["interval"])
+            fields |= records.interval_fields(fields["interval"])
         return fields
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:

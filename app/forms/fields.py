@@ -7,6 +7,7 @@ are on the field; templates read them there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -199,18 +200,11 @@ def with_scheme(text: str) -> str:
     ``example.com``, ``example.com:8443/health`` or ``localhost``.
     """
     text = text.strip()
-    host = before_any(text, "/?#")
+    host = re.split("[/?#]", text, maxsplit=1)[0]
     _name, colon, port = host.rpartition(":")
     bare = port.isdigit() if colon and not host.endswith("]") else bool(host)
     plausible = "." in host or bool(colon) or host == "localhost"
     return f"https://{text}" if bare and plausible and "://" not in text else text
-
-
-def before_any(text: str, marks: str) -> str:
-    """The text before the first of these characters."""
-    for mark in marks:
-        text = text.partition(mark)[0]
-    return text
 
 
 ELSEWHERE = N_(
@@ -491,14 +485,10 @@ def _zone_choice(name: str, current: str) -> Choice:
     return Choice(name, zones.city_of(name), name == current, was)
 
 
-class LocalTimeInput(widgets.TextInput):
-    input_type = "datetime-local"
-
-
 class DateTime(OneValue):
     """A time, aware and in UTC. A browser sends it in the person's zone."""
 
-    widget = LocalTimeInput()
+    widget = widgets.DateTimeLocalInput()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("render_kw", {"step": "1"})

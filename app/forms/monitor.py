@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from wtforms.fields.core import Field
 
+from app import records
 from app.checks.kinds import (
     KINDS,
     fields_of_other_kinds,
     sends_secrets_elsewhere,
     turns_into_or_from_heartbeat,
 )
+from app.forms import fields
 from app.forms.alert_lists import WHO_IS_ALERTED, channel_list, quiet_hours_fields
 from app.forms.assertions import AssertionList
-from app.forms.fields import (
-    CertificateDays,
-    DateTime,
-    Number,
-    NumberChoice,
-    NumberSwitch,
-    Password,
-    Secret,
-    Switch,
-    Text,
-    Url,
-    WordChoice,
-    Zone,
-    before_any,
-)
 from app.forms.lists import DependencyIds, Lines, PairList, Places, Tags
 from app.forms.monitor_choices import (
     AUTO_LABEL,
@@ -41,40 +29,6 @@ from app.forms.monitor_choices import (
 )
 from app.forms.schema import SchemaField, SchemaForm, defaults_of
 from app.i18n import N_, _
-from app.records import (
-    AUTO,
-    CHECK_EVERY_SECONDS,
-    CONFIRMATIONS,
-    DEFAULT_HEARTBEAT_INTERVAL,
-    GRACE_SECONDS,
-    HEARTBEAT_URL,
-    MAX_ACCEPTED_STATUSES,
-    MAX_CREDENTIAL,
-    MAX_DEPENDS_ON,
-    MAX_HEADERS,
-    MAX_HEARTBEAT_SLUG,
-    MAX_LOCATIONS,
-    MAX_NAME,
-    MAX_NOTES,
-    MAX_REQUEST_BODY_BYTES,
-    MAX_RUN_SECONDS,
-    MAX_SCHEDULE,
-    MAX_TEXT_LOOKUP,
-    MAX_TOKEN,
-    MAX_URL,
-    PERIOD_SECONDS,
-    PING_COUNT,
-    REMIND_AFTER_MINUTES,
-    SENT_SECRETS,
-    SLOW_AFTER_MS,
-    SLOW_ALERT_AFTER_MINUTES,
-    TIMEOUT_SECONDS,
-    Monitor,
-    Pair,
-    RequestMethod,
-    StartTls,
-    is_heartbeat,
-)
 from app.rules import text
 from app.rules.cross_field import RULES
 from app.rules.schedules import check_line
@@ -102,8 +56,10 @@ NOTHING_TO_CHECK = N_("A heartbeat is not checked: something calls Wakeful.")
 
 def name_of(url: str) -> str:
     """The name of a monitor until somebody gives it one: host and path."""
-    address = before_any(url.partition(":")[2].lstrip("/"), "?#")  # a query may hold a token
-    return address.strip("/")[:MAX_NAME] or url[:MAX_NAME]
+    address = re.split("[?#]", url.partition(":")[2].lstrip("/"), maxsplit=1)[
+        0
+    ]  # a query may hold a token
+    return address.strip("/")[: records.MAX_NAME] or url[: records.MAX_NAME]
 
 
 def warns_by_default(url: str) -> bool:
@@ -111,107 +67,109 @@ def warns_by_default(url: str) -> bool:
     return scheme_of(url) in ("https", "tls")
 
 
-def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
+def check_header(_field: Field, pair: records.Pair) -> tuple[str | None, str | None]:
     return (
         text.fault_of(lambda: text.header_name(pair.key)),
         text.fault_of(lambda: text.header_value(pair.key, pair.value)),
     )
 
 
-@defaults_of(Monitor)
+@defaults_of(records.Monitor)
 class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
-    name = Text(
+    name = fields.Text(
         N_("Name"),
         required=True,
-        most=MAX_NAME,
+        most=records.MAX_NAME,
         description=N_("What the monitor is called in lists and alerts."),
     )
-    url = Url(
+    url = fields.Url(
         "URL",
         required=True,
-        most=MAX_URL,
+        most=records.MAX_URL,
         description=N_(
             "The address to check, such as %(addresses)s; or %(heartbeat)s for a job that calls"
             " Wakeful.",
             addresses=", ".join(kind.address for kind in KINDS if kind.check),
-            heartbeat=HEARTBEAT_URL,
+            heartbeat=records.HEARTBEAT_URL,
         ),
     )
-    interval = NumberChoice(
+    interval = fields.NumberChoice(
         N_("Interval"),
         interval_labels,
         required=True,
         each=interval_label,
         description=N_("How often the URL is checked."),
     )
-    check_every = Number(
+    check_every = fields.Number(
         N_("Check every, in seconds"),
-        CHECK_EVERY_SECONDS,
+        records.CHECK_EVERY_SECONDS,
         description=N_(
             "The true pause between checks, where it is none of the intervals. interval is then the"
             " nearest of them. Leave empty for the interval; sending interval alone clears it."
         ),
     )
-    alert_condition = WordChoice(
+    alert_condition = fields.WordChoice(
         N_("Alert when"),
         CONDITION_LABELS,
         description=N_(
             "An unreachable URL always opens an incident. You can add a condition on the text."
         ),
     )
-    alert_text_lookup = Text(
+    alert_text_lookup = fields.Text(
         N_("Text to find"),
-        most=MAX_TEXT_LOOKUP,
+        most=records.MAX_TEXT_LOOKUP,
         description=N_(
             "Case-sensitive. Searched for in the response (HTTP), in the first 1 KiB that the "
             "server sends (TCP) or in the records (DNS), one a line."
         ),
     )
-    request_method = WordChoice(N_("Method"), RequestMethod)
+    request_method = fields.WordChoice(N_("Method"), records.RequestMethod)
     request_headers = PairList(
         N_("Request headers"),
-        most=MAX_HEADERS,
+        most=records.MAX_HEADERS,
         check=check_header,
         labels={"key": N_("Name"), "value": N_("Value")},
         description=N_("Sent with every check. Stored values are shown masked."),
     )
-    request_auth_username = Text(
+    request_auth_username = fields.Text(
         N_("User name"),
-        most=MAX_CREDENTIAL,
+        most=records.MAX_CREDENTIAL,
         description=N_("For Basic authentication of the check."),
         # The target's user: a browser must not fill in the person's login to the dashboard.
         render_kw={"autocomplete": "off"},
     )
-    request_auth_password = Password(
-        N_("Password"), most=MAX_CREDENTIAL, description=N_("Kept encrypted and never shown again.")
+    request_auth_password = fields.Password(
+        N_("Password"),
+        most=records.MAX_CREDENTIAL,
+        description=N_("Kept encrypted and never shown again."),
     )
-    request_body = Secret(
+    request_body = fields.Secret(
         N_("Request body"),
-        most_bytes=MAX_REQUEST_BODY_BYTES,
+        most_bytes=records.MAX_REQUEST_BODY_BYTES,
         lines=True,
         description=N_(
             "Sent with every check, whatever the method. It is treated as a secret: it is shown "
             "masked once it is stored, and no redirect takes it to another host, port or scheme."
         ),
     )
-    cache_buster = NumberSwitch(
+    cache_buster = fields.NumberSwitch(
         N_("Bypass caches"),
         description=N_("Adds a unique query parameter to each request to get past caches."),
     )
-    timeout = Number(
+    timeout = fields.Number(
         N_("Time limit in seconds"),
-        TIMEOUT_SECONDS,
+        records.TIMEOUT_SECONDS,
         description=N_("For the whole check, from the DNS lookup to the last byte."),
     )
-    accepted_statuses = Text(
+    accepted_statuses = fields.Text(
         N_("Accepted status codes"),
-        most=MAX_ACCEPTED_STATUSES,
+        most=records.MAX_ACCEPTED_STATUSES,
         rule=parse_statuses,
         description=N_("Comma-separated codes and ranges, such as 200-299,401."),
     )
-    follow_redirects = Switch(
+    follow_redirects = fields.Switch(
         N_("Follow redirects"),
         description=N_(
             "Up to ten. To another host, port or scheme, only the headers User-Agent, Accept, "
@@ -219,45 +177,45 @@ class MonitorForm(SchemaForm):
             "no body. From http to https of the same host, all are sent."
         ),
     )
-    verify_tls = Switch(
+    verify_tls = fields.Switch(
         N_("Verify the certificate"),
         description=N_(
             "If off, an invalid or expired certificate opens no incident, and old devices with "
             "TLS 1.0, weak keys or unsafe renegotiation can be checked."
         ),
     )
-    starttls = WordChoice(
+    starttls = fields.WordChoice(
         N_("STARTTLS"),
-        StartTls,
+        records.StartTls,
         none=N_("TLS at once"),
         description=N_("How TLS begins on a port that speaks its own protocol first."),
     )
-    ping_count = Number(
+    ping_count = fields.Number(
         N_("Pings"),
-        PING_COUNT,
+        records.PING_COUNT,
         description=N_("How many are sent in each check. One answer is enough."),
     )
-    slow_after = Number(
+    slow_after = fields.Number(
         N_("Slow after, in milliseconds"),
-        SLOW_AFTER_MS,
+        records.SLOW_AFTER_MS,
         description=N_("A slower answer is shown as degraded. Leave empty for never."),
     )
-    slow_alert_after = Number(
+    slow_alert_after = fields.Number(
         N_("Slow alert after, in minutes"),
-        SLOW_ALERT_AFTER_MINUTES,
+        records.SLOW_ALERT_AFTER_MINUTES,
         description=N_(
             "An incident of severity degraded opens when the median response time of the last so"
             " many minutes is slow. It is no downtime. Leave empty, or 0, for never."
         ),
     )
-    confirmations = Number(
+    confirmations = fields.Number(
         N_("Rechecks before an incident"),
-        CONFIRMATIONS,
+        records.CONFIRMATIONS,
         description=N_("How many times a failing check is repeated before an incident opens."),
     )
-    ssl_alert_days = CertificateDays(
+    ssl_alert_days = fields.CertificateDays(
         N_("Certificate expiry"),
-        lambda: {AUTO: AUTO_LABEL} | days_labels(),
+        lambda: {records.AUTO: AUTO_LABEL} | days_labels(),
         each=days_label,
         none=N_("Off"),
         description=N_(
@@ -265,7 +223,7 @@ class MonitorForm(SchemaForm):
             "remains, or half if it is valid for 10 days or less."
         ),
     )
-    domain_alert_days = NumberChoice(
+    domain_alert_days = fields.NumberChoice(
         N_("Domain expiry"),
         days_labels,
         each=days_label,
@@ -275,25 +233,25 @@ class MonitorForm(SchemaForm):
             "github.io, it is unknown where no registry answers for the name itself."
         ),
     )
-    maintenance_start_at = DateTime(
+    maintenance_start_at = fields.DateTime(
         N_("Maintenance from"),
         description=N_("During this time, no incident opens and no alert is sent."),
         render_kw={"step": "60"},
     )
-    maintenance_end_at = DateTime(N_("Maintenance until"), render_kw={"step": "60"})
+    maintenance_end_at = fields.DateTime(N_("Maintenance until"), render_kw={"step": "60"})
     alerts = channel_list(N_("Alerts"), WHO_IS_ALERTED, contacts=True)
-    remind_after = Number(
+    remind_after = fields.Number(
         N_("Remind every, in minutes"),
-        REMIND_AFTER_MINUTES,
+        records.REMIND_AFTER_MINUTES,
         description=N_(
             "Repeats the alert until somebody acknowledges it. Leave empty for no reminders."
         ),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
-    notes = Text(
+    notes = fields.Text(
         N_("Notes"),
-        most=MAX_NOTES,
+        most=records.MAX_NOTES,
         lines=True,
         unify_lines=True,
         default="",
@@ -305,10 +263,10 @@ class MonitorForm(SchemaForm):
     )
     locations = Places(
         N_("Checked from"),
-        most=MAX_LOCATIONS,
+        most=records.MAX_LOCATIONS,
         description=N_("Each place makes its own checks. None chosen: the place default."),
     )
-    location_rule = WordChoice(
+    location_rule = fields.WordChoice(
         N_("Down when it fails from"),
         RULE_LABELS,
         description=N_(
@@ -318,7 +276,7 @@ class MonitorForm(SchemaForm):
     )
     depends_on = DependencyIds(
         N_("Reached through"),
-        most=MAX_DEPENDS_ON,
+        most=records.MAX_DEPENDS_ON,
         description=N_(
             "The monitors that this one is reached through, such as its router. While one of them"
             " is down, this one opens no incident and alerts nobody."
@@ -329,14 +287,14 @@ class MonitorForm(SchemaForm):
         description=N_("What a good answer must have besides. All of them must hold."),
     )
 
-    period = Number(
+    period = fields.Number(
         N_("Expected every, in seconds"),
-        PERIOD_SECONDS,
+        records.PERIOD_SECONDS,
         description=N_("How long after a ping the next one is due. Leave empty for the interval."),
     )
     schedule = Lines(
         N_("Schedule"),
-        most=MAX_SCHEDULE,
+        most=records.MAX_SCHEDULE,
         rule=check_line,
         example="30 2 * * *",
         description=N_(
@@ -344,23 +302,23 @@ class MonitorForm(SchemaForm):
             " Mon..Fri 02:30, one a line."
         ),
     )
-    zone = Zone(N_("Time zone of the schedule"), description=N_("Example: Europe/Berlin"))
-    grace = Number(
+    zone = fields.Zone(N_("Time zone of the schedule"), description=N_("Example: Europe/Berlin"))
+    grace = fields.Number(
         N_("Grace, in seconds"),
-        GRACE_SECONDS,
+        records.GRACE_SECONDS,
         description=N_("How much later than due a ping may come before an incident opens."),
     )
-    max_run = Number(
+    max_run = fields.Number(
         N_("Longest run, in seconds"),
-        MAX_RUN_SECONDS,
+        records.MAX_RUN_SECONDS,
         description=N_(
             "An incident opens if a run that has reported its start takes longer. Leave empty for"
             " no limit."
         ),
     )
-    slug = Text(
+    slug = fields.Text(
         N_("Name in ping addresses"),
-        most=MAX_HEARTBEAT_SLUG,
+        most=records.MAX_HEARTBEAT_SLUG,
         rule=check_heartbeat_slug,
         description=N_(
             "Names this heartbeat in ping addresses that begin with a key of scope ping: lower-case"
@@ -370,8 +328,12 @@ class MonitorForm(SchemaForm):
 
     def validate(self, extra_validators: Any = None) -> bool:
         interval = self.interval
-        if is_heartbeat(self.url.data) and interval.data is None and not interval.process_errors:
-            interval.required, interval.data = False, DEFAULT_HEARTBEAT_INTERVAL
+        if (
+            records.is_heartbeat(self.url.data)
+            and interval.data is None
+            and not interval.process_errors
+        ):
+            interval.required, interval.data = False, records.DEFAULT_HEARTBEAT_INTERVAL
         return super().validate(extra_validators)
 
     def check_cross_field(self) -> None:
@@ -399,9 +361,9 @@ class MonitorForm(SchemaForm):
         self._keep_secrets_from_others()
         for names, rule in RULES:
             # Fields of other servers: those without our own have no quiet hours.
-            fields = [by_name[name] for name in names if name in by_name]
-            if len(fields) == len(names) and self.flawless(*fields):
-                for name, sentence in rule(*(field.data for field in fields)):
+            ruled = [by_name[name] for name in names if name in by_name]
+            if len(ruled) == len(names) and self.flawless(*ruled):
+                for name, sentence in rule(*(field.data for field in ruled)):
                     by_name[name].add_fault(sentence)
 
     def _keep_secrets_from_others(self) -> None:
@@ -409,7 +371,7 @@ class MonitorForm(SchemaForm):
         which they were entered, and to no other.
         """
         if self.leads_elsewhere():
-            for name in SENT_SECRETS:
+            for name in records.SENT_SECRETS:
                 if name in self:
                     cast(SchemaField, self[name]).refuse_stored()
 
@@ -424,9 +386,9 @@ class MonitorForm(SchemaForm):
 class MonitorStoreForm(MonitorForm):
     """A new monitor also accepts ``heartbeat_token``."""
 
-    heartbeat_token = Text(
+    heartbeat_token = fields.Text(
         N_("Secret of the ping URL"),
-        most=MAX_TOKEN,
+        most=records.MAX_TOKEN,
         rule=check_token,
         description=N_(
             "Keeps the address of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, -"
@@ -436,23 +398,23 @@ class MonitorStoreForm(MonitorForm):
 
     def check_cross_field(self) -> None:
         super().check_cross_field()
-        if self.heartbeat_token.data and self.url.data and not is_heartbeat(self.url.data):
+        if self.heartbeat_token.data and self.url.data and not records.is_heartbeat(self.url.data):
             self.heartbeat_token.add_fault(_(NOT_A_HEARTBEAT))
 
 
 class MonitorUpdateForm(MonitorForm):
     """An update of a monitor also accepts ``pause``."""
 
-    pause = Switch(N_("Paused"), description=N_("A paused monitor is not checked."))
+    pause = fields.Switch(N_("Paused"), description=N_("A paused monitor is not checked."))
 
 
 class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
-    name = Text(N_("Name"), most=MAX_NAME)
-    interval = NumberChoice(N_("Interval"), interval_labels, default=None)
+    name = fields.Text(N_("Name"), most=records.MAX_NAME)
+    interval = fields.NumberChoice(N_("Interval"), interval_labels, default=None)
 
     def check_cross_field(self) -> None:
         super().check_cross_field()
-        if is_heartbeat(self.url.data):
+        if records.is_heartbeat(self.url.data):
             self.url.add_fault(_(NOTHING_TO_CHECK))

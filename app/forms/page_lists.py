@@ -9,24 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from app import records
 from app.forms.fields import form_of
 from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, PairRow
 from app.forms.schema import EITHER, TWICE
 from app.i18n import N_, _
-from app.records import (
-    MAX_GROUPS,
-    MAX_NAME,
-    MAX_PAGE_MONITORS,
-    ComponentName,
-    Group,
-    MonitorImpact,
-    PostImpact,
-)
 from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
 NAME, MONITORS = "name", "monitors"
-MAX_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
+MAX_NAMES = 4 * (
+    records.MAX_PAGE_MONITORS + records.MAX_GROUPS
+)  # names of form fields that groups are read from
 TWICE_NAMED = N_("This monitor is in the list already. Send one entry for each monitor.")
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
 
@@ -36,13 +30,13 @@ class MonitorPairs(PairList):
     rule about several fields.
     """
 
-    entry: ClassVar[type[ComponentName | MonitorImpact]]
+    entry: ClassVar[type[records.ComponentName | records.MonitorImpact]]
     named: ClassVar[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(
             *args,
-            most=MAX_PAGE_MONITORS,
+            most=records.MAX_PAGE_MONITORS,
             labels={"key": N_("Monitor"), "value": self.named},
             **kwargs,
         )
@@ -84,7 +78,7 @@ class NameList(MonitorPairs):
     keeps the monitor's own.
     """
 
-    entry, named = ComponentName, N_("Name")
+    entry, named = records.ComponentName, N_("Name")
 
     def value_of(self, value: str) -> str:
         return _name(value)
@@ -95,11 +89,11 @@ class ImpactList(MonitorPairs):
     one follows the state of the post.
     """
 
-    entry, named = MonitorImpact, N_("Impact")
+    entry, named = records.MonitorImpact, N_("Impact")
 
     def value_of(self, value: str) -> str:
-        if text.one_value(value) not in set(PostImpact):
-            raise ValueError(text.one_of(PostImpact))
+        if text.one_value(value) not in set(records.PostImpact):
+            raise ValueError(text.one_of(records.PostImpact))
         return value
 
 
@@ -159,11 +153,11 @@ class GroupList(ListField):
         elif names is None:
             return
         elif len(names) > MAX_NAMES:
-            self.process_errors = [text.too_many(MAX_GROUPS)]
+            self.process_errors = [text.too_many(records.MAX_GROUPS)]
         else:
             self._read(formdata, names)
 
-    def _row_of(self, index: str, group: Group) -> GroupRow:
+    def _row_of(self, index: str, group: records.Group) -> GroupRow:
         monitors = [(str(n), str(id)) for n, id in enumerate(group.monitors)]
         return GroupRow(self.name, index, group.name, monitors)
 
@@ -175,8 +169,8 @@ class GroupList(ListField):
                 self._take(row, name, formdata.getlist(_raw(name)))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
-        if len(self.rows) > MAX_GROUPS:
-            self.process_errors = [text.too_many(MAX_GROUPS)]
+        if len(self.rows) > records.MAX_GROUPS:
+            self.process_errors = [text.too_many(records.MAX_GROUPS)]
             self.rows = []
             return
         grouped: set[int] = set()
@@ -242,17 +236,17 @@ def _raw(name: Name) -> str:
     return f"{name.field}[{name.index}][{name.half}]{entry}"
 
 
-def _group(row: GroupRow, grouped: set[int]) -> Group:
+def _group(row: GroupRow, grouped: set[int]) -> records.Group:
     """The group of a row. Its monitors are added to ``grouped``, those of the groups before it."""
-    if len(row.monitors) > MAX_PAGE_MONITORS:
-        row.errors = {MONITORS: text.too_many(MAX_PAGE_MONITORS)}
-        return Group("")
+    if len(row.monitors) > records.MAX_PAGE_MONITORS:
+        row.errors = {MONITORS: text.too_many(records.MAX_PAGE_MONITORS)}
+        return records.Group("")
     monitors = tuple(_monitors(row, grouped))
     try:
-        return Group(_name(row.name), monitors)
+        return records.Group(_name(row.name), monitors)
     except ValueError as fault:
         row.errors.setdefault(NAME, str(fault))
-        return Group("", monitors)
+        return records.Group("", monitors)
 
 
 def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
@@ -271,7 +265,7 @@ def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
 
 def _name(value: str) -> str:
     """A name on the page. Raises ValueError with a sentence."""
-    text.characters(text.length(text.one_value(value), MAX_NAME))
+    text.characters(text.length(text.one_value(value), records.MAX_NAME))
     if not value.strip():
         raise ValueError(_(text.REQUIRED))
     return value

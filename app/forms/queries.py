@@ -6,41 +6,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from app import records
 from app.forms.fields import DateTime, Ids, Number, NumberChoice, RecordId, Switch, Text, WordChoice
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
-from app.records import (
-    DEFAULT_PAGE_SIZE,
-    MAX_LOCATION,
-    MAX_REPORT_DAYS,
-    MAX_REPORT_MONITORS,
-    MAX_SEARCH,
-    MAX_TAG,
-    PAGE_SIZES,
-    SLOW_AFTER_MS,
-    SLOW_ALERT_AFTER_MINUTES,
-    Channel,
-    DeliveryQuery,
-    DeliveryStatus,
-    IncidentQuery,
-    IncidentSearchBy,
-    IncidentSeverity,
-    IncidentSortBy,
-    IncidentStatus,
-    MarkerQuery,
-    MonitorQuery,
-    MonitorSearchBy,
-    MonitorSortBy,
-    MonitorStatus,
-    PageQuery,
-    PingQuery,
-    PostQuery,
-    ResultQuery,
-    Sort,
-    StatisticsRange,
-    SubscriberQuery,
-    Verdict,
-)
 from app.rules.text import END_BEFORE_START
 
 SEARCHED = "Finds it anywhere in the text, ignoring case."
@@ -56,36 +25,38 @@ class ListForm(SchemaForm):
 class PageForm(ListForm):
     """A list with no parameters but those of paging."""
 
-    makes: ClassVar[Any] = PageQuery
+    makes: ClassVar[Any] = records.PageQuery
     per_page = NumberChoice(
         "Page size",
-        {size: str(size) for size in PAGE_SIZES},
-        default=DEFAULT_PAGE_SIZE,
+        {size: str(size) for size in records.PAGE_SIZES},
+        default=records.DEFAULT_PAGE_SIZE,
         description="How many records a page has.",
     )
     page = Number("Page", (1, None), default=1, description="The page number, from 1.")
 
 
 class PingQueryForm(PageForm):
-    makes = PingQuery
+    makes = records.PingQuery
 
 
 class MonitorFilterForm(ListForm):
-    makes = MonitorQuery
-    search = Text("Search", most=MAX_SEARCH, description=SEARCHED)
+    makes = records.MonitorQuery
+    search = Text("Search", most=records.MAX_SEARCH, description=SEARCHED)
     search_by = WordChoice(
         "Search in",
-        MonitorSearchBy,
-        default=MonitorSearchBy.NAME,
+        records.MonitorSearchBy,
+        default=records.MonitorSearchBy.NAME,
         description="`any` (extension) finds each word in the name, the URL or a tag.",
     )
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
     contact_id = RecordId(
         "Contact", description="Extension: only the monitors that use this contact."
     )
-    tag = Text("Tag", most=MAX_TAG, description="Extension: only those with this tag.")
+    tag = Text("Tag", most=records.MAX_TAG, description="Extension: only those with this tag.")
     location = Text(
-        "Place", most=MAX_LOCATION, description="Extension: only those that this place checks."
+        "Place",
+        most=records.MAX_LOCATION,
+        description="Extension: only those that this place checks.",
     )
     depends_on = RecordId(
         "Reached through", description="Extension: only those that depend on this monitor directly."
@@ -93,32 +64,36 @@ class MonitorFilterForm(ListForm):
 
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):
-    makes = MonitorQuery
-    state = WordChoice("State", MonitorStatus, description="Extension.")
+    makes = records.MonitorQuery
+    state = WordChoice("State", records.MonitorStatus, description="Extension.")
     hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
     sort_by = WordChoice(
         "Order by",
-        MonitorSortBy,
-        default=MonitorSortBy.ID,
+        records.MonitorSortBy,
+        default=records.MonitorSortBy.ID,
         description="Extensions: natural (by name, Shop 2 before Shop 10); state (descending is the"
         " worst first, then in natural order).",
     )
-    sort = WordChoice("Direction", Sort, default=Sort.DESC)
+    sort = WordChoice("Direction", records.Sort, default=records.Sort.DESC)
 
 
 class IncidentQueryForm(PageForm):
-    makes = IncidentQuery
-    search = Text("Search", most=MAX_SEARCH, description=SEARCHED)
-    search_by = WordChoice("Search in", IncidentSearchBy, default=IncidentSearchBy.URL)
+    makes = records.IncidentQuery
+    search = Text("Search", most=records.MAX_SEARCH, description=SEARCHED)
+    search_by = WordChoice(
+        "Search in", records.IncidentSearchBy, default=records.IncidentSearchBy.URL
+    )
     monitor_id = RecordId("Monitor", description="Only the incidents of this monitor.")
-    status = WordChoice("Status", IncidentStatus)
+    status = WordChoice("Status", records.IncidentStatus)
     severity = WordChoice(
         "Severity",
-        IncidentSeverity,
+        records.IncidentSeverity,
         description="An addition of ours: down, or slow for so long that it alerts.",
     )
-    sort_by = WordChoice("Order by", IncidentSortBy, default=IncidentSortBy.ENDED_AT)
-    sort = WordChoice("Direction", Sort, default=Sort.DESC)
+    sort_by = WordChoice(
+        "Order by", records.IncidentSortBy, default=records.IncidentSortBy.ENDED_AT
+    )
+    sort = WordChoice("Direction", records.Sort, default=records.Sort.DESC)
 
 
 class BetweenForm(PageForm):
@@ -134,38 +109,40 @@ class BetweenForm(PageForm):
 
 
 class ResultQueryForm(BetweenForm):
-    makes = ResultQuery
-    verdict = WordChoice("Verdict", Verdict)
+    makes = records.ResultQuery
+    verdict = WordChoice("Verdict", records.Verdict)
     changes = Switch(
         "Changes",
         default=False,
         description="Extension: only the first and those at which verdict or cause changed.",
     )
     location = Text(
-        "Place", most=MAX_LOCATION, description="Extension: only those of the place of this name."
+        "Place",
+        most=records.MAX_LOCATION,
+        description="Extension: only those of the place of this name.",
     )
 
 
 class MarkerQueryForm(BetweenForm):
-    makes = MarkerQuery
+    makes = records.MarkerQuery
     monitor_id = RecordId("Monitor", description="Only markers that concern this monitor.")
 
 
 class DeliveryQueryForm(PageForm):
-    makes = DeliveryQuery
+    makes = records.DeliveryQuery
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")
     contact_id = RecordId("Contact", description="Only messages to this contact.")
-    channel = WordChoice("Channel", Channel)
-    status = WordChoice("Status", DeliveryStatus)
+    channel = WordChoice("Channel", records.Channel)
+    status = WordChoice("Status", records.DeliveryStatus)
 
 
 class SubscriberQueryForm(PageForm):
-    makes = SubscriberQuery
+    makes = records.SubscriberQuery
 
 
 class PostQueryForm(PageForm):
-    makes = PostQuery
+    makes = records.PostQuery
     open = Switch(
         "Open", default=False, description="Only posts that have not ended, scheduled ones too."
     )
@@ -177,7 +154,10 @@ class DraftQueryForm(SchemaForm):
 
 class StatisticsQueryForm(SchemaForm):
     range = WordChoice(
-        "Range", StatisticsRange, default=StatisticsRange.DAY, description="How far back to look."
+        "Range",
+        records.StatisticsRange,
+        default=records.StatisticsRange.DAY,
+        description="How far back to look.",
     )
     from_ = DateTime("From", name="from", description="Extension: with to, in place of range.")
     to = DateTime("To", description="The end of that time; it may be still to come.")
@@ -194,11 +174,14 @@ class StatisticsQueryForm(SchemaForm):
 
 class SlowAlertsQueryForm(SchemaForm):
     slow_after = Number(
-        "Slow after", SLOW_AFTER_MS, required=True, description="ms: a slower answer is slow."
+        "Slow after",
+        records.SLOW_AFTER_MS,
+        required=True,
+        description="ms: a slower answer is slow.",
     )
     slow_alert_after = Number(
         "Alert after",
-        (1, SLOW_ALERT_AFTER_MINUTES[1]),
+        (1, records.SLOW_ALERT_AFTER_MINUTES[1]),
         required=True,
         description="Minutes whose median must be slow.",
     )
@@ -210,8 +193,8 @@ def check_span(start: DateTime, end: DateTime) -> None:
         (end if start.data else start).add_fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
         end.add_fault(_(END_BEFORE_START))
-    elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-        end.add_fault(_(TOO_LONG, most=MAX_REPORT_DAYS))
+    elif end.data - start.data > timedelta(days=records.MAX_REPORT_DAYS):
+        end.add_fault(_(TOO_LONG, most=records.MAX_REPORT_DAYS))
 
 
 class ReportQueryForm(SchemaForm):
@@ -221,7 +204,7 @@ class ReportQueryForm(SchemaForm):
     to = DateTime("To", required=True, description="A whole hour in UTC; it may be still to come.")
     monitors = Ids(
         "Monitors",
-        most=MAX_REPORT_MONITORS,
+        most=records.MAX_REPORT_MONITORS,
         description="Comma-separated ids. Leave empty for all.",
     )
     days = Switch("Days", default=False, description="With each monitor its days, in UTC.")

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from app import records
 from app.forms.fields import Number, Options, Password, Switch, Text, WordChoice, Zone
 from app.forms.lists import IdList
 from app.forms.page_lists import GroupList, NameList
 from app.forms.schema import SchemaForm, defaults_of
 from app.i18n import N_, _
-from app.records import (
-    AUTO_POST_MINUTES,
-    MAX_CREDENTIAL,
-    MAX_DOMAIN,
-    MAX_FOOTER,
-    MAX_NAME,
-    MAX_PAGE_DESCRIPTION,
-    MAX_PAGE_MONITORS,
-    MAX_SLUG,
-    MAX_URL,
-    PAGE_LANGUAGES,
-    PageTheme,
-    StatusPage,
-    Visibility,
-)
 from app.rules import colours, images, slugs
 from app.rules.url import check_link, host_name
 
@@ -54,40 +40,42 @@ class Image(Text):
         return images.read_base64(super().read(value))
 
 
-@defaults_of(StatusPage)
+@defaults_of(records.StatusPage)
 class StatusPageForm(SchemaForm):
     """What the public sees of some monitors."""
 
-    name = Text(N_("Name"), required=True, most=MAX_NAME)
+    name = Text(N_("Name"), required=True, most=records.MAX_NAME)
     slug = Text(
         N_("Address"),
-        most=MAX_SLUG,
+        most=records.MAX_SLUG,
         rule=slugs.check,
         description=N_(
             "The last part of the page's address. Leave empty to derive it from the name."
         ),
     )
-    description = Text(N_("Description"), most=MAX_PAGE_DESCRIPTION)
+    description = Text(N_("Description"), most=records.MAX_PAGE_DESCRIPTION)
     visibility = WordChoice(
         N_("Visible"),
         {
-            Visibility.PUBLIC: N_("To everyone, and listed at /status"),
-            Visibility.UNLISTED: N_("To everyone who has the link"),
-            Visibility.PASSWORD: N_("To everyone who has the password"),
-            Visibility.CLOSED: N_("To people with an account"),
+            records.Visibility.PUBLIC: N_("To everyone, and listed at /status"),
+            records.Visibility.UNLISTED: N_("To everyone who has the link"),
+            records.Visibility.PASSWORD: N_("To everyone who has the password"),
+            records.Visibility.CLOSED: N_("To people with an account"),
         },
     )
     password: Any = Password(
-        N_("Password"), most=MAX_CREDENTIAL, description=N_("Required if visitors need a password.")
+        N_("Password"),
+        most=records.MAX_CREDENTIAL,
+        description=N_("Required if visitors need a password."),
     )
     domain = Domain(
         N_("Custom domain"),
-        most=4 * MAX_DOMAIN,  # an international one is longer as bytes than as characters
+        most=4 * records.MAX_DOMAIN,  # an international one is longer as bytes than as characters
         description=N_("A host name for this page alone, such as status.example.com."),
     )
     monitors = IdList(
         N_("Monitors"),
-        most=MAX_PAGE_MONITORS,
+        most=records.MAX_PAGE_MONITORS,
         description=N_("In the order in which the page shows them."),
     )
     names = NameList(
@@ -98,7 +86,7 @@ class StatusPageForm(SchemaForm):
     show_response_times = Switch(N_("Show response times"))
     auto_post_after = Number(
         N_("Automatic post after (minutes)"),
-        AUTO_POST_MINUTES,
+        records.AUTO_POST_MINUTES,
         description=N_(
             "Post about an incident that has been open for this long. Leave empty for never."
         ),
@@ -112,9 +100,9 @@ class StatusPageForm(SchemaForm):
     theme = WordChoice(
         N_("Colours"),
         {
-            PageTheme.SYSTEM: N_("Reader's system setting"),
-            PageTheme.LIGHT: N_("Light"),
-            PageTheme.DARK: N_("Dark"),
+            records.PageTheme.SYSTEM: N_("Reader's system setting"),
+            records.PageTheme.LIGHT: N_("Light"),
+            records.PageTheme.DARK: N_("Dark"),
         },
     )
     accent = Colour(
@@ -127,7 +115,7 @@ class StatusPageForm(SchemaForm):
     )
     language = Options(
         N_("Language"),
-        PAGE_LANGUAGES,
+        records.PAGE_LANGUAGES,
         description=N_(
             "The language of your names and texts. The page's own sentences are in English where"
             " Wakeful is not translated."
@@ -135,13 +123,13 @@ class StatusPageForm(SchemaForm):
     )
     home_url = Text(
         N_("Home page"),
-        most=MAX_URL,
+        most=records.MAX_URL,
         rule=check_link,
         description=N_("A URL that the logo and a link at the top of the page lead to."),
     )
     footer = Text(
         N_("Line at the foot"),
-        most=MAX_FOOTER,
+        most=records.MAX_FOOTER,
         description=N_("A line of your own below the page. URLs become links."),
     )
     logo: Any = Image(
@@ -163,7 +151,10 @@ class StatusPageForm(SchemaForm):
     def _check_password(self) -> None:
         visibility, password = self.visibility, self.password
         stored = getattr(self.record, "password_set", False) and not password.sent
-        if not self.flawless(visibility, password) or visibility.data != Visibility.PASSWORD:
+        if (
+            not self.flawless(visibility, password)
+            or visibility.data != records.Visibility.PASSWORD
+        ):
             return
         if not stored and password.data is None:
             password.add_fault(_(PASSWORD_NEEDED))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import PHASES
-from app.web.shown import axis, charts, monitor_rows, scale
+from app.web.shown import axis, charts, monitor_rows, plot
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -92,12 +92,12 @@ def test_nothing_is_drawn_outside_of_the_frame(times: list[int | None], stacked:
     ],
 )
 def test_an_axis_has_round_steps_in_one_unit(highest: int, largest: int, labels: str) -> None:
-    assert ", ".join(text for _, text in scale.axis_lines(highest, largest)) == labels
+    assert ", ".join(text for _, text in plot.axis_lines(highest, largest)) == labels
 
 
 @given(st.integers(3, 10**9))
 def test_what_is_highest_fills_three_quarters_of_the_chart(highest: int) -> None:
-    values = [ms for ms, _ in scale.axis_lines(highest, highest)]
+    values = [ms for ms, _ in plot.axis_lines(highest, highest)]
     assert 0.74 * values[-1] < highest <= values[-1]
     assert 2 <= len(values) <= 6
 

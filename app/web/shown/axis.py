@@ -10,7 +10,7 @@ from typing import Any
 
 from app.i18n import _
 from app.web.shown import charts, monitor_rows
-from app.web.shown.scale import writer
+from app.web.shown.plot import writer
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # For a time up to this long: the step between two marks, and their format. Days are counted from a

@@ -17,21 +17,8 @@ from markupsafe import Markup, escape
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
 from app.stats.series import day_state
+from app.web.shown import plot
 from app.web.shown.markers import Lettering, marker_lines, unnamed
-from app.web.shown.scale import (
-    Band,
-    Dot,
-    Point,
-    Scale,
-    Tick,
-    TimeChart,
-    axis_lines,
-    clipped_sentence,
-    ms_text,
-    path,
-    unbroken,
-    usual_top,
-)
 
 # More titles would make the page heavy, and too narrow to point at.
 TITLES_AT_MAX = 48
@@ -54,7 +41,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart(TimeChart):
+class Chart(plot.TimeChart):
     """A response-time chart. ``areas`` are SVG paths by the name of their class, ``dots`` are
     measurements without a neighbour, which no line could show, each with its class.
     ``earlier``: the title of the line of an earlier time. ``largest``: of all its times in ms,
@@ -66,8 +53,8 @@ class Chart(TimeChart):
 
     largest: float
     areas: Sequence[tuple[str, str]]
-    maintenance: Sequence[Band]
-    incidents: Sequence[Band]
+    maintenance: Sequence[plot.Band]
+    incidents: Sequence[plot.Band]
     dots: Sequence[tuple[str, float, float]] = ()
     slow: Threshold | None = None
     earlier: str | None = None
@@ -162,12 +149,12 @@ def response_chart(
     buckets = statistics["buckets"]
     drawn = _drawn_times(buckets, stacked, places, earlier)
     times = [ms for _start, _end, ms in drawn]
-    highest = usual_top(times)
+    highest = plot.usual_top(times)
     largest = max(0, *times, statistics["response_time"]["max"] or 0, slow_after or 0)
-    lines_of_axis = axis_lines(_with_threshold(highest, slow_after), largest)
-    scale = Scale(Chart, len(buckets), lines_of_axis[-1][0])
+    lines_of_axis = plot.axis_lines(_with_threshold(highest, slow_after), largest)
+    scale = plot.Scale(Chart, len(buckets), lines_of_axis[-1][0])
     areas: list[tuple[str, str]] = []
-    runs: list[tuple[str, list[Point]]] = []
+    runs: list[tuple[str, list[plot.Point]]] = []
     if stacked:
         areas = _stack(buckets, scale)
     elif places:
@@ -175,13 +162,13 @@ def response_chart(
     else:
         runs = [("average", run) for run in _runs(buckets, "response_time", scale)]
         areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
-    lines = [(name, path(run)) for name, run in runs if len(run) > 1]
+    lines = [(name, plot.path(run)) for name, run in runs if len(run) > 1]
     if not stacked:
-        lines += [("p95", path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
+        lines += [("p95", plot.path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
     if earlier:
         before = _earlier_runs(earlier, buckets, scale)
         runs = [*runs, *(("earlier", run) for run in before)]
-        lines = [*(("earlier", path(run)) for run in before if len(run) > 1), *lines]
+        lines = [*(("earlier", plot.path(run)) for run in before if len(run) > 1), *lines]
     no_times = _("No response times in this range.")
     sentences = [
         _summary(_("Response time"), statistics["response_time"], largest) or no_times,
@@ -190,7 +177,7 @@ def response_chart(
     if earlier:
         none = _("%(title)s: no response times.", title=earlier.title)
         sentences.append(_summary(earlier.title, earlier.response_time, largest) or none)
-    sentences.append(clipped_sentence(times, scale, largest))
+    sentences.append(plot.clipped_sentence(times, scale, largest))
     return Chart(
         label=" ".join(filter(None, sentences)),
         largest=largest,
@@ -199,13 +186,13 @@ def response_chart(
         maintenance=_maintenance(buckets, scale),
         incidents=_bands(buckets, scale, incidents),
         x_ticks=[_x_tick(_x_of(buckets, scale, at), text) for at, text in marks],
-        y_ticks=[Tick(scale.y(ms), text) for ms, text in lines_of_axis],
+        y_ticks=[plot.Tick(scale.y(ms), text) for ms, text in lines_of_axis],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
         clipped=[
-            Dot(
+            plot.Dot(
                 round((_x_of(buckets, scale, start) + _x_of(buckets, scale, end)) / 2, 1),
                 scale.y(ms),
-                f"{format_moment(start)}: {ms_text(ms, largest)}",
+                f"{format_moment(start)}: {plot.ms_text(ms, largest)}",
             )
             for start, end, ms in drawn
             if ms > scale.top_ms
@@ -231,9 +218,9 @@ def _summary(title: str, figures: Mapping[str, Any], largest: float) -> str:
     return _(
         "%(title)s: %(average)s on average, p95 %(p95)s, %(most)s at most.",
         title=title,
-        average=ms_text(figures["avg"], largest),
-        p95=ms_text(figures["p95"], largest),
-        most=ms_text(figures["max"], largest),
+        average=plot.ms_text(figures["avg"], largest),
+        p95=plot.ms_text(figures["p95"], largest),
+        most=plot.ms_text(figures["max"], largest),
     )
 
 
@@ -245,8 +232,8 @@ def _place_sentence(place: PlaceSeries, largest: float) -> str:
     return _(
         "%(place)s: %(least)s to %(most)s.",
         place=place.title,
-        least=ms_text(min(measured), largest),
-        most=ms_text(max(measured), largest),
+        least=plot.ms_text(min(measured), largest),
+        most=plot.ms_text(max(measured), largest),
     )
 
 
@@ -347,14 +334,14 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
         return Markup()
     top, step = max(measured) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
     usable = SPARK_HEIGHT - 8
-    points: list[Point | None] = [
+    points: list[plot.Point | None] = [
         None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
         for i, v in enumerate(values)
     ]
-    return Markup().join(map(_steps_of, unbroken(points)))
+    return Markup().join(map(_steps_of, plot.unbroken(points)))
 
 
-def _steps_of(points: Sequence[Point]) -> Markup:
+def _steps_of(points: Sequence[plot.Point]) -> Markup:
     """A path of whole numbers relative to the point before: a third of the usual length."""
     x, y = points[0]
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
@@ -386,17 +373,17 @@ def _with_threshold(highest: float, slow_after: int | None) -> float:
     return max(highest, slow_after) if is_near and slow_after else highest
 
 
-def _threshold(scale: Scale, slow_after: int | None, largest: float) -> Threshold | None:
+def _threshold(scale: plot.Scale, slow_after: int | None, largest: float) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, _("Slow after %(time)s", time=ms_text(slow_after, largest)))
+    return Threshold(y, _("Slow after %(time)s", time=plot.ms_text(slow_after, largest)))
 
 
-def _x_tick(at: float, text: str) -> Tick:
+def _x_tick(at: float, text: str) -> plot.Tick:
     """The last label ends with the chart: its second half would be cut."""
     is_last = at > Chart.right - TEXT_HALF
-    return Tick(Chart.right, text, "end") if is_last else Tick(at, text)
+    return plot.Tick(Chart.right, text, "end") if is_last else plot.Tick(at, text)
 
 
 def _drawn_times(
@@ -426,21 +413,23 @@ def _drawn_times(
     return drawn
 
 
-def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point]]:
+def _runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[plot.Point]]:
     """The points of a figure in runs, split at buckets without it: a gap must look like one."""
-    points: list[Point | None] = [
+    points: list[plot.Point | None] = [
         None if bucket[name] is None else (scale.x(index + 0.5), scale.y(bucket[name]))
         for index, bucket in enumerate(buckets)
         if not _between_checks(bucket)
     ]
-    return unbroken(points)
+    return plot.unbroken(points)
 
 
-def _runs_of(place: PlaceSeries, buckets: Sequence[Bucket], scale: Scale) -> list[list[Point]]:
+def _runs_of(
+    place: PlaceSeries, buckets: Sequence[Bucket], scale: plot.Scale
+) -> list[list[plot.Point]]:
     """The points of a place in runs, split where it did not measure for longer than between two of
     its checks, or the monitor was down.
     """
-    points: list[Point | None] = []
+    points: list[plot.Point | None] = []
     missing = 0
     for number, (ms, bucket) in enumerate(zip(place.times, buckets, strict=True)):
         missing = 0 if ms is not None else missing + 1
@@ -448,7 +437,7 @@ def _runs_of(place: PlaceSeries, buckets: Sequence[Bucket], scale: Scale) -> lis
             points.append(None)
         if ms is not None:
             points.append((scale.x(number + 0.5), scale.y(ms)))
-    return unbroken(points)
+    return plot.unbroken(points)
 
 
 def _between_checks(bucket: Bucket) -> bool:
@@ -456,17 +445,19 @@ def _between_checks(bucket: Bucket) -> bool:
     return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
 
-def _area(run: Sequence[Point], scale: Scale, lower: Sequence[Point] | None = None) -> str:
+def _area(
+    run: Sequence[plot.Point], scale: plot.Scale, lower: Sequence[plot.Point] | None = None
+) -> str:
     back = lower or [(x, scale.y(0)) for x, _y in run]
-    return path([*run, *reversed(back)]) + "z"
+    return plot.path([*run, *reversed(back)]) + "z"
 
 
-def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
+def _stack(buckets: Sequence[Bucket], scale: plot.Scale) -> list[tuple[str, str]]:
     heights = [0.0] * len(buckets)
     areas: list[tuple[str, str]] = []
     for phase in PHASES:
-        upper: list[Point | None] = []
-        lower: list[Point | None] = []
+        upper: list[plot.Point | None] = []
+        lower: list[plot.Point | None] = []
         for index, bucket in enumerate(buckets):
             if _between_checks(bucket):
                 continue
@@ -476,12 +467,12 @@ def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
             x = scale.x(index + 0.5)
             upper.append((x, scale.y(heights[index])) if measured else None)
             lower.append((x, scale.y(below)) if measured else None)
-        for top, bottom in zip(unbroken(upper), unbroken(lower), strict=True):
+        for top, bottom in zip(plot.unbroken(upper), plot.unbroken(lower), strict=True):
             areas.append((phase, _area(_wide(top), scale, _wide(bottom))))
     return areas
 
 
-def _wide(run: Sequence[Point]) -> Sequence[Point]:
+def _wide(run: Sequence[plot.Point]) -> Sequence[plot.Point]:
     """A measurement without a neighbour as a bar: an area of one point has no width."""
     if len(run) > 1:
         return run
@@ -489,16 +480,18 @@ def _wide(run: Sequence[Point]) -> Sequence[Point]:
     return [(max(x - 2, Chart.left), y), (min(x + 2, Chart.right), y)]
 
 
-def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
+def _maintenance(buckets: Sequence[Bucket], scale: plot.Scale) -> list[plot.Band]:
     title = _("Maintenance")
     return [
-        Band(scale.x(index), round(scale.x(index + 1) - scale.x(index), 1), title)
+        plot.Band(scale.x(index), round(scale.x(index + 1) - scale.x(index), 1), title)
         for index, bucket in enumerate(buckets)
         if bucket["maintenance"]
     ]
 
 
-def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnIncident]) -> list[Band]:
+def _bands(
+    buckets: Sequence[Bucket], scale: plot.Scale, spans: Iterable[DrawnIncident]
+) -> list[plot.Band]:
     if not buckets:
         return []
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
@@ -510,7 +503,7 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
         left, right = _x_of(buckets, scale, begin), _x_of(buckets, scale, stop)
         began = severity == IncidentSeverity.DEGRADED and start >= first
         width = max(2.0, round(right - left, 1))
-        bands.append(Band(left, width, title, href, severity, began))
+        bands.append(plot.Band(left, width, title, href, severity, began))
     return bands
 
 
@@ -518,7 +511,7 @@ def titles(readings: Sequence[str]) -> Markup:
     """What each part of a chart says where no script reads it: invisible bars with a title.
     ``readings``: of each bucket.
     """
-    scale = Scale(Chart, len(readings), 1)
+    scale = plot.Scale(Chart, len(readings), 1)
     step = -(-len(readings) // TITLES_AT_MAX) or 1
     width, height = round(scale.x(step) - scale.x(0), 1), Chart.bottom - Chart.top
     return Markup(  # noqa: S704 - readings are escaped
@@ -531,18 +524,18 @@ def titles(readings: Sequence[str]) -> Markup:
 
 
 def _earlier_runs(
-    earlier: EarlierSeries, buckets: Sequence[Bucket], scale: Scale
-) -> list[list[Point]]:
+    earlier: EarlierSeries, buckets: Sequence[Bucket], scale: plot.Scale
+) -> list[list[plot.Point]]:
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
-    points: list[Point | None] = []
+    points: list[plot.Point | None] = []
     for index, ms in enumerate(earlier.times):
         at = earlier.start + (index + 0.5) * earlier.width
         if first <= at <= last and index not in earlier.unbroken:
             points.append(None if ms is None else (_x_of(buckets, scale, at), scale.y(ms)))
-    return unbroken(points)
+    return plot.unbroken(points)
 
 
-def _x_of(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
+def _x_of(buckets: Sequence[Bucket], scale: plot.Scale, moment: datetime) -> float:
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
     return scale.x(len(buckets) * ((moment - first) / (last - first)))
 

@@ -11,10 +11,8 @@ from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import axis, places, times
-from app.web.shown import scale as scales
+from app.web.shown import axis, places, plot, times
 from app.web.shown.markers import Lettering, marker_lines
-from app.web.shown.scale import Band, Dot, Point, Scale, Tick, TimeChart
 
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
 LETTERING = Lettering(13, 22)  # in the size that it has on phones
@@ -22,7 +20,7 @@ PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HourChart(TimeChart):
+class HourChart(plot.TimeChart):
     """What the macro draws: each check as a dot. ``lines`` are between good checks of a place
     without another check between them. ``unknown``: checks that could not be made.
     """
@@ -31,10 +29,10 @@ class HourChart(TimeChart):
     width, height = 640, 190
     left, right, top, bottom = 92, 632, 12, 160
 
-    good: Sequence[Dot]
-    failed: Sequence[Dot]
-    unknown: Sequence[Dot]
-    incident: Band
+    good: Sequence[plot.Dot]
+    failed: Sequence[plot.Dot]
+    unknown: Sequence[plot.Dot]
+    incident: plot.Band
 
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
@@ -70,8 +68,8 @@ def draw(
     """``results``: between ``begin`` and ``end``, oldest first."""
     measured = [ms for result in results if (ms := _time_of(result)) is not None]
     largest = max(measured, default=0)
-    y_lines = scales.axis_lines(scales.usual_top(measured), largest)
-    scale = Scale(HourChart, 1, y_lines[-1][0])
+    y_lines = plot.axis_lines(plot.usual_top(measured), largest)
+    scale = plot.Scale(HourChart, 1, y_lines[-1][0])
     styles = places.styles(result.location for result in results)
     several = len(styles) > 1
     if not several:
@@ -80,31 +78,31 @@ def draw(
     def x_of(moment: datetime) -> float:
         return scale.x((moment - begin) / SPAN)
 
-    def point(result: Result) -> Point | None:
+    def point(result: Result) -> plot.Point | None:
         ms = _time_of(result)
         return None if ms is None else (x_of(result.checked_at), scale.y(ms))
 
-    def dot(result: Result) -> Dot:
+    def dot(result: Result) -> plot.Dot:
         """A check without an answer is at the lower edge."""
         ms, title = _time_of(result), times.clock(result.checked_at)
         if several:
             title = f"{title}, {places.title(result.location)}"
-        answer = scales.ms_text(ms, largest) if ms is not None else result.cause or result.verdict
+        answer = plot.ms_text(ms, largest) if ms is not None else result.cause or result.verdict
         style = styles[result.location]
-        return Dot(x_of(result.checked_at), scale.y(ms or 0), f"{title}: {answer}", style)
+        return plot.Dot(x_of(result.checked_at), scale.y(ms or 0), f"{title}: {answer}", style)
 
     left, right = x_of(max(begin, incident.started_at)), x_of(min(end, incident.ended_at or end))
     sentences = [
         _label(results, measured, begin, end, largest),
         *(_place_sentences(results, largest) if several else ()),
-        scales.clipped_sentence(measured, scale, largest),
+        plot.clipped_sentence(measured, scale, largest),
     ]
     return HourChart(
         label=" ".join(filter(None, sentences)),
         lines=[
-            (style, scales.path(run))
+            (style, plot.path(run))
             for place, style in styles.items()
-            for run in scales.unbroken(
+            for run in plot.unbroken(
                 point(result) for result in results if result.location == place
             )
             if len(run) > 1
@@ -113,9 +111,9 @@ def draw(
         failed=[dot(result) for result in results if result.verdict is Verdict.DOWN],
         unknown=[dot(result) for result in results if result.verdict is Verdict.UNKNOWN],
         clipped=[dot(result) for result in results if (_time_of(result) or 0) > scale.top_ms],
-        incident=Band(left, max(2.0, round(right - left, 1)), _("Incident")),
-        x_ticks=[Tick(x_of(at), text) for at, text in axis.marks(begin, end, times.zone())],
-        y_ticks=[Tick(scale.y(ms), text) for ms, text in y_lines],
+        incident=plot.Band(left, max(2.0, round(right - left, 1)), _("Incident")),
+        x_ticks=[plot.Tick(x_of(at), text) for at, text in axis.marks(begin, end, times.zone())],
+        y_ticks=[plot.Tick(scale.y(ms), text) for ms, text in y_lines],
         markers=marker_lines(
             [
                 (x_of(marker.time), marker.name, f"{times.clock(marker.time)}: {marker.name}")
@@ -147,7 +145,7 @@ def _place_sentences(results: Sequence[Result], largest: float) -> Iterator[str]
             failed=sum(result.verdict is Verdict.DOWN for result in own),
         )
         if measured := [ms for result in own if (ms := _time_of(result)) is not None]:
-            average = scales.ms_text(sum(measured) / len(measured), largest)
+            average = plot.ms_text(sum(measured) / len(measured), largest)
             figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
         yield f"{figures}."
 
@@ -169,7 +167,7 @@ def _label(
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=scales.ms_text(sum(measured) / len(measured), largest),
+            average=plot.ms_text(sum(measured) / len(measured), largest),
             **figures,
         )
     else:

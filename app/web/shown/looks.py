@@ -9,28 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from app import records
 from app.i18n import N_, _
-from app.records import (
-    WORST_FIRST,
-    Carrier,
-    Channel,
-    Classification,
-    DeliveryStatus,
-    Ending,
-    Event,
-    Incident,
-    IncidentSeverity,
-    IncidentStatus,
-    LocationRule,
-    MonitorStatus,
-    Pair,
-    PingKind,
-    PlaceState,
-    Role,
-    Verdict,
-    Visibility,
-    Warn,
-)
 from app.rules.figures import milliseconds
 from app.rules.figures import percent as percent
 from app.rules.page_state import COMPONENT as COMPONENT
@@ -40,64 +20,59 @@ from app.rules.page_state import Look as Look
 from app.rules.who_saw import seen_from as seen_from
 
 MONITOR = {
-    MonitorStatus.UP: Look(N_("Up"), "up", "up"),
-    MonitorStatus.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
-    MonitorStatus.DOWN: Look(N_("Down"), "down", "down"),
-    MonitorStatus.FAILING: Look(N_("Failing, checking again"), "degraded", "degraded"),
-    MonitorStatus.UNREACHABLE: Look(N_("Unreachable"), "unknown", "unknown"),
-    MonitorStatus.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
-    MonitorStatus.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
-    MonitorStatus.PAUSED: Look(N_("Paused"), "paused", "paused"),
-    MonitorStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
+    records.MonitorStatus.UP: Look(N_("Up"), "up", "up"),
+    records.MonitorStatus.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
+    records.MonitorStatus.DOWN: Look(N_("Down"), "down", "down"),
+    records.MonitorStatus.FAILING: Look(N_("Failing, checking again"), "degraded", "degraded"),
+    records.MonitorStatus.UNREACHABLE: Look(N_("Unreachable"), "unknown", "unknown"),
+    records.MonitorStatus.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
+    records.MonitorStatus.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
+    records.MonitorStatus.PAUSED: Look(N_("Paused"), "paused", "paused"),
+    records.MonitorStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
 }
-MONITOR_ORDER = WORST_FIRST
+MONITOR_ORDER = records.WORST_FIRST
 
 INCIDENT = {
-    IncidentStatus.UNRESOLVED: Look(N_("Unresolved"), "down", "down"),
-    IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "seen", "degraded"),
-    IncidentStatus.RESOLVED: Look(N_("Resolved"), "up", "up"),
+    records.IncidentStatus.UNRESOLVED: Look(N_("Unresolved"), "down", "down"),
+    records.IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "seen", "degraded"),
+    records.IncidentStatus.RESOLVED: Look(N_("Resolved"), "up", "up"),
 }
 
 # An incident that nobody has acknowledged, of a monitor that is slow
 SLOW = Look(N_("Degraded"), "degraded", "degraded")
 
-VERDICT = {
-    Verdict.UP: Look(N_("Up"), "up", "up"),
-    Verdict.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
-    Verdict.DOWN: Look(N_("Down"), "down", "down"),
-    Verdict.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
-}
+VERDICT = {verdict: MONITOR[records.MonitorStatus(verdict)] for verdict in records.Verdict}
 
 PING = {
-    PingKind.SUCCESS: N_("Success"),
-    PingKind.START: N_("Start"),
-    PingKind.FAIL: N_("Failure"),
-    PingKind.LOG: N_("Log"),
+    records.PingKind.SUCCESS: N_("Success"),
+    records.PingKind.START: N_("Start"),
+    records.PingKind.FAIL: N_("Failure"),
+    records.PingKind.LOG: N_("Log"),
 }
 
 DELIVERY = {
-    DeliveryStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
-    DeliveryStatus.DELIVERED: Look(N_("Delivered"), "up", "up"),
-    DeliveryStatus.FAILED: Look(N_("Failed"), "down", "down"),
-    DeliveryStatus.HELD: Look(N_("Held"), "paused", "degraded"),
+    records.DeliveryStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
+    records.DeliveryStatus.DELIVERED: Look(N_("Delivered"), "up", "up"),
+    records.DeliveryStatus.FAILED: Look(N_("Failed"), "down", "down"),
+    records.DeliveryStatus.HELD: Look(N_("Held"), "paused", "degraded"),
 }
 
 PLACE = {
-    PlaceState.ONLINE: Look(N_("Online"), "up", "up"),
-    PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
-    PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
+    records.PlaceState.ONLINE: Look(N_("Online"), "up", "up"),
+    records.PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
+    records.PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
 # The place answers, and none of its last checks could be made.
 UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
-    Carrier.LOCAL: N_("Checker on the database"),
-    Carrier.QUEUE: N_("Probers on a queue"),
-    Carrier.AGENT: N_("Agent"),
+    records.Carrier.LOCAL: N_("Checker on the database"),
+    records.Carrier.QUEUE: N_("Probers on a queue"),
+    records.Carrier.AGENT: N_("Agent"),
 }
 RULE = {
-    LocationRule.ANY: N_("Down when any of them fails"),
-    LocationRule.MAJORITY: N_("Down when more than half of them fail"),
-    LocationRule.ALL: N_("Down when all of them fail"),
+    records.LocationRule.ANY: N_("Down when any of them fails"),
+    records.LocationRule.MAJORITY: N_("Down when more than half of them fail"),
+    records.LocationRule.ALL: N_("Down when all of them fail"),
 }
 CLOCK_RIGHT_MS = 50  # a smaller difference may be the delay of the network
 
@@ -110,47 +85,47 @@ WINDOW = {
 }
 
 VISIBILITY = {
-    Visibility.PUBLIC: N_("Public"),
-    Visibility.UNLISTED: N_("Anyone with the link"),
-    Visibility.PASSWORD: N_("Password required"),
-    Visibility.CLOSED: N_("People with an account"),
+    records.Visibility.PUBLIC: N_("Public"),
+    records.Visibility.UNLISTED: N_("Anyone with the link"),
+    records.Visibility.PASSWORD: N_("Password required"),
+    records.Visibility.CLOSED: N_("People with an account"),
 }
 
 EVENTS = {
-    Event.INCIDENT_OPENED: N_("Incident opened"),
-    Event.INCIDENT_ACKNOWLEDGED: N_("Incident acknowledged"),
-    Event.INCIDENT_RESOLVED: N_("Incident resolved"),
-    Event.INCIDENT_REMINDER: N_("Reminder"),
-    Event.INCIDENTS_OPENED: N_("Several incidents opened"),
-    Event.INCIDENTS_ACKNOWLEDGED: N_("Several incidents acknowledged"),
-    Event.INCIDENTS_RESOLVED: N_("Several incidents resolved"),
-    Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
-    Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),
-    Event.DOMAIN_EXPIRING: N_("Domain expires soon"),
-    Event.LOCATION_SILENT: N_("Place silent"),
-    Event.LOCATION_ONLINE: N_("Place back"),
-    Event.REPORT_MONTHLY: N_("Monthly report"),
-    Event.TEST: N_("Test"),
+    records.Event.INCIDENT_OPENED: N_("Incident opened"),
+    records.Event.INCIDENT_ACKNOWLEDGED: N_("Incident acknowledged"),
+    records.Event.INCIDENT_RESOLVED: N_("Incident resolved"),
+    records.Event.INCIDENT_REMINDER: N_("Reminder"),
+    records.Event.INCIDENTS_OPENED: N_("Several incidents opened"),
+    records.Event.INCIDENTS_ACKNOWLEDGED: N_("Several incidents acknowledged"),
+    records.Event.INCIDENTS_RESOLVED: N_("Several incidents resolved"),
+    records.Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
+    records.Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),
+    records.Event.DOMAIN_EXPIRING: N_("Domain expires soon"),
+    records.Event.LOCATION_SILENT: N_("Place silent"),
+    records.Event.LOCATION_ONLINE: N_("Place back"),
+    records.Event.REPORT_MONTHLY: N_("Monthly report"),
+    records.Event.TEST: N_("Test"),
 }
 
 ROLES = {
-    Role.ADMIN: N_("Admin: everything, including people and settings"),
-    Role.EDITOR: N_("Editor: monitors and incidents"),
-    Role.VIEWER: N_("Viewer: read only"),
+    records.Role.ADMIN: N_("Admin: everything, including people and settings"),
+    records.Role.EDITOR: N_("Editor: monitors and incidents"),
+    records.Role.VIEWER: N_("Viewer: read only"),
 }
 
 WARNINGS = {
-    Warn.IPV6_UNREACHABLE: N_("It answers over IPv4, but not over IPv6."),
-    Warn.IPV4_UNREACHABLE: N_("It answers over IPv6, but not over IPv4."),
-    Warn.REDIRECT_DOWNGRADE: N_("It redirects from https to http."),
-    Warn.BODY_CUT_AT_CAP: N_("The body is larger than 1 MiB, and the rest was not read."),
-    Warn.TLS_EXPIRING: N_("The certificate expires soon."),
-    Warn.STREAM_OPEN: N_("It is a stream without an end, and only its beginning was read."),
+    records.Warn.IPV6_UNREACHABLE: N_("It answers over IPv4, but not over IPv6."),
+    records.Warn.IPV4_UNREACHABLE: N_("It answers over IPv6, but not over IPv4."),
+    records.Warn.REDIRECT_DOWNGRADE: N_("It redirects from https to http."),
+    records.Warn.BODY_CUT_AT_CAP: N_("The body is larger than 1 MiB, and the rest was not read."),
+    records.Warn.TLS_EXPIRING: N_("The certificate expires soon."),
+    records.Warn.STREAM_OPEN: N_("It is a stream without an end, and only its beginning was read."),
 }
 
 CLASSIFIED = {
-    Classification.MAINTENANCE: N_("was maintenance"),
-    Classification.FALSE_ALARM: N_("false alarm"),
+    records.Classification.MAINTENANCE: N_("was maintenance"),
+    records.Classification.FALSE_ALARM: N_("false alarm"),
 }
 
 UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
@@ -161,9 +136,9 @@ FOUND_LATE = N_("Found by results that came late. Nobody was alerted.")
 
 # What ended an incident without a recovery: no check saw the monitor up.
 ENDED = {
-    Ending.SILENCE: OVER,
-    Ending.CHANGED: OVER,
-    Ending.PAUSE: Look(OVER.word, "paused", "paused"),
+    records.Ending.SILENCE: OVER,
+    records.Ending.CHANGED: OVER,
+    records.Ending.PAUSE: Look(OVER.word, "paused", "paused"),
 }
 
 
@@ -174,7 +149,7 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
 
 def place(state: str, trouble: str | None) -> Look:
     """The look of a place. ``trouble``: why it can make none of its checks, if it cannot."""
-    return UNABLE if trouble and state == PlaceState.ONLINE else look_of(PLACE, state)
+    return UNABLE if trouble and state == records.PlaceState.ONLINE else look_of(PLACE, state)
 
 
 def clock_offset(ms: int) -> str:
@@ -187,32 +162,32 @@ def clock_offset(ms: int) -> str:
     return _("%(amount)s behind", amount=amount)
 
 
-def ended(incident: Incident) -> Look:
+def ended(incident: records.Incident) -> Look:
     """The look of an incident's end."""
-    return ENDED.get(incident.ending or "") or INCIDENT[IncidentStatus.RESOLVED]  # type: ignore[call-overload]
+    return ENDED.get(incident.ending or "") or INCIDENT[records.IncidentStatus.RESOLVED]  # type: ignore[call-overload]
 
 
-def incident(incident: Incident) -> Look:
+def incident(incident: records.Incident) -> Look:
     """The look of an incident as it is now."""
     if "status" in incident.missing:
         return UNKNOWN
-    if incident.status == IncidentStatus.RESOLVED:
+    if incident.status == records.IncidentStatus.RESOLVED:
         return ended(incident)
-    if incident.status == IncidentStatus.UNRESOLVED:
+    if incident.status == records.IncidentStatus.UNRESOLVED:
         return opened(incident)
     return look_of(INCIDENT, incident.status)
 
 
-def opened(incident: Incident) -> Look:
+def opened(incident: records.Incident) -> Look:
     """The look of an incident as it opens."""
-    return SLOW if is_degraded(incident) else INCIDENT[IncidentStatus.UNRESOLVED]
+    return SLOW if is_degraded(incident) else INCIDENT[records.IncidentStatus.UNRESOLVED]
 
 
-def is_degraded(incident: Incident) -> bool:
-    return incident.severity == IncidentSeverity.DEGRADED
+def is_degraded(incident: records.Incident) -> bool:
+    return incident.severity == records.IncidentSeverity.DEGRADED
 
 
-def monitor_of(incident: Incident) -> str:
+def monitor_of(incident: records.Incident) -> str:
     """The name of an incident's monitor; a server may omit it."""
     return (
         incident.monitor.name if incident.monitor else _("Monitor %(id)s", id=incident.monitor_id)
@@ -229,12 +204,16 @@ def ms(value: int | None, largest: float = 0) -> str:
 MAX_HOST = 60  # characters of a host
 
 
-def channel_value(pair: Pair, *, whole: bool) -> str:
+def channel_value(pair: records.Pair, *, whole: bool) -> str:
     """An email address, ``whole`` for those who may edit it; the host of a URL; else the mask."""
-    if pair.key == Channel.EMAIL and whole:
+    if pair.key == records.Channel.EMAIL and whole:
         return pair.value
     masked = pair.masked().value
-    host = _host_of(pair.value) if pair.key not in (Channel.EMAIL, Channel.APPRISE) else ""
+    host = (
+        _host_of(pair.value)
+        if pair.key not in (records.Channel.EMAIL, records.Channel.APPRISE)
+        else ""
+    )
     return f"{host[:MAX_HOST]} {masked}" if host else masked
 
 

@@ -15,25 +15,10 @@ from typing import Any
 from flask import request, url_for
 from markupsafe import Markup
 
+from app import records
 from app.checks.kinds import kind_of
 from app.errors import Invalid
 from app.i18n import N_, _
-from app.records import (
-    PHASES,
-    CertificateChain,
-    Incident,
-    IncidentQuery,
-    IncidentSeverity,
-    IncidentSortBy,
-    Monitor,
-    Page,
-    Ping,
-    PingQuery,
-    PlaceSeen,
-    Result,
-    ResultQuery,
-    is_heartbeat,
-)
 from app.rules.figures import DAY
 from app.rules.text import one_of
 from app.rules.what_changed import phase_words
@@ -71,7 +56,7 @@ DAY_WORDS = {
 }
 
 
-def context_of(monitor: Monitor) -> dict[str, Any]:
+def context_of(monitor: records.Monitor) -> dict[str, Any]:
     """The variables of the monitor's page. The address has ``range``, or ``from`` and ``to``, and
     ``phases`` and ``compare``. Raises Invalid.
     """
@@ -81,9 +66,9 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
         raise Invalid({"range": [one_of(RANGES)]})
     store = current_store()
     incidents = store.incidents.list(
-        IncidentQuery(
+        records.IncidentQuery(
             monitor_id=monitor.id,
-            sort_by=IncidentSortBy.STARTED_AT,
+            sort_by=records.IncidentSortBy.STARTED_AT,
             per_page=INCIDENTS_MARKED,
             brief=True,
         )
@@ -124,7 +109,7 @@ def context_of(monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def _default_range(monitor: Monitor) -> str:
+def _default_range(monitor: records.Monitor) -> str:
     """The range of a page that asks for none: 3 hours while the monitor is younger than 6 and has
     several checks in them, else 24.
     """
@@ -136,21 +121,21 @@ def _stacked() -> bool:
     return "phases" in request.args
 
 
-def chain(id: int) -> CertificateChain:
+def chain(id: int) -> records.CertificateChain:
     """The certificates that a monitor's target sent last, if the store has them."""
     if servers.is_bare():
-        return CertificateChain()
+        return records.CertificateChain()
     return current_store().results.certificates(id)
 
 
-def places(monitor: Monitor) -> Sequence[PlaceSeen]:
+def places(monitor: records.Monitor) -> Sequence[records.PlaceSeen]:
     """What each place sees, where there are several."""
     if len(monitor.locations) < 2 or not servers.is_whole():
         return ()
     return current_store().locations.of_monitor(monitor.id)
 
 
-def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
+def _cut(statistics: Mapping[str, Any], incidents: records.Page[records.Incident]) -> bool:
     """Whether the chart goes back to older incidents, which are not marked on it."""
     if not incidents.items or incidents.total <= len(incidents.items):
         return False
@@ -159,7 +144,7 @@ def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
 
 
 def draw(
-    monitor: Monitor, statistics: Mapping[str, Any], incidents: Sequence[Incident]
+    monitor: records.Monitor, statistics: Mapping[str, Any], incidents: Sequence[records.Incident]
 ) -> dict[str, Any]:
     """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
     in components/chart.html needs besides.
@@ -215,12 +200,12 @@ def draw(
     }
 
 
-def _phases(monitor: Monitor, buckets: Sequence[charts.Bucket]) -> dict[str, str]:
+def _phases(monitor: records.Monitor, buckets: Sequence[charts.Bucket]) -> dict[str, str]:
     """The words of the phases that the monitor's kind measures, without those that were never
     there: TLS of a site without it.
     """
     kind = kind_of(monitor.url)
-    words = phase_words(kind.phases if kind else PHASES)
+    words = phase_words(kind.phases if kind else records.PHASES)
     return {
         name: word
         for name, word in words.items()
@@ -244,18 +229,18 @@ def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.E
     return charts.earlier_series(_(COMPARED[chosen]), earlier, first - start, seconds)
 
 
-def _drawn(incident: Incident) -> Iterator[charts.DrawnIncident]:
+def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
     """An incident; one that became down as two spans: slow, and down."""
     link = url_for("incidents.show", id=incident.id)
     if incident.down_since is not None:
-        degraded = IncidentSeverity.DEGRADED
+        degraded = records.IncidentSeverity.DEGRADED
         yield incident.started_at, incident.down_since, _("Slow"), link, degraded
     began = incident.down_since or incident.started_at
     yield began, incident.ended_at, incident.cause or _("Incident"), link, incident.severity
 
 
 def _lines(
-    monitor: Monitor, start: datetime, count: int, seconds: int
+    monitor: records.Monitor, start: datetime, count: int, seconds: int
 ) -> Sequence[charts.PlaceSeries]:
     """What the chart draws of each place, where there are several. Of longer times only sums of all
     places together are kept at hand.
@@ -279,18 +264,18 @@ def _larger(id: int) -> str:
     return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases, compare=compare)
 
 
-def _results(monitor_id: int) -> Page[Result] | None:
+def _results(monitor_id: int) -> records.Page[records.Result] | None:
     store = current_store()
     if servers.is_bare():
         return None
-    return store.results.list(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
+    return store.results.list(records.ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
 
 
-def _pings(monitor: Monitor) -> Page[Ping] | None:
+def _pings(monitor: records.Monitor) -> records.Page[records.Ping] | None:
     """What has called a heartbeat; None for a monitor of another kind."""
-    if not is_heartbeat(monitor.url) or servers.is_bare():
+    if not records.is_heartbeat(monitor.url) or servers.is_bare():
         return None
-    return current_store().heartbeats.list(PingQuery(monitor.id, per_page=CHECKS_SHOWN))
+    return current_store().heartbeats.list(records.PingQuery(monitor.id, per_page=CHECKS_SHOWN))
 
 
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> Markup:

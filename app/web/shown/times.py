@@ -79,14 +79,15 @@ def relative(moment: datetime, reference: datetime) -> str:
     if distance < 5:
         return _("just now") if seconds >= 0 else _("in a moment")
     if distance >= 30 * DAY:
-        return _day(in_zone(moment, reference.tzinfo))
+        return plain_day(in_zone(moment, reference.tzinfo))
     for size, ago, ahead in UNITS:
         if distance >= size:
             return (ago if seconds > 0 else ahead)(int(distance // size))
     return _("just now")
 
 
-def _day(moment: datetime) -> str:
+def plain_day(moment: datetime) -> str:
+    """The date in the zone of ``moment``: ``21 Nov 2026``."""
     return f"{moment.day} {moment:%b} {moment.year:04}"
 
 
@@ -96,14 +97,14 @@ def exact(moment: datetime) -> str:
 
 
 def _exact(local_time: datetime) -> str:
-    return f"{_day(local_time)} {local_time:%H:%M:%S} {local_time.tzname() or ''}".rstrip()
+    return f"{plain_day(local_time)} {local_time:%H:%M:%S} {local_time.tzname() or ''}".rstrip()
 
 
 def minute(moment: datetime, other_zone: tzinfo | None = None) -> str:
     """``Sat 21 Nov 2026 09:32 CET``, in the person's zone; with seconds if there are any."""
     local_time = in_zone(moment, other_zone) if other_zone else local(moment)
     time = f"{local_time:%H:%M:%S}" if local_time.second else f"{local_time:%H:%M}"
-    return f"{local_time:%a} {_day(local_time)} {time} {local_time.tzname() or ''}".rstrip()
+    return f"{local_time:%a} {plain_day(local_time)} {time} {local_time.tzname() or ''}".rstrip()
 
 
 def clock(moment: datetime) -> str:
@@ -114,7 +115,7 @@ def clock(moment: datetime) -> str:
 def _clock(local_time: datetime) -> str:
     today = in_zone(now(), local_time.tzinfo)
     time = f"{local_time:%H:%M:%S}"
-    return time if local_time.date() == today.date() else f"{_day(local_time)} {time}"
+    return time if local_time.date() == today.date() else f"{plain_day(local_time)} {time}"
 
 
 def short_day(moment: datetime) -> str:
@@ -144,12 +145,7 @@ def utc(moment: datetime) -> str:
 
 
 def day(moment: datetime, other_zone: tzinfo | None = None) -> str:
-    return _day(in_zone(moment, other_zone) if other_zone else local(moment))
-
-
-def plain_day(moment: datetime) -> str:
-    """The date in the zone of ``moment``: for days that are UTC days."""
-    return _day(moment)
+    return plain_day(in_zone(moment, other_zone) if other_zone else local(moment))
 
 
 def moment(text: str) -> datetime | None:
