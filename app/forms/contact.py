@@ -26,12 +26,9 @@ class ContactForm(SchemaForm):
     """A named set of channels."""
 
     name = Text(
-        N_("Name"),
-        required=True,
-        most=MAX_CONTACT_NAME,
-        rule=check_name,
+        N_("Name"), required=True, most=MAX_CONTACT_NAME, rule=check_name,
         description=N_("A team or a person, such as Shop team."),
-    )
+    )  # fmt: skip
     channels = channel_list(N_("Channels"), N_("Stored values are shown masked."), required=True)
     min_severity = WordChoice(
         N_("Alerts about"),
@@ -45,10 +42,9 @@ class ContactForm(SchemaForm):
         description=N_("So that others know that it is being handled."),
     )
     time_zone = Zone(
-        N_("Time zone of messages"),
-        none=N_("The installation's zone"),
+        N_("Time zone of messages"), none=N_("The installation's zone"),
         description=N_("Emails and chat messages to this contact have their times in it."),
-    )
+    )  # fmt: skip
     default = Switch(
         N_("Add to new monitors"),
         description=N_(
@@ -71,10 +67,9 @@ class ContactForm(SchemaForm):
 
 class ContactDeletionForm(SchemaForm):
     replace_with = Text(
-        N_("Replace with"),
-        most=MAX_CONTACT_NAME,
+        N_("Replace with"), most=MAX_CONTACT_NAME,
         description=N_("The name or id of the contact that takes its place."),
-    )
+    )  # fmt: skip
     force = Switch(N_("Delete anyway"), default=False, description=N_("Even if monitors use it."))
 
     def check_cross_field(self) -> None:
@@ -90,8 +85,6 @@ class SharedChannelForm(SchemaForm):
         N_("Monitor"), required=True, description=N_("A monitor that has the channel.")
     )
     mark = Text(
-        N_("Channel"),
-        required=True,
-        most=64,
+        N_("Channel"), required=True, most=64,
         description=N_("Which of its channels, as the monitor's shared-channels name it."),
-    )
+    )  # fmt: skip

@@ -20,21 +20,16 @@ class IncidentUpdateForm(SchemaForm):
     ended_at = DateTime(N_("Ended"), description=N_("Leave empty while the incident is open."))
     cause = Text(N_("Cause"), most=MAX_CAUSE, description=N_("What went wrong, in a few words."))
     comment = Text(
-        N_("Comment"),
-        most=MAX_COMMENT,
-        lines=True,
-        unify_lines=True,
+        N_("Comment"), most=MAX_COMMENT, lines=True, unify_lines=True,
         description=N_("Notes about the incident."),
-    )
+    )  # fmt: skip
 
     classification: Any = WordChoice(
-        N_("Classified as"),
-        Classification,
-        none=N_("A real incident"),
+        N_("Classified as"), Classification, none=N_("A real incident"),
         description=N_(
             "Extension: what the incident turned out to be. It corrects the statistics."
         ),
-    )
+    )  # fmt: skip
 
     def check_cross_field(self) -> None:
         fields: dict[str, Any] = {name: self[name] for name in INCIDENT_TIMES if name in self}
@@ -64,10 +59,9 @@ class AcknowledgeAllForm(SchemaForm):
     """Incidents that one person acknowledges together."""
 
     ids = IncidentIds(
-        N_("Incidents"),
-        most=MAX_IN_BATCH,
+        N_("Incidents"), most=MAX_IN_BATCH,
         description=N_("The ids of 1 to %(most)s incidents.", most=MAX_IN_BATCH),
-    )
+    )  # fmt: skip
 
     def check_cross_field(self) -> None:
         if not self.ids.data:

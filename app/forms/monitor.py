@@ -8,25 +8,11 @@ from typing import Any, cast
 from wtforms.fields.core import Field
 
 from app import records
-from app.checks.kinds import (
-    KINDS,
-    fields_of_other_kinds,
-    sends_secrets_elsewhere,
-    turns_into_or_from_heartbeat,
-)
-from app.forms import fields
+from app.checks import kinds
+from app.forms import fields, monitor_choices
 from app.forms.alert_lists import WHO_IS_ALERTED, channel_list, quiet_hours_fields
 from app.forms.assertions import AssertionList
 from app.forms.lists import DependencyIds, Lines, PairList, Places, Tags
-from app.forms.monitor_choices import (
-    AUTO_LABEL,
-    CONDITION_LABELS,
-    RULE_LABELS,
-    days_label,
-    days_labels,
-    interval_label,
-    interval_labels,
-)
 from app.forms.schema import SchemaField, SchemaForm, defaults_of
 from app.i18n import N_, _
 from app.rules import text
@@ -79,52 +65,45 @@ class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
     name = fields.Text(
-        N_("Name"),
-        required=True,
-        most=records.MAX_NAME,
+        N_("Name"), required=True, most=records.MAX_NAME,
         description=N_("What the monitor is called in lists and alerts."),
-    )
+    )  # fmt: skip
     url = fields.Url(
-        "URL",
-        required=True,
-        most=records.MAX_URL,
+        "URL", required=True, most=records.MAX_URL,
         description=N_(
             "The address to check, such as %(addresses)s; or %(heartbeat)s for a job that calls"
             " Wakeful.",
-            addresses=", ".join(kind.address for kind in KINDS if kind.check),
+            addresses=", ".join(kind.address for kind in kinds.KINDS if kind.check),
             heartbeat=records.HEARTBEAT_URL,
         ),
-    )
+    )  # fmt: skip
     interval = fields.NumberChoice(
         N_("Interval"),
-        interval_labels,
+        monitor_choices.interval_labels,
         required=True,
-        each=interval_label,
+        each=monitor_choices.interval_label,
         description=N_("How often the URL is checked."),
     )
     check_every = fields.Number(
-        N_("Check every, in seconds"),
-        records.CHECK_EVERY_SECONDS,
+        N_("Check every, in seconds"), records.CHECK_EVERY_SECONDS,
         description=N_(
             "The true pause between checks, where it is none of the intervals. interval is then the"
             " nearest of them. Leave empty for the interval; sending interval alone clears it."
         ),
-    )
+    )  # fmt: skip
     alert_condition = fields.WordChoice(
-        N_("Alert when"),
-        CONDITION_LABELS,
+        N_("Alert when"), monitor_choices.CONDITION_LABELS,
         description=N_(
             "An unreachable URL always opens an incident. You can add a condition on the text."
         ),
-    )
+    )  # fmt: skip
     alert_text_lookup = fields.Text(
-        N_("Text to find"),
-        most=records.MAX_TEXT_LOOKUP,
+        N_("Text to find"), most=records.MAX_TEXT_LOOKUP,
         description=N_(
             "Case-sensitive. Searched for in the response (HTTP), in the first 1 KiB that the "
             "server sends (TCP) or in the records (DNS), one a line."
         ),
-    )
+    )  # fmt: skip
     request_method = fields.WordChoice(N_("Method"), records.RequestMethod)
     request_headers = PairList(
         N_("Request headers"),
@@ -141,34 +120,28 @@ class MonitorForm(SchemaForm):
         render_kw={"autocomplete": "off"},
     )
     request_auth_password = fields.Password(
-        N_("Password"),
-        most=records.MAX_CREDENTIAL,
+        N_("Password"), most=records.MAX_CREDENTIAL,
         description=N_("Kept encrypted and never shown again."),
-    )
+    )  # fmt: skip
     request_body = fields.Secret(
-        N_("Request body"),
-        most_bytes=records.MAX_REQUEST_BODY_BYTES,
-        lines=True,
+        N_("Request body"), most_bytes=records.MAX_REQUEST_BODY_BYTES, lines=True,
         description=N_(
             "Sent with every check, whatever the method. It is treated as a secret: it is shown "
             "masked once it is stored, and no redirect takes it to another host, port or scheme."
         ),
-    )
+    )  # fmt: skip
     cache_buster = fields.NumberSwitch(
         N_("Bypass caches"),
         description=N_("Adds a unique query parameter to each request to get past caches."),
     )
     timeout = fields.Number(
-        N_("Time limit in seconds"),
-        records.TIMEOUT_SECONDS,
+        N_("Time limit in seconds"), records.TIMEOUT_SECONDS,
         description=N_("For the whole check, from the DNS lookup to the last byte."),
-    )
+    )  # fmt: skip
     accepted_statuses = fields.Text(
-        N_("Accepted status codes"),
-        most=records.MAX_ACCEPTED_STATUSES,
-        rule=parse_statuses,
+        N_("Accepted status codes"), most=records.MAX_ACCEPTED_STATUSES, rule=parse_statuses,
         description=N_("Comma-separated codes and ranges, such as 200-299,401."),
-    )
+    )  # fmt: skip
     follow_redirects = fields.Switch(
         N_("Follow redirects"),
         description=N_(
@@ -185,38 +158,32 @@ class MonitorForm(SchemaForm):
         ),
     )
     starttls = fields.WordChoice(
-        N_("STARTTLS"),
-        records.StartTls,
-        none=N_("TLS at once"),
+        N_("STARTTLS"), records.StartTls, none=N_("TLS at once"),
         description=N_("How TLS begins on a port that speaks its own protocol first."),
-    )
+    )  # fmt: skip
     ping_count = fields.Number(
-        N_("Pings"),
-        records.PING_COUNT,
+        N_("Pings"), records.PING_COUNT,
         description=N_("How many are sent in each check. One answer is enough."),
-    )
+    )  # fmt: skip
     slow_after = fields.Number(
-        N_("Slow after, in milliseconds"),
-        records.SLOW_AFTER_MS,
+        N_("Slow after, in milliseconds"), records.SLOW_AFTER_MS,
         description=N_("A slower answer is shown as degraded. Leave empty for never."),
-    )
+    )  # fmt: skip
     slow_alert_after = fields.Number(
-        N_("Slow alert after, in minutes"),
-        records.SLOW_ALERT_AFTER_MINUTES,
+        N_("Slow alert after, in minutes"), records.SLOW_ALERT_AFTER_MINUTES,
         description=N_(
             "An incident of severity degraded opens when the median response time of the last so"
             " many minutes is slow. It is no downtime. Leave empty, or 0, for never."
         ),
-    )
+    )  # fmt: skip
     confirmations = fields.Number(
-        N_("Rechecks before an incident"),
-        records.CONFIRMATIONS,
+        N_("Rechecks before an incident"), records.CONFIRMATIONS,
         description=N_("How many times a failing check is repeated before an incident opens."),
-    )
+    )  # fmt: skip
     ssl_alert_days = fields.CertificateDays(
         N_("Certificate expiry"),
-        lambda: {records.AUTO: AUTO_LABEL} | days_labels(),
-        each=days_label,
+        lambda: {records.AUTO: monitor_choices.AUTO_LABEL} | monitor_choices.days_labels(),
+        each=monitor_choices.days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the certificate expires. auto: when a third of its lifetime "
@@ -225,8 +192,8 @@ class MonitorForm(SchemaForm):
     )
     domain_alert_days = fields.NumberChoice(
         N_("Domain expiry"),
-        days_labels,
-        each=days_label,
+        monitor_choices.days_labels,
+        each=monitor_choices.days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the domain name expires. Below a suffix such as uk.com or "
@@ -234,19 +201,17 @@ class MonitorForm(SchemaForm):
         ),
     )
     maintenance_start_at = fields.DateTime(
-        N_("Maintenance from"),
+        N_("Maintenance from"), render_kw={"step": "60"},
         description=N_("During this time, no incident opens and no alert is sent."),
-        render_kw={"step": "60"},
-    )
+    )  # fmt: skip
     maintenance_end_at = fields.DateTime(N_("Maintenance until"), render_kw={"step": "60"})
     alerts = channel_list(N_("Alerts"), WHO_IS_ALERTED, contacts=True)
     remind_after = fields.Number(
-        N_("Remind every, in minutes"),
-        records.REMIND_AFTER_MINUTES,
+        N_("Remind every, in minutes"), records.REMIND_AFTER_MINUTES,
         description=N_(
             "Repeats the alert until somebody acknowledges it. Leave empty for no reminders."
         ),
-    )
+    )  # fmt: skip
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
     notes = fields.Text(
@@ -262,69 +227,58 @@ class MonitorForm(SchemaForm):
         render_kw={"rows": "3"},
     )
     locations = Places(
-        N_("Checked from"),
-        most=records.MAX_LOCATIONS,
+        N_("Checked from"), most=records.MAX_LOCATIONS,
         description=N_("Each place makes its own checks. None chosen: the place default."),
-    )
+    )  # fmt: skip
     location_rule = fields.WordChoice(
-        N_("Down when it fails from"),
-        RULE_LABELS,
+        N_("Down when it fails from"), monitor_choices.RULE_LABELS,
         description=N_(
             "The places that have a vote count; a silent place has none. What fewer places see is"
             " shown as degraded and opens no incident."
         ),
-    )
+    )  # fmt: skip
     depends_on = DependencyIds(
-        N_("Reached through"),
-        most=records.MAX_DEPENDS_ON,
+        N_("Reached through"), most=records.MAX_DEPENDS_ON,
         description=N_(
             "The monitors that this one is reached through, such as its router. While one of them"
             " is down, this one opens no incident and alerts nobody."
         ),
-    )
+    )  # fmt: skip
     assertions = AssertionList(
         N_("Assertions"),
         description=N_("What a good answer must have besides. All of them must hold."),
     )
 
     period = fields.Number(
-        N_("Expected every, in seconds"),
-        records.PERIOD_SECONDS,
+        N_("Expected every, in seconds"), records.PERIOD_SECONDS,
         description=N_("How long after a ping the next one is due. Leave empty for the interval."),
-    )
+    )  # fmt: skip
     schedule = Lines(
-        N_("Schedule"),
-        most=records.MAX_SCHEDULE,
-        rule=check_line,
-        example="30 2 * * *",
+        N_("Schedule"), most=records.MAX_SCHEDULE, rule=check_line, example="30 2 * * *",
         description=N_(
             "In place of a period: cron lines, such as 30 2 * * *, or OnCalendar lines, such as"
             " Mon..Fri 02:30, one a line."
         ),
-    )
+    )  # fmt: skip
     zone = fields.Zone(N_("Time zone of the schedule"), description=N_("Example: Europe/Berlin"))
     grace = fields.Number(
-        N_("Grace, in seconds"),
-        records.GRACE_SECONDS,
+        N_("Grace, in seconds"), records.GRACE_SECONDS,
         description=N_("How much later than due a ping may come before an incident opens."),
-    )
+    )  # fmt: skip
     max_run = fields.Number(
-        N_("Longest run, in seconds"),
-        records.MAX_RUN_SECONDS,
+        N_("Longest run, in seconds"), records.MAX_RUN_SECONDS,
         description=N_(
             "An incident opens if a run that has reported its start takes longer. Leave empty for"
             " no limit."
         ),
-    )
+    )  # fmt: skip
     slug = fields.Text(
-        N_("Name in ping addresses"),
-        most=records.MAX_HEARTBEAT_SLUG,
-        rule=check_heartbeat_slug,
+        N_("Name in ping addresses"), most=records.MAX_HEARTBEAT_SLUG, rule=check_heartbeat_slug,
         description=N_(
             "Names this heartbeat in ping addresses that begin with a key of scope ping: lower-case"
             " letters, digits, - and _. Leave empty to derive it from the name."
         ),
-    )
+    )  # fmt: skip
 
     def validate(self, extra_validators: Any = None) -> bool:
         interval = self.interval
@@ -348,10 +302,10 @@ class MonitorForm(SchemaForm):
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
             stored = None if self.clone else getattr(self.record, "url", None)
-            if stored and turns_into_or_from_heartbeat(stored, self.url.data):
+            if stored and kinds.turns_into_or_from_heartbeat(stored, self.url.data):
                 self.url.add_fault(_(OTHER_DIRECTION))
                 return
-            for name, sentence in fields_of_other_kinds(self.url.data, values):
+            for name, sentence in kinds.fields_of_other_kinds(self.url.data, values):
                 field, _dot, part = name.partition(".")
                 if part:
                     position, _dot, half = part.partition(".")
@@ -380,21 +334,19 @@ class MonitorForm(SchemaForm):
         if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
             return False
         changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
-        return sends_secrets_elsewhere(self.record, changes)
+        return kinds.sends_secrets_elsewhere(self.record, changes)
 
 
 class MonitorStoreForm(MonitorForm):
     """A new monitor also accepts ``heartbeat_token``."""
 
     heartbeat_token = fields.Text(
-        N_("Secret of the ping URL"),
-        most=records.MAX_TOKEN,
-        rule=check_token,
+        N_("Secret of the ping URL"), most=records.MAX_TOKEN, rule=check_token,
         description=N_(
             "Keeps the address of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, -"
             " and _. Leave empty for a new one."
         ),
-    )
+    )  # fmt: skip
 
     def check_cross_field(self) -> None:
         super().check_cross_field()
@@ -412,7 +364,7 @@ class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
     name = fields.Text(N_("Name"), most=records.MAX_NAME)
-    interval = fields.NumberChoice(N_("Interval"), interval_labels, default=None)
+    interval = fields.NumberChoice(N_("Interval"), monitor_choices.interval_labels, default=None)
 
     def check_cross_field(self) -> None:
         super().check_cross_field()

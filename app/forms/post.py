@@ -45,10 +45,9 @@ class PostForm(SchemaForm):
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
     monitors = IdList(
-        N_("Monitors"),
-        most=MAX_PAGE_MONITORS,
+        N_("Monitors"), most=MAX_PAGE_MONITORS,
         description=N_("The monitors of the page that the post is about."),
-    )
+    )  # fmt: skip
     impact = ImpactList(
         N_("Impact"),
         description=N_(
@@ -94,11 +93,9 @@ class PostTemplateForm(SchemaForm):
     """A post to start from."""
 
     name = Text(
-        N_("Name"),
-        required=True,
-        most=MAX_TEMPLATE_NAME,
+        N_("Name"), required=True, most=MAX_TEMPLATE_NAME,
         description=N_("The name in the list of templates."),
-    )
+    )  # fmt: skip
     title = Text(N_("Title"), required=True, most=MAX_NAME)
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))

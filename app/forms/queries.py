@@ -43,21 +43,18 @@ class MonitorFilterForm(ListForm):
     makes = records.MonitorQuery
     search = Text("Search", most=records.MAX_SEARCH, description=SEARCHED)
     search_by = WordChoice(
-        "Search in",
-        records.MonitorSearchBy,
-        default=records.MonitorSearchBy.NAME,
+        "Search in", records.MonitorSearchBy, default=records.MonitorSearchBy.NAME,
         description="`any` (extension) finds each word in the name, the URL or a tag.",
-    )
+    )  # fmt: skip
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
     contact_id = RecordId(
         "Contact", description="Extension: only the monitors that use this contact."
     )
     tag = Text("Tag", most=records.MAX_TAG, description="Extension: only those with this tag.")
     location = Text(
-        "Place",
-        most=records.MAX_LOCATION,
+        "Place", most=records.MAX_LOCATION,
         description="Extension: only those that this place checks.",
-    )
+    )  # fmt: skip
     depends_on = RecordId(
         "Reached through", description="Extension: only those that depend on this monitor directly."
     )
@@ -68,12 +65,10 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
     state = WordChoice("State", records.MonitorStatus, description="Extension.")
     hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
     sort_by = WordChoice(
-        "Order by",
-        records.MonitorSortBy,
-        default=records.MonitorSortBy.ID,
+        "Order by", records.MonitorSortBy, default=records.MonitorSortBy.ID,
         description="Extensions: natural (by name, Shop 2 before Shop 10); state (descending is the"
         " worst first, then in natural order).",
-    )
+    )  # fmt: skip
     sort = WordChoice("Direction", records.Sort, default=records.Sort.DESC)
 
 
@@ -86,10 +81,9 @@ class IncidentQueryForm(PageForm):
     monitor_id = RecordId("Monitor", description="Only the incidents of this monitor.")
     status = WordChoice("Status", records.IncidentStatus)
     severity = WordChoice(
-        "Severity",
-        records.IncidentSeverity,
+        "Severity", records.IncidentSeverity,
         description="An addition of ours: down, or slow for so long that it alerts.",
-    )
+    )  # fmt: skip
     sort_by = WordChoice(
         "Order by", records.IncidentSortBy, default=records.IncidentSortBy.ENDED_AT
     )
@@ -112,15 +106,13 @@ class ResultQueryForm(BetweenForm):
     makes = records.ResultQuery
     verdict = WordChoice("Verdict", records.Verdict)
     changes = Switch(
-        "Changes",
-        default=False,
+        "Changes", default=False,
         description="Extension: only the first and those at which verdict or cause changed.",
-    )
+    )  # fmt: skip
     location = Text(
-        "Place",
-        most=records.MAX_LOCATION,
+        "Place", most=records.MAX_LOCATION,
         description="Extension: only those of the place of this name.",
-    )
+    )  # fmt: skip
 
 
 class MarkerQueryForm(BetweenForm):
@@ -154,11 +146,9 @@ class DraftQueryForm(SchemaForm):
 
 class StatisticsQueryForm(SchemaForm):
     range = WordChoice(
-        "Range",
-        records.StatisticsRange,
-        default=records.StatisticsRange.DAY,
+        "Range", records.StatisticsRange, default=records.StatisticsRange.DAY,
         description="How far back to look.",
-    )
+    )  # fmt: skip
     from_ = DateTime("From", name="from", description="Extension: with to, in place of range.")
     to = DateTime("To", description="The end of that time; it may be still to come.")
 
@@ -174,17 +164,13 @@ class StatisticsQueryForm(SchemaForm):
 
 class SlowAlertsQueryForm(SchemaForm):
     slow_after = Number(
-        "Slow after",
-        records.SLOW_AFTER_MS,
-        required=True,
+        "Slow after", records.SLOW_AFTER_MS, required=True,
         description="ms: a slower answer is slow.",
-    )
+    )  # fmt: skip
     slow_alert_after = Number(
-        "Alert after",
-        (1, records.SLOW_ALERT_AFTER_MINUTES[1]),
-        required=True,
+        "Alert after", (1, records.SLOW_ALERT_AFTER_MINUTES[1]), required=True,
         description="Minutes whose median must be slow.",
-    )
+    )  # fmt: skip
 
 
 def check_span(start: DateTime, end: DateTime) -> None:
@@ -203,10 +189,9 @@ class ReportQueryForm(SchemaForm):
     from_ = DateTime("From", name="from", required=True, description="A whole hour in UTC.")
     to = DateTime("To", required=True, description="A whole hour in UTC; it may be still to come.")
     monitors = Ids(
-        "Monitors",
-        most=records.MAX_REPORT_MONITORS,
+        "Monitors", most=records.MAX_REPORT_MONITORS,
         description="Comma-separated ids. Leave empty for all.",
-    )
+    )  # fmt: skip
     days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
 
     def check_cross_field(self) -> None:

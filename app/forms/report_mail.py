@@ -10,9 +10,7 @@ from app.records import MAX_CONTACT_NAME
 
 class ReportMailForm(SchemaForm):
     contact = Text(
-        N_("Contact"),
-        required=True,
-        most=MAX_CONTACT_NAME,
+        N_("Contact"), required=True, most=MAX_CONTACT_NAME,
         description=N_("Name or id of the contact. The report goes to its email addresses."),
-    )
+    )  # fmt: skip
     tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))

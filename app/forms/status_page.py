@@ -46,13 +46,11 @@ class StatusPageForm(SchemaForm):
 
     name = Text(N_("Name"), required=True, most=records.MAX_NAME)
     slug = Text(
-        N_("Address"),
-        most=records.MAX_SLUG,
-        rule=slugs.check,
+        N_("Address"), most=records.MAX_SLUG, rule=slugs.check,
         description=N_(
             "The last part of the page's address. Leave empty to derive it from the name."
         ),
-    )
+    )  # fmt: skip
     description = Text(N_("Description"), most=records.MAX_PAGE_DESCRIPTION)
     visibility = WordChoice(
         N_("Visible"),
@@ -64,20 +62,18 @@ class StatusPageForm(SchemaForm):
         },
     )
     password: Any = Password(
-        N_("Password"),
-        most=records.MAX_CREDENTIAL,
+        N_("Password"), most=records.MAX_CREDENTIAL,
         description=N_("Required if visitors need a password."),
-    )
+    )  # fmt: skip
     domain = Domain(
         N_("Custom domain"),
         most=4 * records.MAX_DOMAIN,  # an international one is longer as bytes than as characters
         description=N_("A host name for this page alone, such as status.example.com."),
     )
     monitors = IdList(
-        N_("Monitors"),
-        most=records.MAX_PAGE_MONITORS,
+        N_("Monitors"), most=records.MAX_PAGE_MONITORS,
         description=N_("In the order in which the page shows them."),
-    )
+    )  # fmt: skip
     names = NameList(
         N_("Names"), description=N_("Names that the page shows in place of the monitors' own.")
     )
@@ -85,12 +81,11 @@ class StatusPageForm(SchemaForm):
     show_urls = Switch(N_("Show URLs"))
     show_response_times = Switch(N_("Show response times"))
     auto_post_after = Number(
-        N_("Automatic post after (minutes)"),
-        records.AUTO_POST_MINUTES,
+        N_("Automatic post after (minutes)"), records.AUTO_POST_MINUTES,
         description=N_(
             "Post about an incident that has been open for this long. Leave empty for never."
         ),
-    )
+    )  # fmt: skip
     zone = Zone(
         N_("Time zone"),
         description=N_(
@@ -106,39 +101,33 @@ class StatusPageForm(SchemaForm):
         },
     )
     accent = Colour(
-        N_("Accent colour"),
-        most=100,
+        N_("Accent colour"), most=100,
         description=N_(
             "The colour of links and buttons, such as #2b59c3. Where a text in it could not be"
             " read, the page makes it darker or lighter."
         ),
-    )
+    )  # fmt: skip
     language = Options(
-        N_("Language"),
-        records.PAGE_LANGUAGES,
+        N_("Language"), records.PAGE_LANGUAGES,
         description=N_(
             "The language of your names and texts. The page's own sentences are in English where"
             " Wakeful is not translated."
         ),
-    )
+    )  # fmt: skip
     home_url = Text(
-        N_("Home page"),
-        most=records.MAX_URL,
-        rule=check_link,
+        N_("Home page"), most=records.MAX_URL, rule=check_link,
         description=N_("A URL that the logo and a link at the top of the page lead to."),
-    )
+    )  # fmt: skip
     footer = Text(
-        N_("Line at the foot"),
-        most=records.MAX_FOOTER,
+        N_("Line at the foot"), most=records.MAX_FOOTER,
         description=N_("A line of your own below the page. URLs become links."),
-    )
+    )  # fmt: skip
     logo: Any = Image(
-        N_("Logo"),
-        lines=True,
+        N_("Logo"), lines=True,
         description=N_(
             "An image in base64: PNG, JPEG, GIF, WebP, ICO or SVG, up to 100 KB. Never returned."
         ),
-    )
+    )  # fmt: skip
     favicon: Any = Image(
         N_("Favicon"), lines=True, description=N_("The icon of the page's tab, as the logo.")
     )

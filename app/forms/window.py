@@ -26,11 +26,9 @@ class WindowForm(SchemaForm):
     name = Text(N_("Name"), required=True, most=MAX_NAME)
     start_at = DateTime(N_("Start"), required=True, render_kw=TO_THE_MINUTE)
     end_at = DateTime(
-        N_("End"),
-        required=True,
+        N_("End"), required=True, render_kw=TO_THE_MINUTE,
         description=N_("Checks go on, but nobody is alerted until then."),
-        render_kw=TO_THE_MINUTE,
-    )
+    )  # fmt: skip
     monitors = IdList(
         N_("Monitors"), description=N_("Leave monitors and tags empty for all monitors.")
     )
@@ -38,11 +36,9 @@ class WindowForm(SchemaForm):
         N_("Tags"), description=N_("All monitors that have one of these tags, now or later.")
     )
     repeat = Text(
-        N_("Repeat"),
-        most=MAX_CRON,
-        rule=check_repeat,
+        N_("Repeat"), most=MAX_CRON, rule=check_repeat,
         description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
-    )
+    )  # fmt: skip
     repeat_until = DateTime(
         N_("Repeat until"), description=N_("Leave empty for no end."), render_kw=TO_THE_MINUTE
     )
@@ -56,16 +52,13 @@ class WindowForm(SchemaForm):
         description=N_("The pages of its monitors announce it, with its times."),
     )
     public_name = Text(
-        N_("Public name"),
-        most=MAX_NAME,
+        N_("Public name"), most=MAX_NAME,
         description=N_('What status pages call it. Leave empty for "Maintenance".'),
-    )
+    )  # fmt: skip
     public_text = Text(
-        N_("Public text"),
-        most=MAX_PAGE_DESCRIPTION,
-        lines=True,
+        N_("Public text"), most=MAX_PAGE_DESCRIPTION, lines=True,
         description=N_("What visitors should know about it."),
-    )
+    )  # fmt: skip
 
     def check_cross_field(self) -> None:
         start, end, until = self.start_at, self.end_at, self.repeat_until

@@ -137,18 +137,15 @@ class NewPersonForm(BrowserForm):
 class PersonForm(BrowserForm):
     email = email_field("off")
     current_password = Password(
-        N_("Current password"),
-        most=MAX_CREDENTIAL,
+        N_("Current password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "current-password"},
         description=N_("Needed to change your own email address."),
-        render_kw={"autocomplete": "current-password"},
-    )
+    )  # fmt: skip
     name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
     role = WordChoice(N_("Role"), ROLES, required=True)
     disabled = Switch(
-        N_("No access"),
-        default=False,
+        N_("No access"), default=False,
         description=N_("Logs this person out at once, and blocks new log-ins."),
-    )
+    )  # fmt: skip
     keys = WordChoice(N_("Their API keys"), KEYS_OF, none=N_("Choose…"))
 
     def fields(self) -> dict[str, Any]:
@@ -186,21 +183,17 @@ class KeyEditForm(BrowserForm):
     """What of a key can be changed. Its tag cannot: whoever has the key would reach more."""
 
     name = Text(
-        N_("Name"),
-        required=True,
-        most=MAX_NAME,
+        N_("Name"), required=True, most=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
-    )
+    )  # fmt: skip
     expires_at = DateTime(N_("Expires"), description=N_("Leave empty for never."))
     networks = Text(
-        N_("Networks"),
-        most=2000,
-        default="",
+        N_("Networks"), most=2000, default="",
         description=N_(
             "Addresses or networks such as 203.0.113.0/24, separated by commas, that it may be used"
             " from. Leave empty for all."
         ),
-    )
+    )  # fmt: skip
 
 
 class KeyForm(KeyEditForm):
@@ -238,11 +231,9 @@ class TryForm(BrowserForm):
 
 class WallLinkForm(BrowserForm):
     name = Text(
-        N_("Name"),
-        required=True,
-        most=MAX_NAME,
+        N_("Name"), required=True, most=MAX_NAME,
         description=N_("Where the screen is, such as Lobby."),
-    )
+    )  # fmt: skip
     tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))
     zone = Zone(N_("Time zone"), required=True)
 
@@ -298,25 +289,17 @@ NO_USER = N_("A password needs a user name.")
 
 class MailServerForm(BrowserForm):
     host = Text(
-        N_("Host"),
-        required=True,
-        most=MAX_NAME,
-        rule=smtp.check_host,
+        N_("Host"), required=True, most=MAX_NAME, rule=smtp.check_host, render_kw=PLAIN,
         description=N_("Example: mail.example.com"),
-        render_kw=PLAIN,
-    )
+    )  # fmt: skip
     tls = WordChoice(N_("Encryption"), TLS_LABELS, default=Tls.REQUIRED)
     port = Number(N_("Port"), (1, 65535))
     user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=PLAIN)
     password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(
-        N_("Sender"),
-        required=True,
-        most=MAX_NAME,
-        rule=smtp.check_sender,
+        N_("Sender"), required=True, most=MAX_NAME, rule=smtp.check_sender, render_kw=PLAIN,
         description=N_("Example: Wakeful <alerts@example.com>"),
-        render_kw=PLAIN,
-    )
+    )  # fmt: skip
 
     stored: Server | None = None
 

@@ -99,11 +99,9 @@ class ImportForm(BrowserForm):
     file: Any = Upload(N_("File"))
     format = Options(N_("Format"), FORMATS, none=N_("Detect automatically"))
     interval = IntervalChoice(
-        N_("Interval"),
-        required=True,
-        default=60,
+        N_("Interval"), required=True, default=60,
         description=N_("For entries without an interval."),
-    )
+    )  # fmt: skip
     tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
     contacts: Any = ContactNames(N_("Contacts"))
 
