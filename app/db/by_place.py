@@ -98,22 +98,10 @@ def newest_of(
 
 
 def _newest_check(row: Any) -> NewestCheck:
-    (
-        place,
-        name,
-        label,
-        at,
-        verdict,
-        status_code,
-        response_time,
-        code,
-        cause,
-        maintenance,
-        last_at,
-    ) = row
-    seen_at = None if at is None else from_ms(at)
-    check = (seen_at, verdict, status_code, response_time, code, cause, bool(maintenance))
-    return NewestCheck(place, name, label, *check, seen_at or last_at)
+    place, name, label, at, *others, maintenance, last_at = row
+    checked_at = None if at is None else from_ms(at)
+    check: Any = (checked_at, *others, bool(maintenance), checked_at or last_at)
+    return NewestCheck(place, name, label, *check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,9 @@ def _forget(session: Session) -> None:
 
 def newest() -> int:
     """The number of the newest change."""
-    newest_id = db.session.scalar(select(func.max(ChangeRow.id)))
+    number = newest_of(db.session)
     db.session.rollback()
-    return newest_id or 0
+    return number
 
 
 def newest_of(session: AnySession) -> int:
@@ -80,13 +80,7 @@ def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | N
     """All changes after ``number``, in the caller's transaction. None if they are too
     many, or if ``number`` is not stored, as after the restore of a backup.
     """
-    rows = session.execute(
-        select(ChangeRow.id, ChangeRow.monitor_id)
-        .where(ChangeRow.id >= number)
-        .order_by(ChangeRow.id)
-        .limit(MAX_FOLLOWED)
-    ).all()
-    changes = [(row.id, row.monitor_id) for row in rows]
+    changes = _from(session, number, MAX_FOLLOWED)
     if len(changes) == MAX_FOLLOWED or (number and (not changes or changes[0][0] != number)):
         return None
     return [change for change in changes if change[0] > number]
@@ -94,13 +88,14 @@ def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | N
 
 def since(number: int, limit: int) -> Sequence[tuple[int, int]]:
     """At most ``limit`` changes after ``number``, oldest first: (number, monitor id)."""
-    rows = db.session.execute(
-        select(ChangeRow.id, ChangeRow.monitor_id)
-        .where(ChangeRow.id > number)
-        .order_by(ChangeRow.id)
-        .limit(limit)
-    ).all()
+    changes = _from(db.session, number + 1, limit)
     db.session.rollback()
+    return changes
+
+
+def _from(session: AnySession, number: int, limit: int) -> Sequence[tuple[int, int]]:
+    query = select(ChangeRow.id, ChangeRow.monitor_id).where(ChangeRow.id >= number)
+    rows = session.execute(query.order_by(ChangeRow.id).limit(limit))
     return [(row.id, row.monitor_id) for row in rows]
 
 

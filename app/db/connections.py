@@ -33,12 +33,6 @@ IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds l
 LIMITED = "limited"  # in the info of a connection: it has this limit for all of its transactions
 POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
 
-_OPTIONS = {
-    # A connection that was cut while nobody used it is found before it is used.
-    "pool_pre_ping": True,
-    "pool_timeout": POOL_SECONDS,
-    "max_overflow": 15,  # with the pool's 5, one for each thread of the web server and some more
-}
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for ever.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
@@ -112,10 +106,12 @@ logging.getLogger("sqlalchemy.engine.Engine").addFilter(_is_no_row)
 
 def pool_options(url: str) -> dict[str, Any]:
     """The options with which the engine of this database is made."""
-    if url.startswith("postgresql"):
-        return _PRIVATE | _OPTIONS
-    memory = url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:")
-    return _PRIVATE | ({} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15})
+    if url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:"):
+        return _PRIVATE
+    # With the pool's 5, one for each thread of the web server and some more
+    options = _PRIVATE | {"pool_timeout": POOL_SECONDS, "max_overflow": 15}
+    # A connection that was cut while nobody used it is found before it is used.
+    return options | {"pool_pre_ping": True} if url.startswith("postgresql") else options
 
 
 def drop_unusable(context: ExceptionContext) -> None:

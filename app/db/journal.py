@@ -264,24 +264,8 @@ def _digest(context: Context) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def keep_good_evidence(checks: Mapping[int, Any]) -> None:
-    """Replace the evidence of the last good check of each of these monitors."""
-    _keep_evidence("last_good", checks)
-
-
-def keep_failing_evidence(checks: Mapping[int, Any]) -> None:
-    """Replace the failing checks of each of these monitors that are not confirmed; None removes
-    them.
-    """
-    _keep_evidence("failing", checks)
-
-
-def keep_asked_evidence(checks: Mapping[int, Any]) -> None:
-    """Replace what the checks that were asked for found, of each of these monitors."""
-    _keep_evidence("asked", checks)
-
-
-def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
+def keep_evidence(column: str, values: Mapping[int, Any]) -> None:
+    """Replace a column of ``MonitorEvidenceRow`` for each of these monitors; None removes it."""
     if values:
         insert = inserting(MonitorEvidenceRow)
         upsert = insert.on_conflict_do_update(

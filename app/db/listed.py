@@ -86,7 +86,7 @@ def _statement(what: str, place: str | None, verdict: int | None, *, some: bool)
 
 
 @lru_cache(maxsize=16)
-def _whole_hours(place: str | None) -> Select[Any]:
+def _counting_packed(place: str | None) -> Select[Any]:
     """How many packed results there are in each hour from ``first`` to ``stop``."""
     statement = (
         select(_HOURS.hour, func.sum(_HOURS.results))
@@ -141,7 +141,7 @@ def _counts(selection: _Selection) -> Counter[int]:
         return +counts
     first, stop = -(-selection.start // HOUR_MS), selection.end // HOUR_MS
     values = {"id": selection.monitor_id, "first": first, "stop": stop}
-    counts.update(dict(db.session.execute(_whole_hours(selection.place), values).all()))
+    counts.update(dict(db.session.execute(_counting_packed(selection.place), values).all()))
     if divided := {time // HOUR_MS for time in (selection.start, selection.end) if time % HOUR_MS}:
         counts.update(row[1] // HOUR_MS for row in selection.packed(hours=divided))
     return counts

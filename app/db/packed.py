@@ -21,16 +21,7 @@ from datetime import datetime
 from itertools import accumulate, groupby, pairwise, repeat
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    bindparam,
-    case,
-    delete,
-    func,
-    select,
-    type_coerce,
-)
+from sqlalchemy import BigInteger, ColumnElement, bindparam, case, delete, func, select, type_coerce
 
 from app.db import DbSession, db, writing
 from app.db.journal import COLUMNS, KEY, RAW

@@ -35,32 +35,18 @@ MAX_COMPARED = 500  # monitors whose causes are compared: a fault of the place i
 
 
 def keep_heartbeat(
-    location: str,
-    now: datetime,
-    *,
-    process: str,
-    version: str | None = None,
-    clock_offset_ms: int | None = None,
-    checks_per_minute: int | None = None,
-    last_check_at: datetime | None = None,
+    location: str, now: datetime, *, process: str, version: str | None = None, **reported: Any
 ) -> None:
-    """Store that ``process`` checks for the place of this name, and what it reported.
+    """Store that ``process`` checks for the place of this name, and what it ``reported``, as
+    ``heartbeats.write`` has it. Joins the caller's transaction, if there is one.
 
     ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
-    ``heartbeats.process_name``). ``last_check_at``: when a result of it was recorded, None if none
-    was since the last report; the place is silent without. ``clock_offset_ms``: how far its clock
-    is ahead of ours. Joins the caller's transaction, if there is one. ``version``: as the process
-    sent it, so it may be any text.
+    ``heartbeats.process_name``). ``version``: as the process sent it, so it may be any text.
+    ``last_check_at``: when a result of it was recorded, None if none was since the last report; the
+    place is silent without.
     """
-    heartbeats.write(
-        process,
-        now,
-        last_check_at,
-        location=location,
-        version=one_line(version or "", MAX_VERSION) or None,
-        clock_offset_ms=clock_offset_ms,
-        checks_per_minute=checks_per_minute,
-    )
+    first_line = one_line(version or "", MAX_VERSION) or None
+    heartbeats.write(process, now, location=location, version=first_line, **reported)
 
 
 def add(location: str, carrier: str, now: datetime) -> None:
@@ -125,18 +111,8 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
     was set back, do not count.
     """
     heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
-    columns = (
-        HeartbeatRow.name,
-        HeartbeatRow.location,
-        HeartbeatRow.at,
-        HeartbeatRow.last_check_at,
-        HeartbeatRow.ended_at,
-        HeartbeatRow.version,
-        HeartbeatRow.clock_offset_ms,
-        HeartbeatRow.checks_per_minute,
-    )
     heartbeat_rows = db.session.execute(
-        select(*columns)
+        select(HeartbeatRow.__table__)
         .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= believable(now))
         .order_by(HeartbeatRow.at.desc())
     )
@@ -145,40 +121,25 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
     return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
+def _signs(place: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     """The signs of a place. ``rows``: its heartbeats, the newest first. Those of a queue's checker
     are no signs of its probers.
     """
     of_checks = rows
-    if row.carrier == Carrier.QUEUE:
-        of_checks = [
-            heartbeat
-            for heartbeat in rows
-            if not heartbeat.name.startswith(f"{heartbeats.CHECKER}:")
-        ]
-    alive = [
-        heartbeat
-        for heartbeat in rows
-        if heartbeat.ended_at is None and now - heartbeat.at <= ALIVE
-    ]
-    counted = [
-        heartbeat.checks_per_minute
-        for heartbeat in alive
-        if heartbeat.checks_per_minute is not None
-    ]
-    offsets = [
-        heartbeat.clock_offset_ms for heartbeat in alive if heartbeat.clock_offset_ms is not None
-    ]
-    newest = of_checks[0] if of_checks else None
+    if place.carrier == Carrier.QUEUE:
+        of_checks = [row for row in rows if not row.name.startswith(f"{heartbeats.CHECKER}:")]
+    alive = [row for row in rows if row.ended_at is None and now - row.at <= ALIVE]
+    counted = [row.checks_per_minute for row in alive if row.checks_per_minute is not None]
+    offsets = [row.clock_offset_ms for row in alive if row.clock_offset_ms is not None]
     return PlaceSigns(
-        seen_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in of_checks)),
-        alive_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in rows)),
-        result_at=_newest(now, row.result_at, *(heartbeat.last_check_at for heartbeat in rows)),
-        version=None if newest is None else newest.version,
+        seen_at=_newest(now, place.seen_at, *(row.at for row in of_checks)),
+        alive_at=_newest(now, place.seen_at, *(row.at for row in rows)),
+        result_at=_newest(now, place.result_at, *(row.last_check_at for row in rows)),
+        version=of_checks[0].version if of_checks else None,
         clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
-        silent_at=row.silent_at,
-        silent_since=row.silent_since,
+        silent_at=place.silent_at,
+        silent_since=place.silent_since,
     )
 
 
@@ -323,22 +284,17 @@ def _state(
         return PlaceState.NEVER_SEEN
     if _is_fresh(signs.result_at, now, MIN_SILENCE):
         return PlaceState.ONLINE
+    is_alive = _is_fresh(signs.alive_at, now, MIN_SILENCE)
     if work is None:  # it has nothing to check, so a sign of life is enough
-        return (
-            PlaceState.ONLINE if _is_fresh(signs.alive_at, now, MIN_SILENCE) else PlaceState.SILENT
-        )
-    if signs.silent_at is not None and not _has_result_since(signs, signs.silent_at):
+        return PlaceState.ONLINE if is_alive else PlaceState.SILENT
+    if signs.silent_at is not None and (not signs.result_at or signs.result_at <= signs.silent_at):
         return PlaceState.SILENT  # as people were notified
     waited = max(MIN_SILENCE, SILENT_INTERVALS * work.interval)
     starts = [signs.result_at, watching_since]
-    if _is_fresh(signs.alive_at, now, MIN_SILENCE):
+    if is_alive:
         starts.append(work.since)  # it is alive, and may not have finished its first check yet
     last = max((at for at in starts if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
-
-
-def _has_result_since(signs: PlaceSigns, moment: datetime) -> bool:
-    return signs.result_at is not None and signs.result_at > moment
 
 
 def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:

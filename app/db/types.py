@@ -110,7 +110,9 @@ class Checked(TypeDecorator[Any]):
     cache_ok = True
 
     def parse(self, value: Any) -> Any:
-        """The value that readers get; ``Unreadable`` if Wakeful did not write the stored one."""
+        """What readers get for a value, which is not null; ``Unreadable`` if Wakeful did not write
+        it.
+        """
         raise NotImplementedError
 
     def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
@@ -173,8 +175,6 @@ class Moment(Checked):
         return read
 
     def parse(self, value: Any) -> Any:
-        if value is None:
-            return None
         if not isinstance(value, int | float) or not self.first_ms <= value <= self.last_ms:
             return Unreadable(Why.UNEXPECTED)
         return from_ms(value)
@@ -205,9 +205,8 @@ class Bounded(Checked):
         return SmallInteger() if self.small else Integer()
 
     def parse(self, value: Any) -> Any:
-        if value is None or (isinstance(value, int) and self.least <= value <= self.most):
-            return value
-        return Unreadable(Why.UNEXPECTED)
+        fits = isinstance(value, int) and self.least <= value <= self.most
+        return value if fits else Unreadable(Why.UNEXPECTED)
 
     def replace(self, value: Any, fault: Unreadable) -> int:
         return _ReplacedNumber(self.instead)
@@ -250,9 +249,8 @@ class Word(Checked):
         return Text() if self.most is None else String(self.most)
 
     def parse(self, value: Any) -> Any:
-        if value is None or (isinstance(value, str) and self._fits(value)):
-            return value
-        return Unreadable(Why.UNEXPECTED)
+        fits = isinstance(value, str) and self._fits(value)
+        return value if fits else Unreadable(Why.UNEXPECTED)
 
     def replace(self, value: Any, fault: Unreadable) -> str:
         return _ReplacedWord(self.instead)
@@ -273,7 +271,7 @@ class VerdictNumber(Checked):
         return None if value is None else VERDICT_NUMBERS[value]
 
     def parse(self, value: Any) -> Any:
-        return None if value is None else VERDICTS.get(value, Unreadable(Why.UNEXPECTED))
+        return VERDICTS.get(value, Unreadable(Why.UNEXPECTED))
 
     def replace(self, value: Any, fault: Unreadable) -> Verdict:
         return Verdict.UNKNOWN
@@ -441,8 +439,6 @@ class Encrypted(Checked):
         return None if value is None else cipher_of_database().encrypt(value.encode()).decode()
 
     def parse(self, value: Any) -> Any:
-        if value is None:
-            return None
         if not isinstance(value, str):
             return Unreadable(Why.DAMAGED)
         try:
@@ -468,7 +464,7 @@ class EncryptedJson(Encrypted):
 
     def parse(self, value: Any) -> Any:
         text = super().parse(value)
-        if text is None or isinstance(text, Unreadable):
+        if isinstance(text, Unreadable):
             return text
         try:
             data = json.loads(text)

@@ -140,13 +140,18 @@ class _Parsed(TypeDecorator[Any]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         type_ = self.type_.dialect_impl(dialect)
-        return type_.parser(dialect, coltype) if isinstance(type_, Checked) else _decode_text
+        parse = type_.parser(dialect, coltype) if isinstance(type_, Checked) else _decode_text
+
+        def read(stored: Any) -> Any:
+            return None if stored is None else parse(stored)
+
+        return read
 
 
 def _decode_text(value: Any) -> Any:
     """Decode text, which ``_parsed`` selects as bytes."""
     try:
-        return value if isinstance(value, str | None) else bytes(value).decode()
+        return value if isinstance(value, str) else bytes(value).decode()
     except ValueError:
         return Unreadable(Why.DAMAGED)
 

@@ -49,11 +49,7 @@ def shapes(inspector, tables):
                 for index in inspector.get_indexes(table)
             ),
             "references": sorted(
-                (
-                    key["constrained_columns"],
-                    key["referred_table"],
-                    key["options"].get("ondelete"),
-                )
+                (key["constrained_columns"], key["referred_table"], key["options"].get("ondelete"))
                 for key in inspector.get_foreign_keys(table)
             ),
         }

@@ -69,7 +69,7 @@ def read(type_, stored):
 
 def parsed(type_, stored):
     own = type_.dialect_impl(sqlite.dialect())
-    return own.parser(sqlite.dialect(), None)(stored)
+    return None if stored is None else own.parser(sqlite.dialect(), None)(stored)
 
 
 @pytest.mark.parametrize(("type_", "stored", "value"), WHOLE)

@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -264,8 +265,9 @@ def test_a_chart_that_ends_with_a_full_hour_has_no_part_of_the_next(
 
 
 def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:
-    monitors = db.session.execute(MONITORS, {"ids": ids}).all()
-    return rollups.ListFigures().read(monitors, at, ranges, hours=hours)
+    rows = db.session.execute(MONITORS, {"ids": ids}).mappings()
+    monitors = [SimpleNamespace(newest_at=None, **row) for row in rows]
+    return rollups.ListFigures().read(monitors, at, ranges, hours=hours, change=0)
 
 
 @pytest.mark.both_databases

@@ -24,26 +24,7 @@ from app.db.rollups.rows import DOWN_SINCE, SUMMED, checks, incidents_between, m
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
-    "DOWN_SINCE",
-    "NO_FIGURES",
-    "SUMMED",
-    "CachedDays",
-    "Charted",
-    "Days",
-    "ListFigures",
-    "between",
-    "checks",
-    "day_of",
-    "incidents_between",
-    "is_summed",
-    "monitor_of",
-    "only_summed",
-    "plus",
-    "report_figures",
-    "reroll",
-    "reroll_each",
-    "roll",
-    "single",
-    "slow_spans",
-    "usual",
-]
+    "DOWN_SINCE", "NO_FIGURES", "SUMMED", "CachedDays", "Charted", "Days", "ListFigures", "between",
+    "checks", "day_of", "incidents_between", "is_summed", "monitor_of", "only_summed", "plus",
+    "report_figures", "reroll", "reroll_each", "roll", "single", "slow_spans", "usual",
+]  # fmt: skip

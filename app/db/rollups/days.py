@@ -41,10 +41,10 @@ Summed = tuple[list[PublicDay], list[Seconds]]
 
 
 class CachedDays:
-    """The days of at most ``most`` monitors (``Cached``)."""
+    """The days of at most 20,000 monitors (``Cached``)."""
 
-    def __init__(self, most: int = 20_000) -> None:
-        self._cache: Cached[Summed] = Cached(most)
+    def __init__(self) -> None:
+        self._cache: Cached[Summed] = Cached(20_000)
 
     def read(
         self, ids: Sequence[int], days: Sequence[date], midnights: Sequence[int], now: datetime
@@ -65,7 +65,7 @@ class CachedDays:
         )
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
-            for id, hours in tails(ids, between[0], last, states).items():
+            for id, hours in tails(states, between[0], last).items():
                 for begin, sums in hours.items():
                     index = bisect_right(between, begin) - 1
                     if 0 <= index < len(days):

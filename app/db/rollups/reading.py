@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     CompoundSelect,
     Select,
     bindparam,
@@ -94,29 +95,23 @@ class ListFigures:
         ranges: Collection[str],
         *,
         hours: bool,
-        change: int | None = None,
+        change: int,
     ) -> Figures:
-        """The figures of ``monitors``, which have the columns of ``MONITORS``. ``ranges``: some of
-        ``UPTIME_RANGES``. ``hours``: whether to read the strips.
+        """The figures of ``monitors``, which have the columns of ``MONITORS``, and ``newest_at``,
+        the time of their newest result. ``ranges``: some of ``UPTIME_RANGES``. ``hours``: whether
+        to read the strips. ``change``: the number of the newest change.
 
-        Only results and changes change them, and the time that passes. So with ``change``, the
-        number of the newest change, they are cached for a minute at most; then ``monitors`` have
-        ``newest_at`` too, the time of their newest result. Lists are shown again and again, and
-        most of their monitors are as before.
+        Only results and changes change figures, and the time that passes. So they are cached for a
+        minute at most: lists are shown again and again, and most of their monitors are as before.
         """
-        if change is None:
-            return self._read(monitors, now, ranges, hours=hours)
         minute = to_ms(now) // MINUTE_MS
         versions = {
-            monitor.monitor_id: (
-                minute, change, monitor.newest_at, monitor.sums_version, monitor.rolled_until,
-            )
-            for monitor in monitors
-        }  # fmt: skip
+            row.monitor_id: (minute, change, row.newest_at, row.sums_version, row.rolled_until)
+            for row in monitors
+        }
 
-        def fetch(missing: Collection[int]) -> dict[int, Any]:
-            wanted = {*missing}
-            some = [monitor for monitor in monitors if monitor.monitor_id in wanted]
+        def fetch(missing: Sequence[int]) -> dict[int, Any]:
+            some = [monitor for monitor in monitors if monitor.monitor_id in {*missing}]
             figures = self._read(some, now, ranges, hours=hours)
             return {id: (figures.uptimes[id], figures.hours.get(id, ())) for id in missing}
 
@@ -135,10 +130,9 @@ class ListFigures:
         now_ms = to_ms(now)
         starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
         since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
-        ids = [monitor.monitor_id for monitor in monitors]
         versions = {monitor.monitor_id: monitor.sums_version for monitor in monitors}
-        latest = tails(ids, min(since), now_ms, monitors) if since else {}
-        uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
+        latest = tails(monitors, min(since), now_ms) if since else {}
+        uptimes: dict[int, dict[str, float | None]] = {id: {} for id in versions}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
             today = whole_days_until(monitors, now_ms)
@@ -150,7 +144,9 @@ class ListFigures:
         if hours:
             start = start_of_strip(now_ms)
             summed = self._strips.read(versions, start, lambda missing: _strips(missing, start))
-            strips = {id: with_hours(summed[id], start, _hours(latest[id])) for id in ids}
+            for id, hours_of in latest.items():
+                unsummed = {begin: hour_of(sums) for begin, sums in hours_of.items()}
+                strips[id] = with_hours(summed[id], start, unsummed)
         return Figures(uptimes, strips)
 
 
@@ -188,12 +184,7 @@ def _summed(
 
 
 def between(
-    ids: Sequence[int],
-    start_ms: int,
-    end_ms: int,
-    now: datetime,
-    *,
-    days: bool = True,
+    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
     """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
     to ``now``, in no order. With ``days``, whole UTC days take the place of their hours.
@@ -204,7 +195,7 @@ def between(
     monitors = db.session.execute(MONITORS, {"ids": ids}).all()
     today = whole_days_until(monitors, last) if days else None
     sums = _rows_between(ids, start_ms, last, today)
-    for id, hours in tails(ids, start_ms, last, monitors, phases=True).items():
+    for id, hours in tails(monitors, start_ms, last, phases=True).items():
         sums[id] += hours.items()
     return sums
 
@@ -247,7 +238,7 @@ class Charted:
 
         what = (span.start, -(-last // HOUR_MS), span.width, response)  # hours are read up to last
         summed = self._summed.read({id: monitor.sums_version}, what, merge)[id]
-        hours = tails([id], span.start, last, [monitor], {id: incidents}, phases=response)
+        hours = tails([monitor], span.start, last, {id: incidents}, phases=response)
         return summed, hours[id].items()
 
     def _of_results(
@@ -362,32 +353,18 @@ def usual(spans: Mapping[int, tuple[int, int]]) -> dict[int, list[int | None]]:
     }
 
 
-_AVERAGES = select(
-    ROLLUPS.c.monitor_id,
-    ROLLUPS.c.start,
-    ROLLUPS.c.response_count,
-    ROLLUPS.c.response_sum,
-    ROLLUPS.c.phases,
-).where(
-    ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-    ROLLUPS.c.period == HOUR_S,
-    ROLLUPS.c.start >= bindparam("start"),
-    ROLLUPS.c.response_count > 0,
+def _hours_since_start(*names: str) -> Select[Any]:
+    return select(*(ROLLUPS.c[name] for name in ("monitor_id", "start", *names))).where(
+        _OF_MONITORS, ROLLUPS.c.period == HOUR_S, ROLLUPS.c.start >= bindparam("start")
+    )
+
+
+_OF_MONITORS = ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True))
+_AVERAGES = _hours_since_start("response_count", "response_sum", "phases").where(
+    ROLLUPS.c.response_count > 0
 )
-_STRIPS = select(
-    ROLLUPS.c.monitor_id,
-    ROLLUPS.c.start,
-    ROLLUPS.c.up_s,
-    ROLLUPS.c.down_s,
-    ROLLUPS.c.unknown_s,
-    ROLLUPS.c.maintenance_s,
-    ROLLUPS.c.response_count,
-    ROLLUPS.c.response_sum,
-    ROLLUPS.c.degraded_s,
-).where(
-    ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-    ROLLUPS.c.period == HOUR_S,
-    ROLLUPS.c.start >= bindparam("start"),
+_STRIPS = _hours_since_start(  # in the order of ``StripHour``
+    "up_s", "down_s", "unknown_s", "maintenance_s", "response_count", "response_sum", "degraded_s"
 )
 
 
@@ -397,10 +374,6 @@ def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
         hours[id][begin * 1000] = StripHour(*figures)
     return strips_since(start, hours)
-
-
-def _hours(tail: Mapping[int, Sums]) -> dict[int, StripHour]:
-    return {begin: hour_of(sums) for begin, sums in tail.items()}
 
 
 def hour_of(sums: Sums) -> StripHour:
@@ -416,33 +389,30 @@ def hour_of(sums: Sums) -> StripHour:
 
 
 def tails(
-    ids: Sequence[int],
+    monitors: Sequence[Any],
     since: int,
     now: int,
-    states: Iterable[Any] | None = None,
     incidents: Mapping[int, Sequence[Incident]] | None = None,
     *,
     phases: bool = False,
 ) -> dict[int, dict[int, Sums]]:
     """The sums of each monitor since ``since`` (ms) that are not in rollups yet, by hour, computed
-    from its results.
+    from its results. ``monitors``: rows of ``MONITORS``; ``incidents``: those since ``since``, if
+    the caller has read them.
 
     One query for all monitors that are summed until the same time, as almost all are: a single
-    query would read all results as soon as one monitor was never summed. ``states``: the rows of
-    ``MONITORS``, and ``incidents``: those since ``since``, if the caller has read them.
+    query would read all results as soon as one monitor was never summed.
     """
-    hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
+    hours: dict[int, dict[int, Sums]] = {monitor.monitor_id: {} for monitor in monitors}
     by_start: dict[int, list[Any]] = {}
-    if states is None:
-        states = db.session.execute(MONITORS, {"ids": ids})
-    for monitor in states:
+    for monitor in monitors:
         rolled = monitor.rolled_until
         start = since if rolled is None else max(since, to_ms(rolled))
         by_start.setdefault(start, []).append(monitor)
-    for start, monitors in by_start.items():
+    for start, alike in by_start.items():
         # Not all at once: tens of thousands of tuples keep the garbage collector busy.
-        for index in range(0, len(monitors) if start < now else 0, AT_ONCE):
-            part = monitors[index : index + AT_ONCE]
+        for index in range(0, len(alike) if start < now else 0, AT_ONCE):
+            part = alike[index : index + AT_ONCE]
             hours |= _tails_since(start, part, now, incidents, phases=phases)
     return hours
 
@@ -505,12 +475,12 @@ def _rollups(period: int, begin: str, end: str, *, response: bool) -> Select[Any
         column if response or column.name not in _DETAILS else null().label(column.name)
         for column in ROLLUPS.c
     ]
-    return select(*columns).where(
-        ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-        ROLLUPS.c.period == period,
-        ROLLUPS.c.start >= _bound(begin),
-        ROLLUPS.c.start < _bound(end),
-    )
+    return select(*columns).where(*_between(period, begin, end))
+
+
+def _between(period: int, begin: str, end: str) -> tuple[ColumnElement[bool], ...]:
+    is_within = ROLLUPS.c.start >= _bound(begin), ROLLUPS.c.start < _bound(end)
+    return _OF_MONITORS, ROLLUPS.c.period == period, *is_within
 
 
 _DETAILS = ("histogram", "phases")
@@ -559,12 +529,7 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
                     for name, index in columns
                 ),
             )
-            .where(
-                ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-                ROLLUPS.c.period == period,
-                ROLLUPS.c.start >= _bound(begin),
-                ROLLUPS.c.start < _bound(end),
-            )
+            .where(*_between(period, begin, end))
             .group_by(ROLLUPS.c.monitor_id)
         )
 

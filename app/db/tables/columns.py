@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, text
 from sqlalchemy.orm import MappedColumn, mapped_column
 
 from app.db import db
@@ -27,6 +27,16 @@ Folded = Text().with_variant(Text(collation="C"), "postgresql")
 def secret(name: str) -> dict[str, Any]:
     """The mark of a column that the audit log never shows, but names where it has changed."""
     return {"audit": "secret", "audit_name": name}
+
+
+def partial_index(
+    name: str, *columns: str, where: str, postgresql: str = "", unique: bool = False
+) -> Index:
+    """An index of some rows, so a small one. ``where``: the condition; ``postgresql``: its words
+    there, if they differ. A statement must have the same words, or the index is not used.
+    """
+    there = text(postgresql or where)
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
 
 
 def belongs_to(table: str, **more: Any) -> MappedColumn[Any]:

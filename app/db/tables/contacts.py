@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, String, Text, text
+from sqlalchemy import Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
 from app.db.contents import is_attempts, is_facts, is_ids, is_pairs
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to, partial_index
 from app.db.types import Bounded, CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
 from app.rules.natural import natural_key
@@ -83,15 +83,12 @@ class DeliveryRow(Model):
 
     __tablename__ = "deliveries"
     __table_args__ = (
-        Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
-              postgresql_where=text("status = 'pending'")),
+        partial_index("ix_deliveries_pending", "next_attempt_at", where="status = 'pending'"),
         Index("ix_deliveries_lane", "lane", "status"),
         # Rows that wait for the end of quiet hours, and rows that failed: few among many.
-        Index("ix_deliveries_waiting", "monitor_id",
-              sqlite_where=text("status = 'held' AND next_attempt_at IS NOT NULL"),
-              postgresql_where=text("status = 'held' AND next_attempt_at IS NOT NULL")),
-        Index("ix_deliveries_failed", "lane", "id", sqlite_where=text("status = 'failed'"),
-              postgresql_where=text("status = 'failed'")),
+        partial_index("ix_deliveries_waiting", "monitor_id",
+                      where="status = 'held' AND next_attempt_at IS NOT NULL"),
+        partial_index("ix_deliveries_failed", "lane", "id", where="status = 'failed'"),
         NEVER_REUSED,
     )  # fmt: skip
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, String, Text, false, text
+from sqlalchemy import Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to, partial_index
 from app.db.types import CheckedJson, EncryptedJson, EnteredMoment, Moment, Word
 from app.records import IncidentSeverity
 
@@ -20,24 +20,13 @@ class IncidentRow(Model):
     __table_args__ = (
         # The guard behind "at most one open incident per monitor": no race between processes gets
         # past it.
-        Index(
-            "uq_incidents_open",
-            "monitor_id",
-            unique=True,
-            sqlite_where=text("ended_at IS NULL"),
-            postgresql_where=text("ended_at IS NULL"),
-        ),
+        partial_index("uq_incidents_open", "monitor_id", where="ended_at IS NULL", unique=True),
         Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
         # Few: each list of monitors asks for the newest of each.
-        Index(
-            "ix_incidents_found_late",
-            "monitor_id",
-            "ended_at",
-            sqlite_where=text("found_late = 1"),
-            postgresql_where=text("found_late"),
-        ),
+        partial_index("ix_incidents_found_late", "monitor_id", "ended_at",
+                      where="found_late = 1", postgresql="found_late"),
         NEVER_REUSED,
-    )
+    )  # fmt: skip
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     monitor_id: Mapped[int] = belongs_to("monitors")

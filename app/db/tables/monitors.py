@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, false, text
+from sqlalchemy import BigInteger, SmallInteger, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
@@ -20,6 +20,7 @@ from app.db.tables.columns import (
     Folded,
     Id,
     belongs_to,
+    partial_index,
     secret,
 )
 from app.db.types import (
@@ -67,21 +68,12 @@ class MonitorRow(Model):
 
     __tablename__ = "monitors"
     __table_args__ = (
-        # Partial, so small: app/stores/local/states.py finds monitors that are not up by them.
-        Index(
-            "ix_monitors_paused",
-            "id",
-            sqlite_where=text("paused = 1"),
-            postgresql_where=text("paused"),
-        ),
-        Index(
-            "ix_monitors_maintenance",
-            "maintenance_start_at",
-            sqlite_where=text("maintenance_start_at IS NOT NULL"),
-            postgresql_where=text("maintenance_start_at IS NOT NULL"),
-        ),
+        # app/stores/local/states.py finds monitors that are not up by them.
+        partial_index("ix_monitors_paused", "id", where="paused = 1", postgresql="paused"),
+        partial_index("ix_monitors_maintenance", "maintenance_start_at",
+                      where="maintenance_start_at IS NOT NULL"),
         NEVER_REUSED,
-    )
+    )  # fmt: skip
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
@@ -184,14 +176,7 @@ class MonitorStateRow(Model):
     """
 
     __tablename__ = "monitor_states"
-    __table_args__ = (
-        Index(
-            "ix_monitor_states_not_up",
-            "monitor_id",
-            sqlite_where=text(NOT_UP),
-            postgresql_where=text(NOT_UP),
-        ),
-    )
+    __table_args__ = (partial_index("ix_monitor_states_not_up", "monitor_id", where=NOT_UP),)
 
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, secret
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, partial_index, secret
 from app.db.types import Bounded, Encrypted, EnteredMoment, Moment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
@@ -139,10 +139,9 @@ class PostMonitorRow(Model):
 class PostUpdateRow(Model):
     __tablename__ = "post_updates"
     __table_args__ = (
-        Index("ix_post_updates_unannounced", "id", sqlite_where=text("announced_at IS NULL"),
-              postgresql_where=text("announced_at IS NULL")),
+        partial_index("ix_post_updates_unannounced", "id", where="announced_at IS NULL"),
         NEVER_REUSED,
-    )  # fmt: skip
+    )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     post_id: Mapped[int] = belongs_to("posts", index=True, info=UNSEEN)

@@ -158,7 +158,7 @@ class Failing:
 
     def write(self) -> None:
         """Store what has changed."""
-        journal.keep_failing_evidence({id: self._all[id] for id in sorted(self._changed)})
+        journal.keep_evidence("failing", {id: self._all[id] for id in sorted(self._changed)})
         self._changed = set()
 
     @property
@@ -189,7 +189,7 @@ def keep_asked(session: AnySession, result: Result) -> None:
     id = result.monitor_id or 0
     stored = readable(session.scalar(_ASKED, {"id": id})) or {}
     entry = [to_ms(result.checked_at), [json_of(row) for row in result.assertions]]
-    journal.keep_asked_evidence({id: {**stored, result.location: entry}})
+    journal.keep_evidence("asked", {id: {**stored, result.location: entry}})
 
 
 def asked(session: AnySession, result: Result) -> Result:

@@ -359,7 +359,7 @@ def _write_good(batch: ResultBatch) -> None:
     }
     if of_several_places:
         batch.good |= evidence.beside_others(batch.session, of_several_places)
-    journal.keep_good_evidence(batch.good)
+    journal.keep_evidence("last_good", batch.good)
     batch.good = {}
 
 

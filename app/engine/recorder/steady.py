@@ -270,7 +270,7 @@ class Steady:
             )
             saved = [id for id in saved if id in free]
             latest.save(session, place, [self._columns(id) for id in saved])
-            journal.keep_good_evidence(good)
+            journal.keep_evidence("last_good", good)
         self._good, self._good_at = {}, clock + EVIDENCE_SECONDS
         for id in saved:
             self._monitors[id].saved = True
