@@ -379,7 +379,8 @@ def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"revision": "9999"}, "was written by a newer version of Wakeful"),
+        ({"revision": "9999"}, "was written by a newer version of Wakeful .revision 9999"),
+        ({"revision": "0047"}, f"Check out commit {schema.BETWEEN} of Wakeful"),
         ({"format": 2, "wakeful": "9.0"}, "made by Wakeful 9.0, whose format"),
         ({"database": "postgresql"}, "backup of PostgreSQL, but WAKEFUL_DATABASE_URL names SQLite"),
         ({"sha256": "0" * 64}, "damaged or incomplete"),

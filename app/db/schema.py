@@ -49,7 +49,7 @@ OLDER = N_(
 )
 # The commits that upgrade databases of a revision before the oldest, and of one that a later
 # migration took the place of. The first may lead to a revision of the second.
-BEFORE_OLDEST, BETWEEN = "3b374abe621b", "e38fcfeed80b"
+BEFORE_OLDEST, BETWEEN = "3b374abe621b", "e38fcfee3e67"
 COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
 UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
