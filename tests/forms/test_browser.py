@@ -19,10 +19,7 @@ from app.records import INTERVALS, MaintenanceWindow, Monitor, Pair
 
 BERLIN = ZoneInfo("Europe/Berlin")
 STORED = Monitor(
-    7,
-    "Shop",
-    "https://shop.test/",
-    60,
+    7, "Shop", "https://shop.test/", 60,
     alerts=(Pair("email", "somebody@shop.example"), Pair("sms", "+447700900123")),
     request_body="line one\nline two",
     request_auth_password_set=True,
@@ -30,7 +27,7 @@ STORED = Monitor(
     # Half past two occurred twice that night; this was the second.
     maintenance_start_at=datetime(2026, 10, 25, 1, 30, tzinfo=UTC),
     maintenance_end_at=datetime(2026, 10, 25, 3, 0, 0, tzinfo=UTC),
-)
+)  # fmt: skip
 
 
 class Inputs(HTMLParser):
@@ -109,17 +106,13 @@ def test_saving_a_page_untouched_changes_nothing(pages):
         ({"remove_password": "1"}, {"request_auth_password": None}),
         ({"request_body": "a\r\nb"}, {"request_body": "a\nb"}),
         ({"alerts[0][key]": "", "alerts[0][value]": ""}, {"alerts": STORED.alerts[1:]}),
-        (
-            # Half past two, typed by hand, is the first of the two.
-            {"maintenance_start_at": "2026-10-25T02:30"},
-            {"maintenance_start_at": datetime(2026, 10, 25, 0, 30, tzinfo=UTC)},
-        ),
-        (
-            {"maintenance_end_at": "2026-12-24T18:00"},
-            {"maintenance_end_at": datetime(2026, 12, 24, 17, tzinfo=UTC)},
-        ),
+        # Half past two, typed by hand, is the first of the two.
+        ({"maintenance_start_at": "2026-10-25T02:30"},
+         {"maintenance_start_at": datetime(2026, 10, 25, 0, 30, tzinfo=UTC)}),
+        ({"maintenance_end_at": "2026-12-24T18:00"},
+         {"maintenance_end_at": datetime(2026, 12, 24, 17, tzinfo=UTC)}),
     ],
-)
+)  # fmt: skip
 def test_typed_values_are_saved_and_the_others_stay(pages, typed, fields):
     sent = {k: v for k, v in (shown(pages) | typed).items() if v is not None}
     form, valid = post(pages, sent)
@@ -237,12 +230,9 @@ def test_the_monitors_of_a_window_are_sent_by_a_multiple_select(pages):
         1, "Release", STORED.maintenance_start_at, STORED.maintenance_end_at, monitors=(3, 4)
     )
     sent = {
-        "name": "Release",
-        "start_at": "2026-10-25T02:30:00",
-        "end_at": "2026-10-25T04:00:00",
-        "monitors": ["4", "5"],
-        "repeat": "none",
-    }
+        "name": "Release", "start_at": "2026-10-25T02:30:00", "end_at": "2026-10-25T04:00:00",
+        "monitors": ["4", "5"], "repeat": "none",
+    }  # fmt: skip
     form, valid = post(pages, sent, browser(WindowForm), window)
     assert (valid, form.fields()) == (True, {"monitors": (4, 5)})
     form, _ = post(

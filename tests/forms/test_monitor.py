@@ -32,49 +32,19 @@ def faults(sent, **context):
 
 def test_a_monitor_with_only_required_fields_gets_the_defaults():
     assert read({}) == {
-        "name": "Shop",
-        "url": "https://shop.test/",
-        "interval": 60,
-        "check_every": None,
-        "alert_condition": AlertCondition.URL_UNAVAILABLE,
-        "alert_text_lookup": None,
-        "request_method": RequestMethod.GET,
-        "request_headers": (),
-        "request_auth_username": None,
-        "request_auth_password": None,
-        "request_body": None,
-        "cache_buster": 0,
-        "timeout": 30,
-        "accepted_statuses": "200-399",
-        "follow_redirects": True,
-        "verify_tls": True,
-        "slow_after": None,
-        "slow_alert_after": None,
-        "confirmations": 2,
-        "ssl_alert_days": None,
-        "domain_alert_days": None,
-        "maintenance_start_at": None,
-        "maintenance_end_at": None,
-        "alerts": (),
-        "tags": (),
-        "notes": "",
-        "remind_after": None,
-        "quiet_start": None,
-        "quiet_end": None,
-        "quiet_zone": "UTC",
-        "locations": ("default",),
-        "location_rule": "majority",
-        "depends_on": (),
-        "starttls": None,
-        "ping_count": 3,
-        "assertions": (),
-        "period": None,
-        "schedule": (),
-        "zone": "UTC",
-        "grace": 300,
-        "max_run": None,
-        "slug": None,
-    }
+        "name": "Shop", "url": "https://shop.test/", "interval": 60, "check_every": None,
+        "alert_condition": AlertCondition.URL_UNAVAILABLE, "alert_text_lookup": None,
+        "request_method": RequestMethod.GET, "request_headers": (), "request_auth_username": None,
+        "request_auth_password": None, "request_body": None, "cache_buster": 0, "timeout": 30,
+        "accepted_statuses": "200-399", "follow_redirects": True, "verify_tls": True,
+        "slow_after": None, "slow_alert_after": None, "confirmations": 2, "ssl_alert_days": None,
+        "domain_alert_days": None, "maintenance_start_at": None, "maintenance_end_at": None,
+        "alerts": (), "tags": (), "notes": "", "remind_after": None, "quiet_start": None,
+        "quiet_end": None, "quiet_zone": "UTC", "locations": ("default",),
+        "location_rule": "majority", "depends_on": (), "starttls": None, "ping_count": 3,
+        "assertions": (), "period": None, "schedule": (), "zone": "UTC", "grace": 300,
+        "max_run": None, "slug": None,
+    }  # fmt: skip
 
 
 GOOD = [
@@ -246,29 +216,20 @@ TOGETHER = [
     # decision 3: the error names alert_text_lookup, or request_method
     ({"alert_condition": "url_text"}, ["alert_text_lookup"]),
     ({"alert_condition": "url_no_text", "alert_text_lookup": ""}, ["alert_text_lookup"]),
-    (
-        {"alert_condition": "url_text", "alert_text_lookup": "x", "request_method": "HEAD"},
-        ["request_method"],
-    ),
-    (
-        {"alert_condition": "url_no_text", "request_method": "OPTIONS"},
-        ["alert_text_lookup", "request_method"],
-    ),
+    ({"alert_condition": "url_text", "alert_text_lookup": "x", "request_method": "HEAD"},
+     ["request_method"]),
+    ({"alert_condition": "url_no_text", "request_method": "OPTIONS"},
+     ["alert_text_lookup", "request_method"]),
     # decision 3: both or neither, end after start; the error names the missing or wrong end
     ({"maintenance_start_at": "2026-01-01T00:00:00"}, ["maintenance_end_at"]),
     ({"maintenance_end_at": "2026-01-01T00:00:00"}, ["maintenance_start_at"]),
-    (
-        {
-            "maintenance_start_at": "2026-01-01T00:00:00",
-            "maintenance_end_at": "2026-01-01T00:00:00",
-        },
-        ["maintenance_end_at"],
-    ),
+    (dict.fromkeys(("maintenance_start_at", "maintenance_end_at"), "2026-01-01T00:00:00"),
+     ["maintenance_end_at"]),
     # both or neither, and not the same; the error names the missing or wrong one
     ({"quiet_start": "22:00"}, ["quiet_end"]),
     ({"quiet_end": "07:00", "quiet_start": ""}, ["quiet_start"]),
     ({"quiet_start": "22:00", "quiet_end": "22:00"}, ["quiet_end"]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sent", "names"), TOGETHER)
@@ -278,28 +239,14 @@ def test_section_3_fields_that_depend_on_each_other_are_validated_together(sent,
 
 LISTS = [
     # decision 2: indices order the list as numbers and may have gaps
-    (
-        {
-            "alerts[10][key]": "sms",
-            "alerts[10][value]": "+447700900123",
-            "alerts[9][value]": "a@b.example",
-            "alerts[9][key]": "email",
-        },
-        "alerts",
-        (Pair("email", "a@b.example"), Pair("sms", "+447700900123")),
-    ),
-    (
-        {
-            f"request_headers[{'9' * 400}][key]": "B",
-            f"request_headers[{'9' * 400}][value]": "2",
-            "request_headers[0003][key]": "A",
-            "request_headers[0003][value]": "",
-        },
-        "request_headers",
-        (Pair("A", ""), Pair("B", "2")),
-    ),
+    ({"alerts[10][key]": "sms", "alerts[10][value]": "+447700900123",
+      "alerts[9][value]": "a@b.example", "alerts[9][key]": "email"},
+     "alerts", (Pair("email", "a@b.example"), Pair("sms", "+447700900123"))),
+    ({f"request_headers[{'9' * 400}][key]": "B", f"request_headers[{'9' * 400}][value]": "2",
+      "request_headers[0003][key]": "A", "request_headers[0003][value]": ""},
+     "request_headers", (Pair("A", ""), Pair("B", "2"))),
     ({"alerts": ""}, "alerts", ()),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sent", "name", "value"), LISTS)
@@ -316,11 +263,8 @@ ROWS = [
     ({"alerts[7][key]": "sms", "alerts[7][value]": "0770"}, "alerts.7.value", "country code"),
     ({"alerts[7][key]": "telegram", "alerts[7][value]": "-1"}, "alerts.7.value", "bot token"),
     ({"alerts[7][key]": "webhook", "alerts[7][value]": "\x00"}, "alerts.7.value", "U+0000"),
-    (
-        {"alerts[7][key]": "webhook", "alerts[7][value]": "https://x.test/" + "a" * 2034},
-        "alerts.7.value",
-        "2,048",
-    ),
+    ({"alerts[7][key]": "webhook", "alerts[7][value]": "https://x.test/" + "a" * 2034},
+     "alerts.7.value", "2,048"),
     ({"alerts[7]": "email"}, "alerts.7", "[key]"),
     ({"alerts[7][name]": "email"}, "alerts.7.name", "[key]"),
     ({"alerts[x][key]": "email"}, "alerts[x][key]", "Send alerts[0][key] and alerts[0][value]"),
@@ -351,24 +295,10 @@ ROWS = [
      "request_method", "no body"),
     ({"assertions[3][source]": "body", "assertions[3][op]": "=", "assertions[3][value]": "••••"},
      "assertions.3.value", "masked"),
-    (
-        {
-            f"assertions[{n}][{half}]": {"source": "body", "op": "exists"}[half]
-            for n in range(21)
-            for half in ("source", "op")
-        },
-        "assertions",
-        "20 at most",
-    ),
-    (
-        {
-            f"alerts[{n}][{half}]": {"key": "email", "value": "a@b.example"}[half]
-            for n in range(21)
-            for half in ("key", "value")
-        },
-        "alerts",
-        "20 at most",
-    ),
+    ({f"assertions[{n}][{half}]": value for n in range(21)
+      for half, value in (("source", "body"), ("op", "exists"))}, "assertions", "20 at most"),
+    ({f"alerts[{n}][{half}]": value for n in range(21)
+      for half, value in (("key", "email"), ("value", "a@b.example"))}, "alerts", "20 at most"),
 ]  # fmt: skip
 
 
@@ -384,16 +314,10 @@ def test_sections_1_and_2_a_rows_error_is_named_with_its_index_as_sent(sent, nam
         ([("tags[0]", "a"), ("tags[0]", "a")], "tags.0"),
         ([("locations[0]", "default")] * 2, "locations.0"),
         ([("alerts[0][key]", "email")] * 2 + [("alerts[0][value]", "a@b.example")], "alerts.0.key"),
-        (
-            [
-                (f"alerts[{index}][{half}]", value)
-                for index in ("1", "01")
-                for half, value in (("key", "email"), ("value", "a@b.example"))
-            ],
-            "alerts.1.key",
-        ),
+        ([(f"alerts[{index}][{half}]", value) for index in ("1", "01")
+          for half, value in (("key", "email"), ("value", "a@b.example"))], "alerts.1.key"),
     ],
-)
+)  # fmt: skip
 def test_section_1_a_name_sent_twice_is_refused(sent, name):
     assert "more than once" in faults(sent)[name][0]
 
@@ -446,10 +370,8 @@ JSON = [
     ({"tags": ["a", "b"]}, {"tags": ("a", "b")}),
     ({"tags": ["a,b"]}, "tags"),
     ({"tags": [number("1")]}, "tags"),
-    (
-        {"alerts": [JsonMembers([("key", "email"), ("value", "a@b.example")])]},
-        {"alerts": (Pair("email", "a@b.example"),)},
-    ),
+    ({"alerts": [JsonMembers([("key", "email"), ("value", "a@b.example")])]},
+     {"alerts": (Pair("email", "a@b.example"),)}),
     ({"alerts": []}, {"alerts": ()}),
     ({"alerts": None}, {"alerts": ()}),
     ({"alerts": JsonMembers([("0", JsonMembers())])}, "alerts"),
@@ -461,7 +383,7 @@ JSON = [
     ({"alerts": [JsonMembers([("key", "email"), ("value", number("5"))])]}, "alerts.0.value"),
     ({"alerts": [JsonMembers([("key", "email"), ("value", ["a@b.example"])])]}, "alerts.0.value"),
     ({"alerts": [JsonMembers([("key", "email"), ("value", None)])]}, "alerts.0.value"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "expected"), JSON)
@@ -476,21 +398,14 @@ def test_section_1_json_types_give_the_same_values(document, expected):
 
 
 STORED = Monitor(
-    7,
-    "Shop",
-    "https://shop.test/",
-    60,
-    alert_condition="url_text",
-    alert_text_lookup="Sold out",
-    request_method="POST",
-    request_body="the whole secret body",
+    7, "Shop", "https://shop.test/", 60,
+    alert_condition="url_text", alert_text_lookup="Sold out",
+    request_method="POST", request_body="the whole secret body",
     alerts=(
-        Pair("email", "a@b.example"),
-        Pair("slack", "https://hooks.test/one/abcd"),
-        Pair("email", "c@d.example"),
-        Pair("slack", "https://hooks.test/two/abcd"),
+        Pair("email", "a@b.example"), Pair("slack", "https://hooks.test/one/abcd"),
+        Pair("email", "c@d.example"), Pair("slack", "https://hooks.test/two/abcd"),
     ),
-)
+)  # fmt: skip
 A, FIRST, C, SECOND = STORED.alerts
 
 
@@ -588,17 +503,11 @@ def test_section_11_a_check_of_unsaved_fields_needs_the_url_alone():
 
 
 def test_a_forms_fields_can_be_written_and_read_back():
-    fields = read(
-        {
-            "alerts[3][key]": "email",
-            "alerts[3][value]": "a@b.example",
-            "tags": "a,b",
-            "maintenance_start_at": "2026-01-01T00:00:00",
-            "maintenance_end_at": "2026-01-02T00:00:00+02:00",
-            "verify_tls": "0",
-            "ssl_alert_days": "0",
-        }
-    )
+    fields = read({
+        "alerts[3][key]": "email", "alerts[3][value]": "a@b.example", "tags": "a,b",
+        "maintenance_start_at": "2026-01-01T00:00:00",
+        "maintenance_end_at": "2026-01-02T00:00:00+02:00", "verify_tls": "0", "ssl_alert_days": "0",
+    })  # fmt: skip
     written = write(fields)
     assert ("maintenance_end_at", "2026-01-01T22:00:00") in written
     assert bind(MonitorForm, written) == fields
