@@ -42,6 +42,7 @@ blueprint = guarded("wall", __name__, "/wall")
 
 TILES = 200  # no screen shows more legibly; the rest is counted
 PAGE = 100
+GROUP = 20  # tiles that are drawn again if one of them changes
 THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
 # The states that need somebody: shown large, with the cause.
@@ -115,7 +116,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         "wall/show.html",
         "wall/_live.html",
         loud=[tile for tile in tiles if tile.loud],
-        calm=[tile for tile in tiles if not tile.loud],
+        calm=_groups([tile for tile in tiles if not tile.loud]),
         counters=counters,
         more=total - len(tiles),
         total=total,
@@ -128,6 +129,12 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         public=public,
         aside=notices.set_aside(),
     )
+
+
+def _groups(tiles: Sequence[Tile]) -> list[tuple[tuple[int, str, looks.Look], ...]]:
+    """What is drawn together: id, name and look of some tiles each."""
+    drawn = [(tile.monitor.id, tile.monitor.name, tile.look) for tile in tiles]
+    return [tuple(drawn[first : first + GROUP]) for first in range(0, len(drawn), GROUP)]
 
 
 def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
