@@ -81,13 +81,9 @@ TYPES: Mapping[object, ValueType] = {
 ARRAYS: Mapping[object, ValueType] = {
     str: ValueType(schema.array(schema.STRING), values.texts, list),
     Pair: ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked(pairs, Pair.masked)),
-    Assertion: ValueType(
-        schema.array(schema.ASSERTION),
-        values.assertions,
-        assertions,
-        masked(assertions, Assertion.masked),
-    ),
-}
+    Assertion: ValueType(schema.array(schema.ASSERTION), values.assertions, assertions,
+        masked(assertions, Assertion.masked)),
+}  # fmt: skip
 MARKED: Mapping[Mark, ValueType] = {
     Mark.ID: ValueType(schema.INTEGER, values.own_id),
     Mark.BIT: ValueType({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
@@ -95,16 +91,12 @@ MARKED: Mapping[Mark, ValueType] = {
     Mark.PERCENT: ValueType(schema.NUMBER, values.percent),
     Mark.CLOCK_TIME: ValueType(schema.CLOCK_TIME, values.text),
     Mark.TIME_TEXT: ValueType(schema.MOMENT, values.time),
-    Mark.SPANS: ValueType(
-        schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
-        values.spans,
-        spans,
-    ),
-    Mark.ALERTS: ValueType(
-        schema.array(schema.PAIR), values.pairs, pairs, masked(pairs, masked_alert)
-    ),
+    Mark.SPANS: ValueType(schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
+        values.spans, spans),
+    Mark.ALERTS: ValueType(schema.array(schema.PAIR), values.pairs, pairs,
+        masked(pairs, masked_alert)),
     Mark.MAY_LACK: ValueType(schema.STRING, lambda value: values.text(value) or None, lacking=""),
-}
+}  # fmt: skip
 
 
 def word(words: type[StrEnum]) -> ValueType:

@@ -55,79 +55,47 @@ def test_the_registrable_domain_of_a_host(host: str, domain: str | None) -> None
 # --- Reading answers ----------------------------------------------------------------------------
 
 WHOIS = {
-    "verisign": (
-        "   Domain Name: EXAMPLE.COM\r\n   Updated Date: 2026-08-14T07:01:31Z\r\n"
+    "verisign": ("   Domain Name: EXAMPLE.COM\r\n   Updated Date: 2026-08-14T07:01:31Z\r\n"
         "   Creation Date: 1995-08-14T04:00:00Z\r\n"
         "   Registry Expiry Date: 2027-08-13T04:00:00Z\r\n   Registrar: RESERVED\r\n",
-        "2027-08-13T04:00:00",
-    ),
-    "registry before registrar": (
-        "Registrar Registration Expiration Date: 2026-12-01T00:00:00Z\n"
-        "Registry Expiry Date: 2027-12-01T00:00:00Z\n",
-        "2027-12-01T00:00:00",
-    ),
+        "2027-08-13T04:00:00"),
+    "registry before registrar": ("Registrar Registration Expiration Date: 2026-12-01T00:00:00Z\n"
+        "Registry Expiry Date: 2027-12-01T00:00:00Z\n", "2027-12-01T00:00:00"),
     "registrar with an offset": (
         "Registrar Registration Expiration Date: 2027-03-02T01:30:00+0800\n",
-        "2027-03-01T17:30:00",
-    ),
-    "uk": (
-        "    Relevant dates:\n        Registered on: 14-Feb-1997\n"
+        "2027-03-01T17:30:00"),
+    "uk": ("    Relevant dates:\n        Registered on: 14-Feb-1997\n"
         "        Expiry date:  13-Dec-2026\n        Last updated:  10-Jan-2026\n",
-        "2026-12-13T00:00:00",
-    ),
-    "fr": (
-        "domain:                        example.fr\nstatus:  ACTIVE\n"
-        "Expiry Date:                   2027-02-16T13:06:02.123456Z\n",
-        "2027-02-16T13:06:02",
-    ),
-    "ru": (
-        "created:       2002-09-01T20:00:00Z\npaid-till:     2027-09-30T21:00:00Z\n"
-        "free-date:     2027-11-01\n",
-        "2027-09-30T21:00:00",
-    ),
-    "br": (
-        "created:     19990520 #1\nexpires:     20270520\nstatus:      published\n",
-        "2027-05-20",
-    ),
-    "jp": (
-        "[Created on]                    2001/02/22\n[Expires on]    2027/02/28\n",
-        "2027-02-28",
-    ),
-    "kr": (
-        "Registered Date             : 1999. 07. 28.\nExpiration Date : 2027. 07. 28.\n",
-        "2027-07-28",
-    ),
-    "cn": (
-        "Registration Time: 2003-03-17 12:20:05\nExpiration Time: 2027-03-17 12:48:36\n",
-        "2027-03-17T12:48:36",
-    ),
+        "2026-12-13T00:00:00"),
+    "fr": ("domain:                        example.fr\nstatus:  ACTIVE\n"
+        "Expiry Date:                   2027-02-16T13:06:02.123456Z\n", "2027-02-16T13:06:02"),
+    "ru": ("created:       2002-09-01T20:00:00Z\npaid-till:     2027-09-30T21:00:00Z\n"
+        "free-date:     2027-11-01\n", "2027-09-30T21:00:00"),
+    "br": ("created:     19990520 #1\nexpires:     20270520\nstatus:      published\n",
+        "2027-05-20"),
+    "jp": ("[Created on]                    2001/02/22\n[Expires on]    2027/02/28\n",
+        "2027-02-28"),
+    "kr": ("Registered Date             : 1999. 07. 28.\nExpiration Date : 2027. 07. 28.\n",
+        "2027-07-28"),
+    "cn": ("Registration Time: 2003-03-17 12:20:05\nExpiration Time: 2027-03-17 12:48:36\n",
+        "2027-03-17T12:48:36"),
     "cz": ("registered:   21.08.1996 03:02:00\nexpire:       29.10.2027\n", "2027-10-29"),
-    "fi": (
-        "domain.............: example.fi\nexpires............: 4.7.2027 10:15:21\n",
-        "2027-07-04T10:15:21",
-    ),
-    "tr": (
-        "Created on..............: 2001-Aug-23.\nExpires on..............: 2027-Aug-22.\n",
-        "2027-08-22",
-    ),
-    "pt": (
-        "Creation Date: 01/02/2003 00:00:00\nExpiration Date: 15/03/2027 23:59:59\n",
-        "2027-03-15T23:59:59",
-    ),
-    "ua": (
-        "created: 2002-12-04 00:00:00+02\nexpires: 2027-12-04 00:00:00+02\n",
-        "2027-12-03T22:00:00",
-    ),
-    "edu": (
-        "Domain record activated:    11-Oct-1985\nDomain expires:             31-Jul-2027\n",
-        "2027-07-31",
-    ),
+    "fi": ("domain.............: example.fi\nexpires............: 4.7.2027 10:15:21\n",
+        "2027-07-04T10:15:21"),
+    "tr": ("Created on..............: 2001-Aug-23.\nExpires on..............: 2027-Aug-22.\n",
+        "2027-08-22"),
+    "pt": ("Creation Date: 01/02/2003 00:00:00\nExpiration Date: 15/03/2027 23:59:59\n",
+        "2027-03-15T23:59:59"),
+    "ua": ("created: 2002-12-04 00:00:00+02\nexpires: 2027-12-04 00:00:00+02\n",
+        "2027-12-03T22:00:00"),
+    "edu": ("Domain record activated:    11-Oct-1985\nDomain expires:             31-Jul-2027\n",
+        "2027-07-31"),
     "lv with zone words": ("Expiration Date: 2027-05-16 10:00:00 (UTC+8)\n", "2027-05-16T02:00:00"),
     "old register": ("Record expires on 12-Jun-2027.\n", "2027-06-12"),
     "ctime": ("Expiration Date: Fri Aug 13 12:00:00 GMT 2027\n", "2027-08-13T12:00:00"),
     "words": ("Expiration Date: August 13, 2027\n", "2027-08-13"),
     "nz": ("domain_datebilleduntil: 2027-04-01T00:00:00+12:00\n", "2027-03-31T12:00:00"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("registry", WHOIS)

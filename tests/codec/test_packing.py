@@ -16,19 +16,11 @@ LISTS = ("resolved", "redirects", "refused", "headers", "tls")
 NOW = datetime(2026, 11, 22, 8, 0, 0, 123456, UTC)
 SPECS = [
     CheckSpec(url="https://example.com/"),
-    CheckSpec(
-        url="https://example.com/",
-        monitor_id=7,
-        request_method="POST",
+    CheckSpec(url="https://example.com/", monitor_id=7, request_method="POST",
         request_headers=(Pair("X-Token", "hunter2"), Pair("X-Token", "ü")),
-        auth=("user", "hunter2"),
-        request_body="a=b",
-        timeout=2.5,
-        verify_tls=False,
-        ssl_alert_days="auto",
-        fault="Not checked.",
-    ),
-]
+        auth=("user", "hunter2"), request_body="a=b", timeout=2.5, verify_tls=False,
+        ssl_alert_days="auto", fault="Not checked."),
+]  # fmt: skip
 OUTCOMES = [
     Outcome(Result(checked_at=NOW, verdict=Verdict.UP, monitor_id=7)),
     Outcome(

@@ -243,13 +243,11 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
     "self_signed": lambda a: self_signed(),
     "self_signed_expired": lambda a: self_signed(-40, -3),
     # With the untrusted root: the chain is complete, but ends in an unknown authority.
-    "unknown_ca": lambda a: _served(
-        a.stranger.issue_cert(*NAMES), a.stranger.cert_pem.bytes(), alone=True
-    ),
+    "unknown_ca": lambda a: _served(a.stranger.issue_cert(*NAMES), a.stranger.cert_pem.bytes(),
+        alone=True),
     "unknown_ca_below_intermediate": lambda a: _served(a.strangers_child.issue_cert(*NAMES)),
-    "unknown_ca_wrong_host": lambda a: _served(
-        a.stranger.issue_cert("other.example"), a.stranger.cert_pem.bytes(), alone=True
-    ),
+    "unknown_ca_wrong_host": lambda a: _served(a.stranger.issue_cert("other.example"),
+        a.stranger.cert_pem.bytes(), alone=True),
     "missing_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES), alone=True),
     "cross_signed": _cross_signed,
     "wrong_order": _wrong_order,
@@ -261,9 +259,8 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
     "address_as_name": _address_as_name,
     "wrong_host": lambda a: _served(a.root.issue_cert("other.example")),
     "common_name_only": lambda a: _served(
-        a.root.issue_cert("other.example", common_name="good.lab.test")
-    ),
-}
+        a.root.issue_cert("other.example", common_name="good.lab.test")),
+}  # fmt: skip
 
 
 class Certificates:

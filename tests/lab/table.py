@@ -813,29 +813,19 @@ def ping(label: str = "good") -> At:
 PINGS = [
     _up("ping answered", ping()),
     _up("ping without loss", ping(), **_asserts("loss", "=", "0")),
-    _down(
-        "ping fails an assertion",
-        ping(),
-        Cause.ASSERTION_FAILED,
-        "Response time",
-        **_asserts("response_time", ">", "60000"),
-    ),
+    _down("ping fails an assertion", ping(), Cause.ASSERTION_FAILED, "Response time",
+        **_asserts("response_time", ">", "60000")),
     Row("ping answered over IPv6", At("ping", ("[::1]",)), v6=True),
     *_looked_up("ping", lambda host: At("ping", (host,))),
     _down("ping no route", ping("unreachable"), Cause.HOST_UNREACHABLE),
     _timeout("ping that nobody answers", ping("no-echo"), Cause.PING_TIMEOUT),
     Row("ping slow", ping("slow-echo"), DEGRADED, Cause.SLOW_RESPONSE, fields={"slow_after": 10}),
-    Row(
-        "ping from a machine that may not",
-        ping("not-allowed"),
-        UNKNOWN,
-        Cause.CHECK_ERROR,
-        says=("net.ipv4.ping_group_range", "CAP_NET_RAW"),
-    ),
+    Row("ping from a machine that may not", ping("not-allowed"), UNKNOWN, Cause.CHECK_ERROR,
+        says=("net.ipv4.ping_group_range", "CAP_NET_RAW")),
     _up("ping international name", ping("bücher")),
     Row("ping AAAA alone", ping("v6-only"), v6=True),
     _blocked("policy ping", ping("closed-address"), "10.11.12.13"),
-]
+]  # fmt: skip
 
 
 def record(label: Any, *server: Any) -> At:

@@ -50,28 +50,20 @@ def test_equal_values_are_not_reported_as_changes():
     [
         ({"ip": "198.51.100.7"}, "Address 198.51.100.7, was 192.0.2.1"),
         ({"ip": None, "resolved": ["198.51.100.7"]}, "Address 198.51.100.7, was 192.0.2.1"),
-        (
-            {"tls": [NEW]},
-            "Certificate from Self, valid until 20 Nov 2036, was from R3, valid until 30 Dec 2026",
-        ),
+        ({"tls": [NEW]},
+            "Certificate from Self, valid until 20 Nov 2036, was from R3, valid until 30 Dec 2026"),
         ({"status_code": 503}, "Status 503, was 200"),
-        (
-            {"headers": [["content-type", "text/html"], ["server", "cloudflare"]]},
-            "Header server: cloudflare, was nginx",
-        ),
+        ({"headers": [["content-type", "text/html"], ["server", "cloudflare"]]},
+            "Header server: cloudflare, was nginx"),
         ({"headers": [["content-type", "text/html"]]}, "Header server removed, was nginx"),
         ({"headers": [*GOOD["headers"], ["Retry-After", "120"]]}, "New header retry-after: 120"),
         ({"body_bytes": 96}, "Body 96 bytes, was 40,000 bytes"),
-        (
-            {"response_time": 902, "timings": {"dns": 1, "connect": 1, "ttfb": 900}},
-            "902 ms, 900 ms of it first byte; usually 380 ms",
-        ),
-        (
-            {"response_time": None, "timings": {"dns": 10, "connect": 20, "ttfb": 29_970}},
-            "30 s, 30 s of it first byte; usually 0.38 s",
-        ),
+        ({"response_time": 902, "timings": {"dns": 1, "connect": 1, "ttfb": 900}},
+            "902 ms, 900 ms of it first byte; usually 380 ms"),
+        ({"response_time": None, "timings": {"dns": 10, "connect": 20, "ttfb": 29_970}},
+            "30 s, 30 s of it first byte; usually 0.38 s"),
     ],
-)
+)  # fmt: skip
 def test_each_part_that_differs_is_named(failing, sentence):
     assert texts(**failing) == [sentence]
 
@@ -92,13 +84,10 @@ def test_a_certificate_that_ran_out_between_the_two_is_named():
     [
         ([], ["https://other.example/x?t=1"], "New redirect to https://other.example/x"),
         (["https://shop.example/home"], [], "Redirect removed, was to https://shop"),
-        (
-            ["https://shop.example/a"],
-            ["https://shop.example/b"],
-            "Redirect to https://shop.example/b, was https://shop.example/a",
-        ),
+        (["https://shop.example/a"], ["https://shop.example/b"],
+            "Redirect to https://shop.example/b, was https://shop.example/a"),
     ],
-)
+)  # fmt: skip
 def test_another_redirect_is_named(before, now, sentence):
     (text,) = texts(good={"redirects": [*map(hop, before)]}, redirects=[*map(hop, now)])
     assert text.startswith(sentence)

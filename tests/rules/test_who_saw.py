@@ -21,35 +21,25 @@ def evidence(*places):
         ([DOWN, DOWN], "2 of 2 places"),
         ([DOWN, DOWN, {"verdict": "up"}], "2 of 3 places; place-2 still reaches it"),
         ([DOWN, {"verdict": "unknown"}], "1 of 2 places; place-1 cannot tell"),
-        (
-            [DOWN, UP, UP, UP, UP, UP],
+        ([DOWN, UP, UP, UP, UP, UP],
             "1 of 6 places (place-0); place-1, place-2 and place-3 still get 200;"
-            " 2 more do not see it",
-        ),
-        (
-            [DOWN, UP, UP, UP, UP],
+            " 2 more do not see it"),
+        ([DOWN, UP, UP, UP, UP],
             "1 of 5 places (place-0); place-1, place-2 and place-3 still get 200;"
-            " 1 more does not see it",
-        ),
-        (
-            [DOWN, UP, UP | {"status_code": 204}, UP, {"verdict": "unknown", "earlier": True}],
+            " 1 more does not see it"),
+        ([DOWN, UP, UP | {"status_code": 204}, UP, {"verdict": "unknown", "earlier": True}],
             "1 of 5 places (place-0); place-1 and place-3 still get 200; place-2 still gets 204;"
-            " place-4 had not checked it since",
-        ),
-        (
-            [DOWN, {"verdict": "up"}, {"verdict": "up"}],
-            "1 of 3 places (place-0); place-1 and place-2 still reach it",
-        ),
-        (
-            [DOWN, UP | {"earlier": True}],
-            "1 of 2 places (place-0); place-1 had not checked it since",
-        ),
+            " place-4 had not checked it since"),
+        ([DOWN, {"verdict": "up"}, {"verdict": "up"}],
+            "1 of 3 places (place-0); place-1 and place-2 still reach it"),
+        ([DOWN, UP | {"earlier": True}],
+            "1 of 2 places (place-0); place-1 had not checked it since"),
         ([DOWN | {"label": "Sydney"}], "Sydney"),
         ([DOWN | {"name": "default"}], None),
         ([UP], None),
         ([UP, UP], None),
     ],
-)
+)  # fmt: skip
 def test_it_counts_who_saw_it_and_names_who_did_not(places, text):
     assert who_saw(evidence(*places)) == text
 
