@@ -169,6 +169,7 @@ ZONE: dict[str, Answer] = {
     "silent": silence,
     "no-address": addresses(),
     "latency": late(0.2, HERE),
+    "handshake-latency": late(0.2, HERE),  # rows run at once, and checks share a look-up
     "too-late": late(5.0, HERE),
     "truncated": truncated(HERE),
     "wrong-id": wrong_id,

@@ -776,7 +776,7 @@ HANDSHAKES = [
     _down("handshake port closed", secure("closed"), Cause.CONNECTION_REFUSED),
     _down("handshake fails an assertion", secure("https", "valid"), Cause.ASSERTION_FAILED,
           "certificate", **_asserts("certificate_days", ">", "999999")),
-    Row("handshake slow", secure("https", "valid", host="latency.lab.test"), DEGRADED,
+    Row("handshake slow", secure("https", "valid", host="handshake-latency.lab.test"), DEGRADED,
         Cause.SLOW_RESPONSE, fields={"slow_after": 100, "verify_tls": "false"}),
     _timeout("handshake where no SYN is answered", secure("black_hole"), Cause.TIMEOUT_CONNECT),
     _down("handshake unreachable", secure("closed", host="unreachable.lab.test"),
