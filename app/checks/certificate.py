@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import Any
 
 from cryptography import x509
@@ -118,12 +119,8 @@ def _title(name: x509.Name) -> str:
 
 def fits_host(certificate: ServerCertificate, host: str) -> bool:
     """Whether the certificate is for this host (RFC 6125; a common name does not count)."""
-    try:
-        address: IPv4Address | IPv6Address | None = ip_address(host)
-    except ValueError:
-        address = None
-    if address is not None:
-        return str(address) in certificate.addresses
+    with suppress(ValueError):
+        return str(ip_address(host)) in certificate.addresses
     host = host.lower()
     _name, dot, parent = host.partition(".")
     wildcard = f"*.{parent}" if dot and "." in parent else None
@@ -180,9 +177,8 @@ def judge_chain(
         return None
     leaf = chain[0]
     path = _path(chain, trust)
-    for fault in (_dates(path, now), _authority(path, trust)):
-        if fault is not None:
-            return fault
+    if fault := _dates(path, now) or _authority(path, trust):
+        return fault
     return None if fits_host(leaf, host) else wrong_host(leaf, host)
 
 
@@ -213,42 +209,27 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
         last = path[-1]
         if trust.contains(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
             break
-        following = next(
-            (
-                sent
-                for sent in chain
-                if sent not in path and _is_signed_by(last.parsed, sent.parsed)
-            ),
-            None,
-        )
-        if following is None:
+        unused = (sent for sent in chain if sent not in path)
+        issuer = next((sent for sent in unused if _is_signed_by(last.parsed, sent.parsed)), None)
+        if issuer is None:
             break
-        path.append(following)
+        path.append(issuer)
     return path
 
 
 def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
     for depth, certificate in enumerate(path):
         if certificate.not_after < now:
-            return Failure(
-                Cause.TLS_EXPIRED,
-                _(
-                    "%(which)s expired %(ago)s (%(date)s).",
-                    which=_description(certificate, depth),
-                    ago=_ago(certificate.not_after, now),
-                    date=f"{certificate.not_after:%Y-%m-%d}",
-                ),
-            )
+            which, ended = _description(certificate, depth), certificate.not_after
+            sentence = N_("%(which)s expired %(ago)s (%(date)s).")
+            sentence = _(sentence, which=which, ago=_ago(ended, now), date=f"{ended:%Y-%m-%d}")
+            return Failure(Cause.TLS_EXPIRED, sentence)
     for depth, certificate in enumerate(path):
         if certificate.not_before > now:
-            return Failure(
-                Cause.TLS_NOT_YET_VALID,
-                _(
-                    "%(which)s is not valid before %(time)s UTC.",
-                    which=_description(certificate, depth),
-                    time=f"{certificate.not_before:%Y-%m-%d %H:%M}",
-                ),
-            )
+            which, begins = _description(certificate, depth), certificate.not_before
+            sentence = N_("%(which)s is not valid before %(time)s UTC.")
+            sentence = _(sentence, which=which, time=f"{begins:%Y-%m-%d %H:%M}")
+            return Failure(Cause.TLS_NOT_YET_VALID, sentence)
     return None
 
 

@@ -191,14 +191,14 @@ class RunningCheck:
         )
         if verdict == Verdict.UP and not self.good.is_due(spec.monitor_id, (spec.url, *answer)):
             return Outcome(result, **more)
-        seen = {
+        facts = {
             "url": spec.url,
             **resolution.by_name(),
             "ip": ip,
             "timings": timings.by_phase(),
             **evidence(),
         }
-        return Outcome(result, fitted(seen), **more)
+        return Outcome(result, fitted(facts), **more)
 
 
 class RunningChecks:

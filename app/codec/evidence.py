@@ -36,9 +36,10 @@ def read_evidence(data: Json) -> dict[str, Any]:
 
 def _fields(data: Json) -> dict[str, Any]:
     request, curl = data.get("request"), data.get("curl")
-    return {name: text(data.get(name)) for name in (
-        "url", "status_line", "body", "ip", "http_version", "banner", "flags", "rcode", "server",
-    )} | {
+    return _texts(
+        data, "url", "status_line", "body", "ip", "http_version", "banner", "flags", "rcode",
+        "server",
+    ) | {
         "body_bytes": whole(data.get("body_bytes")),
         "banner_bytes": whole(data.get("banner_bytes")),
         "body_cut": data.get("body_cut") is True or None,
@@ -90,18 +91,17 @@ def _hop(entry: Any) -> dict[str, Any] | str | None:
     """A step of redirects; a check without evidence has an address in its place."""
     if not isinstance(entry, Mapping):
         return text(entry)
-    return {name: text(entry.get(name)) for name in ("status_line", "url", "ip")}
+    return _texts(entry, "status_line", "url", "ip")
 
 
 def _refusal(entry: Any) -> dict[str, Any]:
-    return {name: text(mapping(entry).get(name)) for name in ("address", "network")}
+    return _texts(mapping(entry), "address", "network")
 
 
 def _record(entry: Any) -> dict[str, Any]:
     """A record of DNS."""
     record = mapping(entry)
-    texts_ = {name: text(record.get(name)) for name in ("name", "type", "data")}
-    return texts_ | {"ttl": whole(record.get("ttl"))}
+    return _texts(record, "name", "type", "data") | {"ttl": whole(record.get("ttl"))}
 
 
 def _echo(entry: Any) -> dict[str, Any]:
@@ -109,12 +109,12 @@ def _echo(entry: Any) -> dict[str, Any]:
     echo = mapping(entry)
     ms = echo.get("ms")
     is_time = isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms <= _MAX_PING
-    return {
-        "address": text(echo.get("address")),
-        "ms": ms if is_time else None,
-        "ttl": whole(echo.get("ttl")),
-        "error": text(echo.get("error")),
-    }
+    figures = {"ms": ms if is_time else None, "ttl": whole(echo.get("ttl"))}
+    return _texts(echo, "address", "error") | figures
+
+
+def _texts(fields: Json, *names: str) -> dict[str, Any]:
+    return {name: text(fields.get(name)) for name in names}
 
 
 def _certificate(entry: Any) -> Certificate:

@@ -198,7 +198,7 @@ def _ask(
             closing(Resolver(loop, SystemNames(tuple(dns_servers)))) as names,
         ):
             for canary in canaries:
-                _CanaryTest(canary, deadline, loop, answered).start(names)
+                _begin(canary, deadline, loop, names, answered)
             while unanswered and (left := deadline - time.monotonic()) > 0:
                 loop.run_once(left)
             loop.settle(HANG_UP_SECONDS)
@@ -206,40 +206,31 @@ def _ask(
         put(fault)
 
 
-class _CanaryTest:
-    """Looks up the name of one canary, and connects to its addresses."""
+def _begin(
+    canary: Canary, deadline: float, loop: Loop, names: Resolver, put: Callable[[_Answer], None]
+) -> None:
+    """Look the name of one canary up, and connect to its addresses."""
 
-    def __init__(
-        self, canary: Canary, deadline: float, loop: Loop, put: Callable[[_Answer], None]
-    ) -> None:
-        self._canary = canary
-        self._deadline = deadline
-        self._loop = loop
-        self._put = put
-
-    def start(self, names: Resolver) -> None:
-        host = self._canary[0].lower()
-        resolved = names.without_dns(host)
-        if resolved is None:
-            names.lookup(host, self._resolved)
-        else:
-            self._resolved(resolved)
-
-    def _resolved(self, resolved: Resolved) -> None:
+    def connect(resolved: Resolved) -> None:
         if not resolved.addresses:  # a name that cannot be resolved counts as no answer
-            self._put((self._canary, CanaryAnswer.NOTHING))
+            put((canary, CanaryAnswer.NOTHING))
             return
         addresses = interleaved(routed(resolved.addresses))
-        race = Race(self._loop, addresses, self._canary[1], self._deadline, STAGGER_SECONDS)
-        race.start(self._raced)
+        Race(loop, addresses, canary[1], deadline, STAGGER_SECONDS).start(raced)
 
-    def _raced(self, raced: RaceResult) -> None:
-        if raced.tcp is not None:
-            self._loop.hang_up(raced.tcp)
-            self._put((self._canary, CanaryAnswer.ACCEPTED))
-        elif raced.ours is not None:
-            self._put(OSError(raced.ours, os.strerror(raced.ours)))
-        elif errno.ECONNREFUSED in raced.errors:
-            self._put((self._canary, CanaryAnswer.REFUSED))
+    def raced(race: RaceResult) -> None:
+        if race.tcp is not None:
+            loop.hang_up(race.tcp)
+            put((canary, CanaryAnswer.ACCEPTED))
+        elif race.ours is not None:
+            put(OSError(race.ours, os.strerror(race.ours)))
         else:
-            self._put((self._canary, CanaryAnswer.NOTHING))
+            is_refused = errno.ECONNREFUSED in race.errors
+            put((canary, CanaryAnswer.REFUSED if is_refused else CanaryAnswer.NOTHING))
+
+    host = canary[0].lower()
+    resolved = names.without_dns(host)
+    if resolved is None:
+        names.lookup(host, connect)
+    else:
+        connect(resolved)

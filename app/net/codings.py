@@ -13,7 +13,7 @@ from typing import Protocol
 import brotli  # type: ignore[import-untyped]  # it ships no types, and nobody publishes stubs
 import zstandard
 
-from app.i18n import _
+from app.i18n import N_, _
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
@@ -46,13 +46,8 @@ class _Members:
     def begin(self) -> None:
         self._begun += 1
         if self._begun > _MAX_MEMBERS:
-            raise Undecodable(
-                _(
-                    "%(coding)s: it has more than %(most)s members",
-                    coding=self._name,
-                    most=f"{_MAX_MEMBERS:,}",
-                )
-            )
+            sentence = N_("%(coding)s: it has more than %(most)s members")
+            raise Undecodable(_(sentence, coding=self._name, most=f"{_MAX_MEMBERS:,}"))
 
 
 class _Stage(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from app.i18n import _
+from app.i18n import N_, _
 
 _LOOK_SECONDS = 5.0  # how often it is looked whether a file has changed
 _LOCALHOST = ("127.0.0.1", "::1")
@@ -66,13 +66,10 @@ def _server(part: str) -> DnsServer:
     except ValueError:
         number, address = 0, ""
     if not 1 <= number <= 65_535:
-        raise ValueError(
-            _(
-                "%(part)s is not a DNS server. Write an IP address and a port, such as"
-                " 127.0.0.1:53.",
-                part=repr(part),
-            )
+        sentence = N_(
+            "%(part)s is not a DNS server. Write an IP address and a port, such as 127.0.0.1:53."
         )
+        raise ValueError(_(sentence, part=repr(part)))
     return DnsServer(address, number)
 
 

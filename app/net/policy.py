@@ -177,22 +177,13 @@ def _network(part: str) -> Network:
     try:
         without_host_bits = ip_network(part, strict=False)
     except ValueError:
-        raise ValueError(
-            _(
-                "%(part)s is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
-                "or the word %(private)s or %(loopback)s.",
-                part=repr(part),
-                private=PRIVATE,
-                loopback=LOOPBACK,
-            )
-        ) from None
-    raise ValueError(
-        _(
-            "%(part)s is not a network: it has host bits set. Did you mean %(meant)s?",
-            part=repr(part),
-            meant=without_host_bits,
+        sentence = N_(
+            "%(part)s is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
+            "or the word %(private)s or %(loopback)s."
         )
-    )
+        raise ValueError(_(sentence, part=repr(part), private=PRIVATE, loopback=LOOPBACK)) from None
+    sentence = N_("%(part)s is not a network: it has host bits set. Did you mean %(meant)s?")
+    raise ValueError(_(sentence, part=repr(part), meant=without_host_bits))
 
 
 def _sentence(address: Address, judged: Address, row: Special, where: str) -> str:

@@ -74,7 +74,7 @@ class Resolver:
     def __init__(
         self, loop: Loop, names: SystemNames | None = None, cache: Cache | None = None
     ) -> None:
-        self._loop = loop
+        self.loop = loop
         self._names = names or SystemNames()
         self._cache = Cache() if cache is None else cache
         self._running: dict[str, _Lookup] = {}
@@ -139,10 +139,6 @@ class Resolver:
 
     # --- for _Lookup
 
-    @property
-    def loop(self) -> Loop:
-        return self._loop
-
     def candidates(self, host: str) -> tuple[str, ...]:
         return self._names.config().names(host)
 
@@ -182,21 +178,14 @@ class _Lookup:
         try:
             name = dns.name.from_text(self._names.pop(0))
         except dns.exception.DNSException:
-            self._resolver.finished(
-                self, fault_of(self.host, DnsAnswer(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
-            )
+            fault = fault_of(self.host, DnsAnswer(fault=Cause.DNS_NXDOMAIN))
+            self._resolver.finished(self, fault, NEGATIVE_TTL)
             return
         self._parts = {}
         servers = self._resolver.servers()
+        loop, note_silence = self._resolver.loop, self._resolver.note_silence
         self._questions = {
-            kind: Question(
-                self._resolver.loop,
-                name,
-                kind,
-                servers,
-                self._receiver(kind),
-                self._resolver.note_silence,
-            )
+            kind: Question(loop, name, kind, servers, self._receiver(kind), note_silence)
             for kind in (AAAA, A)
         }
         for question in list(self._questions.values()):
@@ -250,23 +239,17 @@ class _Lookup:
         if self._names and worst.fault in (None, Cause.DNS_NXDOMAIN):
             self.start()
             return
-        negative = worst.fault in (None, Cause.DNS_NXDOMAIN)
-        self._resolver.finished(
-            self,
-            fault_of(self.host, self._worst, time.monotonic() - self._began),
-            NEGATIVE_TTL if negative else 0,
-        )
+        ttl = NEGATIVE_TTL if worst.fault in (None, Cause.DNS_NXDOMAIN) else 0
+        resolved = fault_of(self.host, self._worst, time.monotonic() - self._began)
+        self._resolver.finished(self, resolved, ttl)
 
 
 # Which fault is reported when A and AAAA (or two search names) fail differently. NXDOMAIN concerns
 # the name itself, so it wins; "no address" is reported only if both families have none.
 _GRAVITY: dict[Cause | None, int] = {
-    Cause.DNS_NXDOMAIN: 0,
-    Cause.DNS_SERVFAIL: 1,
-    Cause.DNS_REFUSED: 2,
-    Cause.DNS_TIMEOUT: 3,
+    Cause.DNS_NXDOMAIN: 0, Cause.DNS_SERVFAIL: 1, Cause.DNS_REFUSED: 2, Cause.DNS_TIMEOUT: 3,
     None: 4,
-}
+}  # fmt: skip
 
 
 def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:

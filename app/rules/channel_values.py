@@ -89,12 +89,11 @@ def parse_telegram(value: str) -> TelegramTarget:
             _("The bot token is not valid. It looks like 123456:ABC-DEF and comes from BotFather.")
         )
     if not 1 <= len(parts) <= 2 or not _CHAT.fullmatch(parts[0]):
-        raise ValueError(
-            _(
-                "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
-                "or @channelname."
-            )
+        sentence = N_(
+            "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
+            "or @channelname."
         )
+        raise ValueError(_(sentence))
     if len(parts) == 2 and not _THREAD.fullmatch(parts[1]):
         raise ValueError(_("The thread ID after the chat ID must be a number."))
     return TelegramTarget(parts[0], token, int(parts[1]) if len(parts) == 2 else None)
@@ -110,12 +109,11 @@ def parse_ntfy(value: str) -> NtfyTarget:
     target = parse_url(f"{scheme}{slashes}{host}{slash}{path}")
     topic = target.request_target.strip("/")
     if not _TOPIC.fullmatch(topic) or (at and not _TOKEN.fullmatch(token)):
-        raise ValueError(
-            _(
-                "Write https://HOST/TOPIC, with an access token https://TOKEN@HOST/TOPIC. "
-                "A topic has up to 64 letters, digits, - and _."
-            )
+        sentence = N_(
+            "Write https://HOST/TOPIC, with an access token https://TOKEN@HOST/TOPIC. "
+            "A topic has up to 64 letters, digits, - and _."
         )
+        raise ValueError(_(sentence))
     return NtfyTarget(f"{target.scheme}://{target.netloc}/", topic, token)
 
 
@@ -144,12 +142,11 @@ def parse_pushover(value: str) -> tuple[str, str]:
 def parse_pagerduty(value: str) -> tuple[str, str]:
     """The region as hosts have it, and the key, of ``KEY`` and ``eu:KEY``. Raises ValueError."""
     if (key := _ROUTING_KEY.fullmatch(value)) is None:
-        raise ValueError(
-            _(
-                "Write the integration key of the Events API v2, which has 32 letters and digits, "
-                "or eu:KEY for an account in Europe."
-            )
+        sentence = N_(
+            "Write the integration key of the Events API v2, which has 32 letters and digits, "
+            "or eu:KEY for an account in Europe."
         )
+        raise ValueError(_(sentence))
     return (key[1] or "").replace(":", "."), key[2]
 
 

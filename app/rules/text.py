@@ -74,26 +74,18 @@ def characters(value: str, *, lines: bool = False) -> str:
         raise ValueError(_(NOT_TEXT))
     match = (_CONTROL_BUT_LINES if lines else _CONTROL).search(value)
     if match is not None:
-        raise ValueError(
-            _(
-                "Character %(position)s is a control character (U+%(code)s) or an unpaired "
-                "surrogate. Remove it.",
-                position=match.start() + 1,
-                code=f"{ord(match[0]):04X}",
-            )
+        sentence = N_(
+            "Character %(position)s is a control character (U+%(code)s) or an unpaired "
+            "surrogate. Remove it."
         )
+        raise ValueError(_(sentence, position=match.start() + 1, code=f"{ord(match[0]):04X}"))
     return value
 
 
 def length(value: str, most: int) -> str:
     if len(value) > most:
-        raise ValueError(
-            _(
-                "This is too long: %(count)s characters. Use %(most)s at most.",
-                count=f"{len(value):,}",
-                most=f"{most:,}",
-            )
-        )
+        sentence = N_("This is too long: %(count)s characters. Use %(most)s at most.")
+        raise ValueError(_(sentence, count=f"{len(value):,}", most=f"{most:,}"))
     return value
 
 
@@ -101,13 +93,8 @@ def size(value: str, most: int) -> str:
     """``most`` counts UTF-8 bytes."""
     count = len(value.encode("utf-8", "replace"))
     if count > most:
-        raise ValueError(
-            _(
-                "This is too large: %(count)s bytes as UTF-8. Use %(most)s at most.",
-                count=f"{count:,}",
-                most=f"{most:,}",
-            )
-        )
+        sentence = N_("This is too large: %(count)s bytes as UTF-8. Use %(most)s at most.")
+        raise ValueError(_(sentence, count=f"{count:,}", most=f"{most:,}"))
     return value
 
 
@@ -124,9 +111,8 @@ def record_id(value: str, kind: str = "monitor") -> int:
 
 def new_password(value: str) -> str:
     if len(value) < MIN_PASSWORD:
-        raise ValueError(
-            _("The password is too short: use %(least)s characters or more.", least=MIN_PASSWORD)
-        )
+        sentence = N_("The password is too short: use %(least)s characters or more.")
+        raise ValueError(_(sentence, least=MIN_PASSWORD))
     return length(value, MAX_CREDENTIAL)
 
 
@@ -180,12 +166,10 @@ def header_name(value: str) -> str:
         raise ValueError(_(HALF_ROW))
     characters(value)
     if not _TOKEN.fullmatch(value):
-        raise ValueError(
-            _(
-                "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a"
-                " colon."
-            )
+        sentence = N_(
+            "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
         )
+        raise ValueError(_(sentence))
     return value
 
 
@@ -244,15 +228,10 @@ def _range(part: str) -> tuple[int, int]:
 
 def _code(text: str, part: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) == 3 and _MIN <= int(text) <= _MAX):
-        raise ValueError(
-            _(
-                "%(part)s is not a status code from %(least)s to %(most)s or a range such as "
-                "200-299.",
-                part=repr(part[:40]),
-                least=_MIN,
-                most=_MAX,
-            )
+        sentence = N_(
+            "%(part)s is not a status code from %(least)s to %(most)s or a range such as 200-299."
         )
+        raise ValueError(_(sentence, part=repr(part[:40]), least=_MIN, most=_MAX))
     return int(text)
 
 

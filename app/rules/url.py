@@ -113,18 +113,12 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
         raise ValueError(_("The URL must start with %(schemes)s.", schemes=either(ports)))
     scheme = shape["scheme"].lower()
     if scheme not in ports:
-        raise ValueError(
-            _(
-                "The URL must start with %(schemes)s, not %(scheme)s:.",
-                schemes=either(ports),
-                scheme=scheme[:20],
-            )
-        )
+        sentence = N_("The URL must start with %(schemes)s, not %(scheme)s:.")
+        raise ValueError(_(sentence, schemes=either(ports), scheme=scheme[:20]))
     parts = _AUTHORITY.fullmatch(shape["rest"])
     if parts is None:
-        raise ValueError(
-            _("The URL needs two slashes and a host after %(scheme)s:.", scheme=scheme)
-        )
+        sentence = N_("The URL needs two slashes and a host after %(scheme)s:.")
+        raise ValueError(_(sentence, scheme=scheme))
     authority = parts["authority"]
     if "@" in authority:
         sentence = _("The URL must not contain a user name or password.")
@@ -135,12 +129,8 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     name, address = _ascii_host(host)
     port = named or ports[scheme]
     if port is None:
-        raise ValueError(
-            _(
-                "The URL needs a port after its host, such as %(scheme)s://example.com:25.",
-                scheme=scheme,
-            )
-        )
+        sentence = N_("The URL needs a port after its host, such as %(scheme)s://example.com:25.")
+        raise ValueError(_(sentence, scheme=scheme))
     path = parts["path"] or "/"
     query = "" if parts["query"] is None else "?" + parts["query"]
     return Target(
@@ -223,9 +213,8 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
     if authority.startswith("["):
         host, bracket, rest = authority[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(
-                _("The URL's IPv6 address must be in brackets, such as [2001:db8::1].")
-            )
+            sentence = N_("The URL's IPv6 address must be in brackets, such as [2001:db8::1].")
+            raise ValueError(_(sentence))
         return f"[{host}]", _port(rest[1:])
     host, _colon, port = authority.partition(":")
     if ":" in port:
@@ -257,9 +246,8 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
         return address, address
     name = ascii_host(host)
     if _FORBIDDEN_IN_HOST.search(name):
-        raise ValueError(
-            _("The URL's host contains characters that are not allowed in host names.")
-        )
+        sentence = N_("The URL's host contains characters that are not allowed in host names.")
+        raise ValueError(_(sentence))
     bare = name[:-1] if name.endswith(".") else name
     if not bare or bare.startswith(".") or ".." in name:
         raise ValueError(_("The URL's host has an empty part between its dots."))

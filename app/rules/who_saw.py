@@ -129,19 +129,12 @@ def _others_see(answer: object, titles: Sequence[str], still: bool) -> str:
     if answer == _NOTHING:
         return _("%(names)s cannot tell", names=names)
     if answer is None:
-        return (
-            _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
-            if still
-            else _("%(names)s reached it", names=names)
-        )
-    return (
-        _n(
-            "%(names)s still gets %(status)s",
-            "%(names)s still get %(status)s",
-            count,
-            names=names,
-            status=answer,
-        )
-        if still
-        else _("%(names)s got %(status)s", names=names, status=answer)
-    )
+        if still:
+            return _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
+        return _("%(names)s reached it", names=names)
+    if not still:
+        return _("%(names)s got %(status)s", names=names, status=answer)
+    return _n(
+        "%(names)s still gets %(status)s", "%(names)s still get %(status)s",
+        count, names=names, status=answer,
+    )  # fmt: skip

@@ -22,18 +22,11 @@ _TURNED_AWAY = "tried 5 times before giving up"
 
 # The server sent bytes, but not HTTP.
 _GARBAGE_CODES = frozenset({pycurl.E_UNSUPPORTED_PROTOCOL, _WEIRD_SERVER_REPLY, _TOO_LARGE})
-_OUR_CODES = frozenset(
-    {
-        pycurl.E_FAILED_INIT,
-        pycurl.E_URL_MALFORMAT,
-        pycurl.E_COULDNT_RESOLVE_HOST,
-        pycurl.E_OUT_OF_MEMORY,
-        pycurl.E_BAD_FUNCTION_ARGUMENT,
-        pycurl.E_SSL_CACERT_BADFILE,
-        pycurl.E_SSL_ENGINE_NOTFOUND,
-        pycurl.E_SSL_ENGINE_SETFAILED,
-    }
-)
+_OUR_CODES = frozenset({
+    pycurl.E_FAILED_INIT, pycurl.E_URL_MALFORMAT, pycurl.E_COULDNT_RESOLVE_HOST,
+    pycurl.E_OUT_OF_MEMORY, pycurl.E_BAD_FUNCTION_ARGUMENT, pycurl.E_SSL_CACERT_BADFILE,
+    pycurl.E_SSL_ENGINE_NOTFOUND, pycurl.E_SSL_ENGINE_SETFAILED,
+})  # fmt: skip
 
 
 def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
@@ -86,11 +79,9 @@ def _our_own(exchange: Exchange) -> Failure | None:
         return Failure(Cause.BLOCKED_BY_POLICY, exchange.refused.sentence)
     if exchange.fault is None and exchange.code not in _OUR_CODES:
         return None
-    fault = (
-        type(exchange.fault).__name__
-        if exchange.fault
-        else exchange.words or f"curl error {exchange.code}"
-    )
+    fault = exchange.words or f"curl error {exchange.code}"
+    if exchange.fault is not None:
+        fault = type(exchange.fault).__name__
     return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=fault))
 
 
@@ -259,22 +250,17 @@ _PROTOCOL_REASONS = frozenset(
         396,  # version too low
     }
 )
-_NOT_TLS_REASONS = frozenset(
-    {155, 156, 198, 252, 267}
-)  # an HTTP answer, a wrong version number and the like
+# An HTTP answer, a wrong version number and the like.
+_NOT_TLS_REASONS = frozenset({155, 156, 198, 252, 267})
 UNEXPECTED_EOF = 294
 _NO_SECURE_RENEGOTIATION = 338
 
 # OpenSSL's verify results, for a chain in which we find no fault ourselves.
 _VERIFY_FAULTS = {
-    9: Cause.TLS_NOT_YET_VALID,
-    10: Cause.TLS_EXPIRED,
-    18: Cause.TLS_SELF_SIGNED,
-    20: Cause.TLS_UNTRUSTED,
-    21: Cause.TLS_INCOMPLETE_CHAIN,
-    62: Cause.TLS_HOSTNAME,
+    9: Cause.TLS_NOT_YET_VALID, 10: Cause.TLS_EXPIRED, 18: Cause.TLS_SELF_SIGNED,
+    20: Cause.TLS_UNTRUSTED, 21: Cause.TLS_INCOMPLETE_CHAIN, 62: Cause.TLS_HOSTNAME,
     64: Cause.TLS_HOSTNAME,
-}
+}  # fmt: skip
 
 CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR})
 
@@ -283,11 +269,8 @@ def wrong_common_name(exchange: Exchange) -> Failure | None:
     """The failure of a certificate without a fitting alternative name. curl then accepts the common
     name; browsers do not (decision 10).
     """
-    if (
-        not exchange.request.verify_tls
-        or not exchange.certificates
-        or exchange.code in CERTIFICATE_CODES
-    ):
+    is_verified = exchange.request.verify_tls and exchange.code not in CERTIFICATE_CODES
+    if not is_verified or not exchange.certificates:
         return None
     leaf = read_certificate(exchange.certificates[0])
     host = exchange.request.target.ascii_host
@@ -295,11 +278,7 @@ def wrong_common_name(exchange: Exchange) -> Failure | None:
 
 
 def certificate_failure(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure:
-    chain = [
-        certificate
-        for pem in exchange.certificates
-        if (certificate := read_certificate(pem)) is not None
-    ]
+    chain = [read for pem in exchange.certificates if (read := read_certificate(pem))]
     fault = judge_chain(chain, exchange.request.target.ascii_host, trust, now)
     if fault is not None:
         return fault

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urljoin, urlsplit
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules.suffixes import above
 
@@ -38,13 +38,8 @@ def refuse_parent(answered_names: set[str], domain: str) -> None:
     names = {name.lower().rstrip(".") for name in answered_names}
     parents = [parent for parent in above(domain)[1:] if parent in names]
     if parents and domain not in names:
-        raise NoAnswer(
-            _(
-                "the registry answers for %(parent)s, not for %(domain)s.",
-                parent=parents[0],
-                domain=domain,
-            )
-        )
+        sentence = N_("the registry answers for %(parent)s, not for %(domain)s.")
+        raise NoAnswer(_(sentence, parent=parents[0], domain=domain))
 
 
 def fetch(url: str, deadline: float, network: Network) -> Response:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 
 from app.checks.expiry.registry import NoAnswer, plausible, refuse_parent
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.client import Blocked, Network, Unreachable
 from app.rules.suffixes import above
 
@@ -113,9 +113,8 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
             tcp.sendall(question.encode("ascii", "replace") + b"\r\n")
             return _read(tcp, deadline)
     except Blocked as refused:
-        raise NoAnswer(
-            _("%(host)s is where Wakeful may not go: %(why)s", host=host, why=refused)
-        ) from None
+        sentence = N_("%(host)s is where Wakeful may not go: %(why)s")
+        raise NoAnswer(_(sentence, host=host, why=refused)) from None
     except Unreachable as fault:
         raise NoAnswer(str(fault)) from None
     except TimeoutError:
