@@ -8,10 +8,12 @@ from importlib.util import cache_from_source
 
 from app.commands.loading import loading
 
+RUN_ON = "serve", "web", "checker", "prober", "worker", "agent"
+
 
 def main() -> None:
     """The installed command."""
-    if sys.argv[1:2] == ["serve"]:
+    if sys.argv[1:2] and sys.argv[1] in RUN_ON:
         _leave_out_docstrings()
     run()
 
@@ -24,7 +26,7 @@ def run() -> None:
 
 
 def _leave_out_docstrings() -> None:
-    """Become a Python without docstrings, which take a tenth of the memory of ``wakeful serve``.
+    """Become a Python without docstrings, which take a tenth of the memory of a process.
 
     Only where the installation has compiled modules so: otherwise each start would compile all of
     them, for seconds, where Python may not write beside them.
