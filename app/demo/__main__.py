@@ -26,8 +26,8 @@ from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, contacts, monitors,
 from app.demo.targets import Targets
 from app.forms.binding import bind
 from app.forms.contact import ContactForm
-from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorForm
+from app.forms.resources import MarkerForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import HEARTBEAT_URL, Notice, Role

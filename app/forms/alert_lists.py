@@ -8,42 +8,34 @@ from collections.abc import Iterable
 
 from wtforms.fields.core import Field
 
+from app import records
 from app.forms.fields import ClockTime, RecordId, Zone, form_of
 from app.forms.lists import Faults, PairList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
-from app.records import (
-    CONTACT,
-    MAX_ALERT_VALUE,
-    MAX_ALERTS,
-    MAX_CONTACT_NAME,
-    OWN_CHANNELS,
-    Pair,
-    masked_alert,
-)
 from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
 
 
-def check_alert(field: Field, pair: Pair) -> Faults:
+def check_alert(field: Field, pair: records.Pair) -> Faults:
     """A channel, or a contact."""
-    if pair.key == CONTACT:
+    if pair.key == records.CONTACT:
         return None, text.fault_of(lambda: _check_contact(field, pair.value))
-    return check_channel(field, pair, [*CHANNELS, CONTACT])
+    return check_channel(field, pair, [*CHANNELS, records.CONTACT])
 
 
 def _check_contact(field: Field, value: str) -> None:
-    text.characters(text.length(value, MAX_CONTACT_NAME))
+    text.characters(text.length(value, records.MAX_CONTACT_NAME))
     exists = form_of(field).context.contact_exists
     if exists is not None and not exists(value):
         raise ValueError(no_contact(value))
 
 
 def no_contact(value: str) -> str:
-    return _('There is no contact "%(value)s".', value=value[:MAX_CONTACT_NAME])
+    return _('There is no contact "%(value)s".', value=value[: records.MAX_CONTACT_NAME])
 
 
-def check_channel(field: Field, pair: Pair, keys: Iterable[str] = CHANNELS) -> Faults:
+def check_channel(field: Field, pair: records.Pair, keys: Iterable[str] = CHANNELS) -> Faults:
     if form_of(field).context.bare:
         return _check_foreign(field, pair)
     if pair.key not in CHANNELS:
@@ -53,17 +45,19 @@ def check_channel(field: Field, pair: Pair, keys: Iterable[str] = CHANNELS) -> F
     return None, fault or check_value(str(pair.key), str(pair.value), telegram_token_set=token_set)
 
 
-def _check_foreign(field: Field, pair: Pair) -> Faults:
+def _check_foreign(field: Field, pair: records.Pair) -> Faults:
     """A channel of a server that speaks the base API alone, which does not say what the values
     are.
     """
     stored = [other.key for other in field.object_data]
     keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
     fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
-    return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
+    return fault, text.fault_of(
+        lambda: text.characters(text.length(pair.value, records.MAX_ALERT_VALUE))
+    )
 
 
-BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in OWN_CHANNELS]
+BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in records.OWN_CHANNELS]
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 
@@ -75,13 +69,15 @@ def channel_list(
 ) -> PairList:
     return PairList(
         label,
-        most=MAX_ALERTS,
+        most=records.MAX_ALERTS,
         labels={"key": N_("Channel"), "value": N_("Value")},
-        choices={"key": [*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])]},
+        choices={
+            "key": [*CHANNEL_CHOICES, *([(records.CONTACT, N_("Contact"))] if contacts else [])]
+        },
         check=check_alert if contacts else check_channel,
         required=required,
         description=description,
-        hide=masked_alert,
+        hide=records.masked_alert,
     )
 
 

@@ -15,11 +15,9 @@ from app.rules.assertions import LABELS, OP_LABELS, faults
 from app.rules.brackets import Typed
 
 _LABELS = {
-    "source": N_("What"),
-    "property": N_("Header or path"),
-    "op": N_("Condition"),
+    "source": N_("What"), "property": N_("Header or path"), "op": N_("Condition"),
     "value": N_("Value"),
-}
+}  # fmt: skip
 _CHOICES = {
     "source": [(str(source), label) for source, label in LABELS.items()],
     "op": [(str(op), label) for op, label in OP_LABELS.items()],

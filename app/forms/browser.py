@@ -46,12 +46,9 @@ ENTER_OR_DELETE = N_(
 )
 # Fields whose help says what Wakeful does with them, and no other server.
 FIELDS_OF_OUR_HELP = (
-    "alert_condition",
-    "alert_text_lookup",
-    "request_auth_password",
-    "cache_buster",
+    "alert_condition", "alert_text_lookup", "request_auth_password", "cache_buster",
     "maintenance_start_at",
-)
+)  # fmt: skip
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from app import records
 from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms import binding
@@ -18,17 +19,6 @@ from app.forms.schema import FormContext, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import BECOMES, Candidate
 from app.imports.values import shown, span
-from app.records import (
-    CONTACT,
-    MAX_NAME,
-    Assertion,
-    Channel,
-    Monitor,
-    Pair,
-    interval_fields,
-    is_heartbeat,
-    masked_alert,
-)
 from app.rules import brackets
 from app.rules.assertions import words
 from app.rules.channel_values import CHANNELS
@@ -67,11 +57,11 @@ class Judged:
 
     @property
     def name(self) -> str:
-        return str(self.fields["name"]) if self.fields else self.candidate.name[:MAX_NAME]
+        return str(self.fields["name"]) if self.fields else self.candidate.name[: records.MAX_NAME]
 
     @property
     def url(self) -> str:
-        return str(self.fields["url"]) if self.fields else self.candidate.url[:MAX_NAME]
+        return str(self.fields["url"]) if self.fields else self.candidate.url[: records.MAX_NAME]
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -82,9 +72,9 @@ class Judged:
         return tuple((self.fields or {}).get("tags") or ())
 
     @property
-    def alerts(self) -> Sequence[Pair]:
+    def alerts(self) -> Sequence[records.Pair]:
         """Contacts and channels, as they may be shown."""
-        return tuple(map(masked_alert, (self.fields or {}).get("alerts") or ()))
+        return tuple(map(records.masked_alert, (self.fields or {}).get("alerts") or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +116,19 @@ def judge(
 def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
     url = with_scheme(candidate.url)
     name = candidate.name or name_of(url)
-    interval = {} if "interval" in candidate.fields else interval_fields(shared.interval)
+    interval = {} if "interval" in candidate.fields else records.interval_fields(shared.interval)
     values = {
         **{name: str(seconds) for name, seconds in interval.items()},
         **candidate.fields,
         "url": url,
-        "name": name[:MAX_NAME],
+        "name": name[: records.MAX_NAME],
     }
     tags = dict.fromkeys((*values.get("tags", ()), *shared.tags))
     alerts = dict.fromkeys(
-        (*(Pair(CONTACT, name) for name in shared.contacts), *values.get("alerts", ()))
+        (
+            *(records.Pair(records.CONTACT, name) for name in shared.contacts),
+            *values.get("alerts", ()),
+        )
     )
     return values | {"tags": tuple(tags), "alerts": tuple(alerts)}
 
@@ -158,15 +151,15 @@ def _drop_own_fields(values: dict[str, Any]) -> list[str]:
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
     """The fields that the base API does not have."""
-    keys = (CONTACT, *map(str, BASE_API_CHANNELS))
+    keys = (records.CONTACT, *map(str, BASE_API_CHANNELS))
     kept = tuple(pair for pair in values["alerts"] if pair.key in keys)
     lost = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
     values["alerts"] = kept
-    return [_not_here(CHANNELS[Channel(key)].label) for key in lost]
+    return [_not_here(CHANNELS[records.Channel(key)].label) for key in lost]
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
-    kept = tuple(pair for pair in values["alerts"] if pair.key != CONTACT)
+    kept = tuple(pair for pair in values["alerts"] if pair.key != records.CONTACT)
     lost = kept != values["alerts"]
     values["alerts"] = kept
     return [_not_here(N_("Contacts"))] if lost else []
@@ -183,7 +176,7 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
     for name in _SHOWN:
         value = fields.get(name)
         if name == "interval":
-            if is_heartbeat(fields["url"]):  # it has a period, or a schedule
+            if records.is_heartbeat(fields["url"]):  # it has a period, or a schedule
                 continue
             value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
@@ -192,7 +185,7 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
             None,
             "",
             (),
-            Monitor.__dataclass_fields__[name].default,
+            records.Monitor.__dataclass_fields__[name].default,
         ):
             settings.append(f"{_(_LABELS[name])}: {_value(name, value)}")
     return settings
@@ -235,7 +228,10 @@ def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
 def record_of(candidate: Candidate) -> dict[str, Any]:
     """``candidate`` as JSON, for the step after the preview."""
     fields = {
-        name: [asdict(item) if isinstance(item, Pair | Assertion) else item for item in value]
+        name: [
+            asdict(item) if isinstance(item, records.Pair | records.Assertion) else item
+            for item in value
+        ]
         if isinstance(value, tuple)
         else value
         for name, value in candidate.fields.items()
@@ -247,7 +243,7 @@ def record_of(candidate: Candidate) -> dict[str, Any]:
 def _entry(item: Any) -> Any:
     if not isinstance(item, Mapping):
         return item
-    return Pair(**item) if "key" in item else Assertion(**item)
+    return records.Pair(**item) if "key" in item else records.Assertion(**item)
 
 
 def candidate_of(record: Mapping[str, Any]) -> Candidate:

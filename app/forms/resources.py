@@ -1,5 +1,5 @@
-"""The forms of the resources. Their fields are what the API accepts, and their
-labels what the audit log calls them.
+"""The forms of the resources; those of few fields stand here. Their fields are what the API
+accepts, and their labels what the audit log calls them.
 """
 
 from __future__ import annotations
@@ -7,17 +7,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.forms.contact import ContactForm
+from app.forms.fields import DateTime, Tag, Text
 from app.forms.incident import IncidentStoreForm
+from app.forms.lists import Tags
 from app.forms.location import LocationForm
-from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorStoreForm
 from app.forms.post import PostForm, PostTemplateForm
-from app.forms.report_mail import ReportMailForm
 from app.forms.schema import SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
-from app.records import ObjectKind
+from app.i18n import N_
+from app.records import MAX_CONTACT_NAME, MAX_LINK, MAX_NAME, ObjectKind
 from app.records.resources import RESOURCES
+from app.rules.url import check_link
+
+
+class MarkerForm(SchemaForm):
+    """A deploy, or another moment that charts show."""
+
+    name = Text(N_("Name"), required=True, most=MAX_NAME, description=N_("Example: shop v2.1"))
+    link = Text(N_("Link"), most=MAX_LINK, rule=check_link, description=N_("Example: the release"))
+    tags = Tags(N_("Tags"), description=N_("Comma-separated. Leave empty for all monitors."))
+    time = DateTime(N_("Time"), description=N_("Leave empty for now."))
+
+
+class ReportMailForm(SchemaForm):
+    contact = Text(
+        N_("Contact"), required=True, most=MAX_CONTACT_NAME,
+        description=N_("Name or id of the contact. The report goes to its email addresses."),
+    )  # fmt: skip
+    tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))
+
 
 FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
     ObjectKind.MONITOR: MonitorStoreForm,

@@ -52,7 +52,6 @@ KEYS_OF = {
 }
 PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
 PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
-NOT_THE_SAME = N_("The two passwords are not the same.")
 
 
 def email_field(autocomplete: str, *, rule: Rule | None = addresses.check) -> Any:
@@ -90,20 +89,19 @@ class PasswordTwiceForm(BrowserForm):
     def check_cross_field(self) -> None:
         first, again = self.password, self.password_again
         if self.flawless(first, again) and first.data != again.data:
-            again.add_fault(_(NOT_THE_SAME))
-
-
-OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
+            again.add_fault(_("The two passwords are not the same."))
 
 
 def own_zone_field() -> Any:
-    """The time zone of a new account: with a script the browser's, and always to be changed."""
+    """The time zone of a new account: with a script (zone.js) the browser's, and always to be
+    changed.
+    """
     return Zone(
         _("Time zone"),
         required=True,
         default="UTC",
         description=_("Times are shown and entered in this zone."),
-        render_kw=OWN_ZONE,
+        render_kw={"data-own-zone": ""},
     )
 
 
@@ -283,8 +281,6 @@ TLS_LABELS = {
     Tls.FROM_START: N_("TLS from the start (port 465)"),
 }
 SMTP_PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
-LOGIN_CHANGED = N_("Enter the password again: the host or the user name has changed.")
-NO_USER = N_("A password needs a user name.")
 
 
 class MailServerForm(BrowserForm):
@@ -308,19 +304,16 @@ class MailServerForm(BrowserForm):
         return self.stored is not None and self.stored.password is not None
 
     def check_cross_field(self) -> None:
+        login, stored = (self.host.data, self.user.data), self.stored
         if self.password.data and not self.user.data:
-            self.password.add_fault(_(NO_USER))
-        elif self._needs_password():
-            self.password.add_fault(_(LOGIN_CHANGED))
-
-    def _needs_password(self) -> bool:
-        """A stored password must not be sent to a server that it was not entered for."""
-        asked = bool(self.user.data) and not self.password.data
-        return asked and self.keeps_password and not self._is_same_login()
-
-    def _is_same_login(self) -> bool:
-        stored = self.stored
-        return stored is not None and (stored.host, stored.user) == (self.host.data, self.user.data)
+            self.password.add_fault(_("A password needs a user name."))
+            return
+        # The stored password must not be sent to a server that it was not entered for.
+        keeps = self.keeps_password and self.user.data and not self.password.data
+        if keeps and stored and (stored.host, stored.user) != login:
+            self.password.add_fault(
+                _("Enter the password again: the host or the user name has changed.")
+            )
 
     def server(self) -> Server:
         stored_password = self.stored.password if self.stored is not None else None

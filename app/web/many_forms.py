@@ -18,23 +18,15 @@ from app.records import MAX_CONTACT_NAME, MAX_LOCATION, MAX_NAME, MAX_TAG
 from app.rules.text import REQUIRED
 
 BULK_ACTIONS = {
-    "pause": N_("Pause"),
-    "resume": N_("Resume"),
-    "interval": N_("Change interval"),
-    "tag": N_("Add a tag"),
-    "untag": N_("Remove a tag"),
-    "note": N_("Add to the notes"),
-    "contact": N_("Add a contact"),
-    "uncontact": N_("Remove a contact"),
-    "recontact": N_("Replace all alerts with a contact"),
-    "place": N_("Add a place"),
-    "unplace": N_("Remove a place"),
-    "rule": N_("Change the rule of places"),
+    "pause": N_("Pause"), "resume": N_("Resume"), "interval": N_("Change interval"),
+    "tag": N_("Add a tag"), "untag": N_("Remove a tag"), "note": N_("Add to the notes"),
+    "contact": N_("Add a contact"), "uncontact": N_("Remove a contact"),
+    "recontact": N_("Replace all alerts with a contact"), "place": N_("Add a place"),
+    "unplace": N_("Remove a place"), "rule": N_("Change the rule of places"),
     "parent": N_("Add what they are reached through"),
-    "unparent": N_("Remove what they are reached through"),
-    "maintenance": N_("Plan maintenance"),
+    "unparent": N_("Remove what they are reached through"), "maintenance": N_("Plan maintenance"),
     "delete": N_("Delete"),
-}
+}  # fmt: skip
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
 PLACE_ACTIONS = ("place", "unplace")
 PARENT_ACTIONS = ("parent", "unparent")

@@ -211,6 +211,16 @@ def test_a_few_times_far_above_the_others_end_above_the_chart(times, highest, cl
         assert chart.clipped[-1].title.endswith(": 60 s"), "the time itself, in its title"
 
 
+def test_what_is_usual_is_the_99th_percentile_of_all_checks() -> None:
+    """A chart of a day has 96 parts of 15 checks: two slow checks are 2% of its parts."""
+    figures = answer(*[100] * 94, 10_000, 10_000)
+    assert not charts.response_chart(figures, hour).clipped
+    figures["response_time"] |= {"p99": 110}
+    chart = charts.response_chart(figures, hour)
+    assert (len(chart.clipped), chart.y_ticks[-1].text) == (2, "0.2 s")
+    assert "2 times are above the chart, the longest 20 s." in chart.label
+
+
 def test_a_line_of_a_place_and_one_of_an_earlier_time_end_above_the_chart_too() -> None:
     now = answer(*[100] * 20)
     for bucket in now["buckets"]:

@@ -20,7 +20,7 @@ from wtforms.fields.core import UnboundField
 from app.errors import Accepted, Conflict, Invalid, Unavailable, WakefulError
 from app.forms import browser
 from app.forms.browser import BrowserForm
-from app.forms.fields import Switch
+from app.forms.fields import Switch, WordChoice
 from app.i18n import N_, _
 from app.stores import DatabaseError, unavailable
 from app.web import forms
@@ -251,8 +251,8 @@ def choice_of(name: str, value: str) -> str:
 
 
 def _half(field: UnboundField[Any] | None, half: str) -> str:
-    labels = {} if field is None else field.kwargs
-    return f": {_(labels[f'{half}_label'])}" if f"{half}_label" in labels else ""
+    labels = field.kwargs.get("labels") if field else None
+    return f": {_(labels[half])}" if labels and half in labels else ""
 
 
 @cache
@@ -265,9 +265,9 @@ def _choices() -> dict[str, dict[str, str]]:
     """Labels of choices by field and word. Forms may have a field in common, with other words."""
     choices: dict[str, dict[str, str]] = {}
     for name, field in _all_fields():
-        words, labels = field.kwargs.get("words"), field.kwargs.get("labels")
-        if words is not None and labels is not None:
-            choices.setdefault(name, {}).update((word.value, labels(word)) for word in words)
+        labels = field.args[1] if len(field.args) > 1 else None
+        if issubclass(field.field_class, WordChoice) and isinstance(labels, Mapping):
+            choices.setdefault(name, {}).update(labels)
     return choices
 
 

@@ -18,50 +18,25 @@ from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
 from app.records.resources import RESOURCES
 from app.rules.time import iso
-from app.web.forms import (
-    KeyForm,
-    MailServerForm,
-    NetworksForm,
-    NewPasswordForm,
-    PersonForm,
-    ProfileForm,
-    WallLinkForm,
-)
+from app.web import forms
 
 ACTORS: Mapping[ActorKind, str] = {
-    ActorKind.PERSON: N_("Person"),
-    ActorKind.KEY: N_("API key"),
-    ActorKind.LINK: N_("Link"),
-    ActorKind.VISITOR: N_("Not logged in"),
-    ActorKind.COMMAND: N_("Command line"),
-    ActorKind.AGENT: N_("Agent"),
-    ActorKind.WAKEFUL: N_("Wakeful"),
-}
+    ActorKind.PERSON: N_("Person"), ActorKind.KEY: N_("API key"), ActorKind.LINK: N_("Link"),
+    ActorKind.VISITOR: N_("Not logged in"), ActorKind.COMMAND: N_("Command line"),
+    ActorKind.AGENT: N_("Agent"), ActorKind.WAKEFUL: N_("Wakeful"),
+}  # fmt: skip
 ACTIONS: Mapping[Action, str] = {
-    Action.CREATED: N_("Created"),
-    Action.CHANGED: N_("Changed"),
-    Action.DELETED: N_("Deleted"),
-    Action.PAUSED: N_("Paused"),
-    Action.RESUMED: N_("Resumed"),
-    Action.ACKNOWLEDGED: N_("Acknowledged"),
-    Action.RESOLVED: N_("Resolved"),
-    Action.REOPENED: N_("Reopened"),
-    Action.REVOKED: N_("Revoked"),
-    Action.ACCEPTED: N_("Accepted"),
-    Action.USED: N_("Used"),
-    Action.SHOWN: N_("Shown"),
-    Action.IMPORTED: N_("Imported"),
-    Action.EXPORTED: N_("Exported"),
-    Action.BACKED_UP: N_("Backed up"),
-    Action.RESTORED: N_("Restored"),
-    Action.ROTATED: N_("Rotated"),
-    Action.RETRIED: N_("Sent again"),
-    Action.GIVEN_UP: N_("Given up"),
-    Action.LOGGED_IN: N_("Logged in"),
-    Action.LOGGED_OUT: N_("Logged out"),
-    Action.LOGIN_FAILED: N_("Failed to log in"),
-    Action.SESSION_ENDED: N_("Session ended"),
-}
+    Action.CREATED: N_("Created"), Action.CHANGED: N_("Changed"), Action.DELETED: N_("Deleted"),
+    Action.PAUSED: N_("Paused"), Action.RESUMED: N_("Resumed"),
+    Action.ACKNOWLEDGED: N_("Acknowledged"), Action.RESOLVED: N_("Resolved"),
+    Action.REOPENED: N_("Reopened"), Action.REVOKED: N_("Revoked"), Action.ACCEPTED: N_("Accepted"),
+    Action.USED: N_("Used"), Action.SHOWN: N_("Shown"), Action.IMPORTED: N_("Imported"),
+    Action.EXPORTED: N_("Exported"), Action.BACKED_UP: N_("Backed up"),
+    Action.RESTORED: N_("Restored"), Action.ROTATED: N_("Rotated"),
+    Action.RETRIED: N_("Sent again"), Action.GIVEN_UP: N_("Given up"),
+    Action.LOGGED_IN: N_("Logged in"), Action.LOGGED_OUT: N_("Logged out"),
+    Action.LOGIN_FAILED: N_("Failed to log in"), Action.SESSION_ENDED: N_("Session ended"),
+}  # fmt: skip
 OBJECTS: Mapping[ObjectKind, str] = {resource.kind: resource.title for resource in RESOURCES}
 # Where the page of an object is, by its id. What was deleted is not there any more.
 PAGES: Mapping[ObjectKind, str] = {
@@ -114,16 +89,11 @@ def page_of(line: AuditLine) -> str | None:
 
 # Fields of changes that hold ids, and of what. Others have them inside: ``_ids_in``.
 _IDS: Mapping[str, ObjectKind] = {
-    "contact_id": ObjectKind.CONTACT,
-    "depends_on": ObjectKind.MONITOR,
-    "groups": ObjectKind.MONITOR,
-    "impact": ObjectKind.MONITOR,
-    "incident_id": ObjectKind.INCIDENT,
-    "monitor_id": ObjectKind.MONITOR,
-    "monitors": ObjectKind.MONITOR,
-    "names": ObjectKind.MONITOR,
+    "contact_id": ObjectKind.CONTACT, "depends_on": ObjectKind.MONITOR,
+    "groups": ObjectKind.MONITOR, "impact": ObjectKind.MONITOR, "incident_id": ObjectKind.INCIDENT,
+    "monitor_id": ObjectKind.MONITOR, "monitors": ObjectKind.MONITOR, "names": ObjectKind.MONITOR,
     "status_page_id": ObjectKind.STATUS_PAGE,
-}
+}  # fmt: skip
 Names = Mapping[tuple[ObjectKind, int], str]
 
 
@@ -203,18 +173,17 @@ def json_line(line: AuditLine) -> str:
 # The forms that label fields, by kind of object; of two forms with one field, the first counts.
 _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     **{kind: (form,) for kind, form in FORMS.items()},
-    ObjectKind.PERSON: (PersonForm, ProfileForm, NewPasswordForm),
-    ObjectKind.INVITATION: (PersonForm,),
-    ObjectKind.KEY: (KeyForm,),
-    ObjectKind.WALL_LINK: (WallLinkForm,),
-    ObjectKind.SETTING: (MailServerForm,),
+    ObjectKind.PERSON: (forms.PersonForm, forms.ProfileForm, forms.NewPasswordForm),
+    ObjectKind.INVITATION: (forms.PersonForm,),
+    ObjectKind.KEY: (forms.KeyForm,),
+    ObjectKind.WALL_LINK: (forms.WallLinkForm,),
+    ObjectKind.SETTING: (forms.MailServerForm,),
 }
 # Labels of fields that no form has, or has under another name.
 _MORE: Mapping[ObjectKind, Mapping[str, str]] = {
     ObjectKind.MONITOR: {"paused": N_("Paused"), "contacts": N_("Contacts")},
     ObjectKind.INCIDENT: {
-        "acknowledged_by": N_("Acknowledged by"),
-        "classification": N_("Classification"),
+        "acknowledged_by": N_("Acknowledged by"), "classification": N_("Classification"),
     },
     ObjectKind.CONTACT: {"replaced_with": N_("Replaced with")},
     ObjectKind.POST: {"status_page_id": N_("Status page")},
@@ -222,30 +191,22 @@ _MORE: Mapping[ObjectKind, Mapping[str, str]] = {
     ObjectKind.REPORT_MAIL: {"contact_id": N_("Contact")},
     ObjectKind.LOCATION: {"public_key": N_("Public key"), "token": N_("Token")},
     ObjectKind.PERSON: {
-        "password": N_("Password"),
-        "left_out": N_("Failures counted together"),
-        "first": N_("First"),
-        "last": N_("Last"),
+        "password": N_("Password"), "left_out": N_("Failures counted together"),
+        "first": N_("First"), "last": N_("Last"),
     },
     ObjectKind.SECOND_FACTOR: {
-        "app": N_("Authenticator app"),
-        "passkey": N_("Passkey"),
-        "recovery_codes": N_("Recovery codes"),
-        "second_factor": N_("Second factor"),
+        "app": N_("Authenticator app"), "passkey": N_("Passkey"),
+        "recovery_codes": N_("Recovery codes"), "second_factor": N_("Second factor"),
     },
     ObjectKind.KEY: {"owner": N_("Owner"), "revoked_at": N_("Revoked")},
     ObjectKind.WALL_LINK: {"server": N_("Server")},
     ObjectKind.SETTING: {"value": N_("Value"), "roles": N_("Required for")},
     ObjectKind.INSTALLATION: {"re_encrypted": N_("Encrypted again")},
     ObjectKind.AUDIT_LOG: {
-        "search": N_("Search"),
-        "actor_kind": N_("Who"),
-        "action": N_("Action"),
-        "object_kind": N_("Object"),
-        "from": N_("From"),
-        "to": N_("To"),
+        "search": N_("Search"), "actor_kind": N_("Who"), "action": N_("Action"),
+        "object_kind": N_("Object"), "from": N_("From"), "to": N_("To"),
     },
-}
+}  # fmt: skip
 _SETTINGS: Mapping[str, str] = {
     "smtp_url": N_("Mail server"),
     "webhook_secret": N_("Webhook secret"),
@@ -264,7 +225,7 @@ def field_name(thing: Thing | None, field: str) -> str:
 
 def setting_name(name: str) -> str:
     """What a setting is called, by the name under which it is stored."""
-    label = _SETTINGS.get(name) or labels_of(NetworksForm).get(name)
+    label = _SETTINGS.get(name) or labels_of(forms.NetworksForm).get(name)
     return _(label) if label else name
 
 

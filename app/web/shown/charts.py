@@ -149,7 +149,9 @@ def response_chart(
     buckets = statistics["buckets"]
     drawn = _drawn_times(buckets, stacked, places, earlier)
     times = [ms for _start, _end, ms in drawn]
-    highest = plot.usual_top(times)
+    figures = [statistics["response_time"], *([earlier.response_time] if earlier else [])]
+    p99 = max((each["p99"] for each in figures if each["p99"] is not None), default=None)
+    highest = plot.usual_top(times, p99)
     largest = max(0, *times, statistics["response_time"]["max"] or 0, slow_after or 0)
     lines_of_axis = plot.axis_lines(_with_threshold(highest, slow_after), largest)
     scale = plot.Scale(Chart, len(buckets), lines_of_axis[-1][0])

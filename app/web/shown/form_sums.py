@@ -41,9 +41,7 @@ WHEN = (
     SumPart("slow_after", N_("slow after {} ms")),
     SumPart("slow_alert_after", N_("alert when slow for {} min")),
     SumPart(
-        "confirmations",
-        counted=lambda num: _n("{} recheck", "{} rechecks", num),
-        none=N_("no rechecks"),
+        "confirmations", "", lambda num: _n("{} recheck", "{} rechecks", num), N_("no rechecks")
     ),
     SumPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
 )

@@ -19,12 +19,9 @@ from app.rules.time import alert_days, days_left, expiry
 from app.web.shown import charts, times
 
 LASTED = {
-    "up": N_("up %(span)s"),
-    "degraded": N_("degraded %(span)s"),
-    "down": N_("down %(span)s"),
-    "maintenance": N_("maintenance %(span)s"),
-    "unknown": N_("unknown %(span)s"),
-}
+    "up": N_("up %(span)s"), "degraded": N_("degraded %(span)s"), "down": N_("down %(span)s"),
+    "maintenance": N_("maintenance %(span)s"), "unknown": N_("unknown %(span)s"),
+}  # fmt: skip
 _SECONDS = itemgetter(*LASTED)
 _HOUR = itemgetter(*LASTED, "response_time")
 LISTED = "30d"  # the range whose uptime a list shows

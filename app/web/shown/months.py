@@ -15,14 +15,9 @@ from app.rules.figures import MONTHS, SHORT_MONTHS
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS = range(1971, 2200)
 WEEKDAYS = (
-    N_("Monday"),
-    N_("Tuesday"),
-    N_("Wednesday"),
-    N_("Thursday"),
-    N_("Friday"),
-    N_("Saturday"),
+    N_("Monday"), N_("Tuesday"), N_("Wednesday"), N_("Thursday"), N_("Friday"), N_("Saturday"),
     N_("Sunday"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, order=True)

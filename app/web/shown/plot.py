@@ -106,16 +106,17 @@ class Scale:
         return round(self.chart.top + usable * (1 - min(ms, self.top_ms) / self.top_ms), 1)
 
 
-def usual_top(times: Collection[float]) -> float:
-    """The time in ms that a chart must reach: the longest, or the 99th percentile where the longest
-    is far above it.
+def usual_top(times: Collection[float], p99: float | None = None) -> float:
+    """The time in ms that a chart must reach: the longest but for those far above the 99th
+    percentile, which is that of the drawn ``times`` or, if it is lower, ``p99``, of all checks.
     """
     ordered = sorted(times)
     if len(ordered) < MIN_TO_CLIP:
         return max(ordered, default=0)
-    cut = max(1, len(ordered) // 100)
-    usual = ordered[-1 - cut]
-    return ordered[-1] if ordered[-1] <= FAR * usual else usual
+    usual = ordered[-1 - max(1, len(ordered) // 100)]
+    if p99 is not None:
+        usual = min(usual, p99)
+    return next((ms for ms in reversed(ordered) if ms <= FAR * usual), usual)
 
 
 def clipped_sentence(times: Collection[float], scale: Scale, largest: float) -> str:

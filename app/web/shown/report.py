@@ -10,17 +10,9 @@ from typing import Any
 
 from flask import request
 
+from app import records
 from app.errors import Invalid
 from app.i18n import _
-from app.records import (
-    MAX_REPORT_MONITORS,
-    MAX_TAG,
-    Incident,
-    IncidentSeverity,
-    MonitorQuery,
-    MonitorRef,
-    MonitorSortBy,
-)
 from app.rules.figures import report_subject, report_title
 from app.rules.text import fault_of, length, record_id
 from app.stats.report import ALL
@@ -55,7 +47,7 @@ class Report:
     month: Month
     chosen: Sequence[int]
     tag: str | None
-    monitors: Sequence[MonitorRef]
+    monitors: Sequence[records.MonitorRef]
     figures: Mapping[int, Mapping[str, Any]]
     cut: bool
     earlier: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -101,7 +93,7 @@ class Report:
             datetime.fromisoformat(with_data[0]["start"]) if late else None,
         )
 
-    def incidents(self) -> list[Incident]:
+    def incidents(self) -> list[records.Incident]:
         """The incidents that count, in the order of their start."""
         ids = {monitor.id for monitor in self.monitors}
         monitor_id = next(iter(ids)) if len(ids) == 1 else None
@@ -112,7 +104,7 @@ class Report:
             for incident in overlaps
             if incident.monitor_id in ids
             and incident.classification is None
-            and incident.severity == IncidentSeverity.DOWN
+            and incident.severity == records.IncidentSeverity.DOWN
         ]
         return counted[::-1]
 
@@ -150,26 +142,29 @@ def _chosen() -> list[int]:
 
 def _tag() -> str | None:
     tag = request.args.get("tag", "").strip()
-    if (fault := fault_of(lambda: length(tag, MAX_TAG))) is not None:
+    if (fault := fault_of(lambda: length(tag, records.MAX_TAG))) is not None:
         raise Invalid({"tag": [fault]})
     return tag or None
 
 
-def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorRef], bool]:
+def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.MonitorRef], bool]:
     """The monitors of the report by name, and whether there are more than fit. Chosen
     ones must also have the tag.
     """
-    most = MAX_REPORT_MONITORS + 1
+    most = records.MAX_REPORT_MONITORS + 1
     if tag is None:
         refs = current_store().monitors.refs(ids=chosen or None, limit=most)
     else:
         refs = [ref for ref in tagged(tag, most) if not chosen or ref.id in chosen]
-    return refs[:MAX_REPORT_MONITORS], len(refs) > MAX_REPORT_MONITORS
+    return refs[: records.MAX_REPORT_MONITORS], len(refs) > records.MAX_REPORT_MONITORS
 
 
-def tagged(tag: str, most: int) -> list[MonitorRef]:
-    query = MonitorQuery(
-        tag=tag, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=()
+def tagged(tag: str, most: int) -> list[records.MonitorRef]:
+    query = records.MonitorQuery(
+        tag=tag, sort_by=records.MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=()
     )
     monitors = current_store().monitors.every(query, -(-most // PAGE))
-    return [MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in islice(monitors, most)]
+    return [
+        records.MonitorRef(monitor.id, monitor.name, monitor.url)
+        for monitor in islice(monitors, most)
+    ]

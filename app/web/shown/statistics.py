@@ -40,20 +40,13 @@ INCIDENTS_SHOWN = 10
 INCIDENTS_MARKED = 100
 ANY_DAY = "yyyy-mm-dd"  # stands in an address for the day
 RANGE_WORDS = {
-    "3h": N_("3 hours"),
-    "24h": N_("24 hours"),
-    "7d": N_("7 days"),
-    "30d": N_("30 days"),
-    "90d": N_("90 days"),
-    "365d": N_("1 year"),
-}
+    "3h": N_("3 hours"), "24h": N_("24 hours"), "7d": N_("7 days"), "30d": N_("30 days"),
+    "90d": N_("90 days"), "365d": N_("1 year"),
+}  # fmt: skip
 DAY_WORDS = {
-    "up": N_("up"),
-    "down": N_("down"),
-    "maintenance": N_("maintenance"),
-    "unknown": N_("unknown"),
+    "up": N_("up"), "down": N_("down"), "maintenance": N_("maintenance"), "unknown": N_("unknown"),
     "none": N_("no data"),
-}
+}  # fmt: skip
 
 
 def context_of(monitor: records.Monitor) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid
 from app.forms.browser import browser
-from app.forms.report_mail import ReportMailForm
+from app.forms.resources import ReportMailForm
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import current_store
