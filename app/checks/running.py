@@ -164,9 +164,9 @@ class RunningCheck:
         warnings: tuple[str, ...] = (), **more: Any,
     ) -> Outcome:  # fmt: skip
         """``answer``: when this is another than the last good one's, a good check has evidence.
-        ``evidence``: what it has beside the URL, the addresses and the timings. ``single``: the
-        values of assertions by their sources, beside the response time. ``more``: other fields of
-        the outcome.
+        ``evidence``: what it has beside ``url``, ``resolved``, ``refused``, ``ip``, ``timings``.
+        ``single``: the values of assertions by their sources, beside the response time. ``more``:
+        other fields of the outcome.
         """
         spec = self.spec
         checked = unjudged(spec.assertions)

@@ -263,16 +263,6 @@ def test_a_servers_error_is_never_cached(names: NameServer) -> None:
     assert resolve("a.test", 5, names=system(names.server), cache=cache).addresses
 
 
-def test_the_cache_is_bounded_and_its_entries_expire() -> None:
-    cache = Cache(size=3)
-    for number in range(5):
-        cache.put(Resolved(f"{number}.test", ("192.0.2.1",)), 60)
-    assert [number for number in range(5) if cache.get(f"{number}.test")] == [2, 3, 4]
-    cache.put(Resolved("brief.test", ("192.0.2.1",)), 0.01)
-    time.sleep(0.02)
-    assert cache.get("brief.test") is None
-
-
 def test_concurrent_look_ups_of_a_name_share_one_question(names: NameServer) -> None:
     names.zone["a.test"] = ADDRESS
     loop = Loop()

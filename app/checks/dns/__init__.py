@@ -1,6 +1,5 @@
 """How DNS is checked: which records a server has.
 
 address   what a dns: URL may hold (RFC 4501)
-checks    one check
-outcome   the figures, verdict and evidence of a check
+checks    one check; its figures, verdict and evidence
 """

@@ -1,22 +1,84 @@
-"""One check of DNS: look the server up if it is named, and ask it for one type of record."""
+"""One check of DNS: look the server up if it is named, and ask it for one type of record.
+
+``judge`` says why it is down. The evidence has ``answers``, ``flags``, ``rcode`` and ``server``; an
+answer is ``{"name", "ttl", "type", "data"}``.
+
+NOERROR with a record of the type that was asked for is ``up``. A text is looked for in the records,
+one a line, as ``dig +short`` writes them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import dns.flags
+import dns.message
 import dns.name
+import dns.rcode
 import dns.rdatatype
+import dns.rrset
 
 from app.checks.dns.address import DnsTarget
-from app.checks.dns.outcome import DnsTrace, make_outcome
+from app.checks.outcome import Failure, clean, excerpt, judge_text, milliseconds
+from app.checks.redact import Redactor
 from app.checks.running import Resolution, RunningCheck
+from app.codec.evidence import MAX_ENTRIES
+from app.i18n import N_, _, _n
 from app.net.dnsquery import DnsAnswer, RecordQuestion
 from app.net.families import routed
 from app.net.hosts import DnsServer
 from app.net.loop import Timer
 from app.net.race import interleaved
+from app.net.resolver import fault_of
+from app.records import TEXT_CONDITIONS, AssertionSource, Cause, CheckSpec, Outcome, Timings
+from app.rules.text import shortened
+
+
+@dataclass(slots=True)
+class DnsTrace:
+    """The course of a check. ``message`` is the last answer that came, also one with an error;
+    ``took`` is in seconds.
+    """
+
+    target: DnsTarget
+    resolution: Resolution = field(default_factory=Resolution)
+    answer: DnsAnswer = field(default_factory=DnsAnswer)
+    message: dns.message.Message | None = None
+    took: float | None = None
+
+    @property
+    def records(self) -> Iterator[tuple[dns.rrset.RRset, str]]:
+        """Each record of the answer as text, with the set that it is in: of the name that was asked
+        for, and of those that its aliases lead to. A server that sends others answers nothing.
+        """
+        answer = self.message.answer if self.message else []
+        aliases = {
+            rrset.name: [alias.target for alias in rrset]
+            for rrset in answer
+            if rrset.rdtype == dns.rdatatype.CNAME
+        }
+        names: set[dns.name.Name] = set()
+        waiting = [dns.name.from_text(self.target.ascii_host)]
+        while waiting:
+            if (name := waiting.pop()) not in names:
+                names.add(name)
+                waiting += aliases.get(name, ())
+        for rrset in answer:
+            for record in rrset if rrset.name in names else ():
+                yield rrset, clean(record.to_text())
+
+    @property
+    def text(self) -> str:
+        return "\n".join(record for _rrset, record in self.records)
+
+    @property
+    def of_type(self) -> tuple[str, ...]:
+        """The records of the type that was asked for, without the aliases that lead to them."""
+        rdtype = dns.rdatatype.from_text(self.target.rdtype)
+        return tuple(record for rrset, record in self.records if rrset.rdtype == rdtype)
 
 
 class DnsCheck(RunningCheck):
@@ -76,3 +138,68 @@ class DnsCheck(RunningCheck):
     def _finish(self) -> None:
         self.cancel()
         self.done(make_outcome(self, self.trace))
+
+
+def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
+    spec, resolution, server = check.spec, trace.resolution, trace.answer.server
+    spent = (resolution.dns or 0.0) + (trace.took or 0.0)
+    lookup = spec.alert_text_lookup if spec.alert_condition in TEXT_CONDITIONS else None
+    ip = server.address if server else None
+    return check.outcome_of(
+        resolution,
+        judge(trace, spec),
+        response_ms=milliseconds(spent) if trace.message is not None else None,
+        timings=Timings(dns=milliseconds(resolution.dns), ttfb=milliseconds(trace.took)),
+        ip=ip,
+        single={AssertionSource.ANSWER: trace.of_type},
+        answer=(ip, *sorted(record for _rrset, record in trace.records)),
+        evidence=lambda: {"server": None if server is None else str(server), **_message(trace)},
+        # An error of the installation's own servers may be one of our network: they pass on what
+        # they could not ask.
+        answered=trace.message is not None
+        and (trace.target.server is not None or bool(trace.of_type)),
+        matched=excerpt(trace.text, lookup, Redactor(spec)) if lookup else None,
+    )
+
+
+def _message(trace: DnsTrace) -> dict[str, Any]:
+    if trace.message is None:
+        return {}
+    answers = [
+        {
+            "name": rrset.name.to_text(),
+            "ttl": rrset.ttl,
+            "type": dns.rdatatype.to_text(rrset.rdtype),
+            "data": record,
+        }
+        for rrset, record in trace.records
+    ]
+    return {
+        "answers": answers[:MAX_ENTRIES],
+        "flags": dns.flags.to_text(trace.message.flags).lower(),
+        "rcode": dns.rcode.to_text(trace.message.rcode()),
+    }
+
+
+def judge(trace: DnsTrace, spec: CheckSpec) -> Failure | None:
+    if trace.resolution.failure is not None:
+        return trace.resolution.failure
+    name = trace.target.ascii_host
+    if trace.answer.fault is not None:
+        resolved = fault_of(name, trace.answer, trace.took or 0.0)
+        return Failure(trace.answer.fault, resolved.sentence)
+    if not trace.of_type:
+        sentence = N_("The name %(name)s has no %(type)s record, by DNS server %(server)s.")
+        values = {"name": name, "type": trace.target.rdtype, "server": trace.answer.server}
+        return Failure(Cause.DNS_NO_ANSWER, _(sentence, **values))
+    lookup = spec.alert_text_lookup or ""
+    cause = judge_text(spec.alert_condition, lookup, trace.text, cut=False)
+    if cause is None:
+        return None
+    records = _n("%(num)s record", "%(num)s records", trace.text.count("\n") + 1)
+    sentence = (
+        N_("The answer (%(records)s) contains the text “%(text)s”.")
+        if cause == Cause.TEXT_FOUND
+        else N_("The answer (%(records)s) does not contain the text “%(text)s”.")
+    )
+    return Failure(cause, _(sentence, records=records, text=shortened(lookup, 80)))

@@ -1,5 +1,5 @@
 """How a host is pinged (ICMP echo).
 
-checks    one check: look up, ping the first address of each family, and the others in their turn
-outcome   the figures, verdict and evidence of a check
+checks    one check: look up, ping the first address of each family, and the others in their turn;
+          its figures, verdict and evidence
 """

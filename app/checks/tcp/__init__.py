@@ -1,5 +1,4 @@
 """How a TCP port is checked: connect, and for a text condition read what the server sends first.
 
-checks    one check: look up, connect, read
-outcome   the figures, verdict and evidence of a check
+checks    one check: look up, connect, read; its figures, verdict and evidence
 """

@@ -1,15 +1,84 @@
-"""One check of a TCP port: connect, and for a text condition read what the server sends first."""
+"""One check of a TCP port: connect, and for a text condition read what the server sends first.
+
+``judge`` says why it is down. The evidence has ``banner`` and ``banner_bytes``. The banner is what
+the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is there only if the
+monitor has a text condition or an assertion on it.
+
+A connection that is accepted is ``up``. A text condition reads until the text is found, 1 KiB has
+arrived, the server closes the connection or the time limit is over, and judges what has arrived.
+Waiting for a text is not slow: ``response_time`` ends with the last byte that arrived.
+"""
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
-from app.checks.connection import ConnectionCheck
-from app.checks.tcp.outcome import TcpTrace, make_outcome
-from app.records import Outcome
+from app.checks.connection import Connection, ConnectionCheck
+from app.checks.outcome import RESET, Failure, clean, excerpt, judge_text, milliseconds
+from app.checks.redact import Redactor
+from app.checks.running import RunningCheck
+from app.i18n import N_, _, _n
+from app.records import (
+    TEXT_CONDITIONS,
+    Assertion,
+    AssertionOp,
+    AssertionSource,
+    Cause,
+    Outcome,
+    Timings,
+)
+from app.rules.assertions import OPPOSITES, AnswerParts
+from app.rules.assertions import judge as judge_assertions
+from app.rules.text import shortened
 
 BANNER_BYTES = 1024  # decision 3
+
+
+@dataclass(slots=True)
+class TcpTrace(Connection):
+    """The course of a check. Times are in seconds, each from the end of the phase before it; None
+    for a phase that was not reached.
+    """
+
+    banner: bytes = b""
+    first_byte: float | None = None
+    rest: float | None = None  # from the first byte to the last
+
+    @property
+    def looks_up(self) -> bool:
+        return self.spec.alert_condition in TEXT_CONDITIONS
+
+    @property
+    def reads_banner(self) -> bool:
+        return self.looks_up or bool(self._of_banner)
+
+    @property
+    def _of_banner(self) -> list[Assertion]:
+        return [row for row in self.spec.assertions if row.source == AssertionSource.BANNER]
+
+    @property
+    def has_all(self) -> bool:
+        """Whether nothing that may still arrive is needed: the text is there, and each assertion
+        holds, unless more can make it fail.
+        """
+        if self.looks_up and (self.spec.alert_text_lookup or "") not in self.text:
+            return False
+        if any(row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._of_banner):
+            return False
+        return judge_assertions(self._of_banner, AnswerParts(self.single))[1] is None
+
+    @property
+    def single(self) -> dict[AssertionSource, object]:
+        """The banner for assertions: its last line ends with the line, not with the text."""
+        banner = clean(self.text).rstrip("\r\n")
+        return {AssertionSource.BANNER: banner} if self.reads_banner else {}
+
+    @property
+    def text(self) -> str:
+        return self.banner.decode("utf-8", "replace")
 
 
 class TcpCheck(ConnectionCheck):
@@ -42,3 +111,96 @@ class TcpCheck(ConnectionCheck):
 
     def outcome(self) -> Outcome:
         return make_outcome(self, self.trace)
+
+
+def make_outcome(check: RunningCheck, trace: TcpTrace) -> Outcome:
+    timings, response_ms = figures(trace)
+    lookup = trace.spec.alert_text_lookup if trace.looks_up else None
+    return check.outcome_of(
+        trace.resolution,
+        judge(trace),
+        response_ms=response_ms,
+        timings=timings,
+        ip=trace.ip,
+        warnings=tuple(trace.warnings),
+        answer=(trace.ip, trace.banner),
+        single=trace.single,
+        evidence=lambda: evidence(trace),
+        answered=trace.ip is not None,
+        matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
+    )
+
+
+def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
+    """Milliseconds in each phase, and in all if the connection was made and did not break."""
+    dns = trace.resolution.dns
+    spent = (dns, trace.connect, trace.first_byte, trace.rest)
+    dns_ms, connect, ttfb, download = map(milliseconds, spent)
+    timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
+    if trace.ip is None or trace.broken_by is not None:
+        return timings, None
+    return timings, round(sum(seconds or 0.0 for seconds in spent) * 1000)
+
+
+def evidence(trace: TcpTrace) -> dict[str, Any]:
+    if trace.ip is None or not trace.reads_banner:
+        return {}
+    banner = clean(trace.banner.decode("utf-8", "backslashreplace"))
+    return {"banner": banner, "banner_bytes": len(trace.banner)}
+
+
+def judge(trace: TcpTrace) -> Failure | None:
+    if trace.failure is not None:
+        return trace.failure
+    if trace.reads_banner and trace.broken_by is not None:
+        return _interrupted(trace, trace.broken_by)
+    return _text(trace) if trace.looks_up else None
+
+
+def _text(trace: TcpTrace) -> Failure | None:
+    lookup = trace.spec.alert_text_lookup or ""
+    cause = judge_text(trace.spec.alert_condition, lookup, trace.text, cut=False)
+    if cause is None:
+        return None
+    if not trace.banner and trace.closed:
+        sentence = N_(
+            "The server at %(ip)s port %(port)s closed the connection without sending anything."
+            " The text “%(text)s” is expected."
+        )
+    elif not trace.banner:
+        sentence = N_(
+            "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
+            " “%(text)s” is expected."
+        )
+    elif cause == Cause.TEXT_FOUND:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) contains the text"
+            " “%(text)s”."
+        )
+    else:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) does not contain the"
+            " text “%(text)s”."
+        )
+    values = {
+        "ip": trace.ip,
+        "port": trace.target.port,
+        "limit": f"{trace.spec.timeout:g}",
+        "size": _size(trace),
+        "text": shortened(lookup, 80),
+    }
+    return Failure(cause, _(sentence, **values))
+
+
+def _interrupted(trace: TcpTrace, number: int) -> Failure:
+    sentence = (
+        N_("The connection was reset by the other side after %(size)s.")
+        if number in RESET
+        else N_("The connection was broken (%(error)s) by the other side after %(size)s.")
+    )
+    sentence = _(sentence, error=os.strerror(number), size=_size(trace))
+    return Failure(Cause.CONNECTION_RESET, sentence)
+
+
+def _size(trace: TcpTrace) -> str:
+    return _n("%(num)s byte", "%(num)s bytes", len(trace.banner))
