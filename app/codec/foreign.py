@@ -74,9 +74,10 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
     if "id" not in data and isinstance(data.get(called), Mapping):
         data = data[called]
     if isinstance(attributes := data.get("attributes"), Mapping):
-        related = data.get("relationships")
         outer = {name: value for name, value in data.items() if name != "type"}
-        data = {**outer, **_related(related), **attributes, "id": data.get("id")}
+        data = (
+            outer | _related(data.get("relationships")) | dict(attributes) | {"id": data.get("id")}
+        )
     if all(name.islower() and "-" not in name and "[" not in name for name in data):
         return dict(data)
     fields = {name: value for name, value in data.items() if _snake(name) == name}
@@ -85,16 +86,10 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
     return {**_rows(fields), **fields}
 
 
-def _related(related: Any) -> Json:
+def _related(related: Any) -> dict[str, Any]:
     """``monitor_id`` from the relationships of JSON:API."""
-    ids = {name: _inner(link, "data", "id") for name, link in mapping(related).items()}
-    return {f"{name}_id": id for name, id in ids.items() if id is not None}
-
-
-def _inner(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    linked = {name: mapping(mapping(link).get("data")) for name, link in mapping(related).items()}
+    return {f"{name}_id": to["id"] for name, to in linked.items() if to.get("id") is not None}
 
 
 def _rows(fields: Json) -> Json:
@@ -229,9 +224,7 @@ _VALUES = (
     "value", "target", "address", "url", "recipient", "destination", "to", "endpoint", "targets",
     "values", "addresses", "recipients",
 )  # fmt: skip
-_BESIDE = frozenset(
-    {"id", "monitor_id", "index", "position", "order", "created_at", "updated_at"}
-)  # fmt: skip
+_BESIDE = frozenset({"id", "monitor_id", "index", "position", "order", "created_at", "updated_at"})
 _PARTS = frozenset((*_KEYS, *_VALUES, *_BESIDE))
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
 
@@ -268,10 +261,8 @@ class _Rows:
         if value and all(name.isdigit() for name in value):  # an array with gaps, in PHP
             for name in sorted(value, key=int):
                 self._entry(value[name])
-        elif (
-            len(value) == 1
-            and isinstance(inner := next(iter(value.values())), list)
-            and ("data" in value or "items" in value)
+        elif value.keys() in ({"data"}, {"items"}) and isinstance(
+            inner := next(iter(value.values())), list
         ):
             self.read(inner, parse=False)
         elif any(name in value for name in _KEYS) and any(name in value for name in _VALUES):
@@ -305,11 +296,9 @@ class _Rows:
         elif isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str):
             self._pair(*entry)
         elif isinstance(entry, Mapping):
+            plain = {name: _snake(name) for name in entry}
             self._row(
-                {
-                    plain if (plain := _snake(name)) in _PARTS else name: entry[name]
-                    for name in entry
-                }
+                {plain[name] if plain[name] in _PARTS else name: entry[name] for name in entry}
             )
         else:
             self.exact = False
@@ -339,15 +328,12 @@ class _Rows:
 
     def _pair(self, key: str, value: Any) -> None:
         shown = None if isinstance(value, float) else text(value)
-        if (
-            not key
-            or shown is None
-            or (self.alerts and not shown)
-            or (self.alerts and key == CONTACT and not self.is_wakeful())
-        ):
-            self.exact = False
-        elif hides(shown) and not self.is_wakeful():
-            self.exact, shown = False, None
+        is_exact = bool(key) and shown is not None
+        if is_exact and self.alerts:
+            is_exact = bool(shown) and (key != CONTACT or self.is_wakeful())
+        if is_exact and hides(shown or "") and not self.is_wakeful():
+            is_exact, shown = False, None
+        self.exact = self.exact and is_exact
         if key:
             channel = word(Channel, key.lower()) if self.alerts else None
             self.pairs.append(Pair(channel or key, MASK if shown is None else shown))
@@ -443,17 +429,16 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
     for name in ("cause", "comment"):
         _field(fields, name, _open_text, gaps)
     status = _word(fields, IncidentStatus, _INCIDENT_WORDS)
-    if status is None and (resolved or open_ is False):
+    has_ended = bool(fields.get("ended_at"))
+    if status is not None:
+        pass
+    elif resolved or open_ is False:
         status = IncidentStatus.RESOLVED
-    elif status is None and acknowledged and not fields.get("ended_at"):
+    elif acknowledged and not has_ended:
         status = IncidentStatus.ACKNOWLEDGED
-    elif status is None and open_ and not fields.get("acknowledged_at"):
+    elif open_ and not fields.get("acknowledged_at"):
         status = IncidentStatus.UNRESOLVED
-    if (
-        status is None
-        and not fields.get("ended_at")
-        and "ended_at" in (*gaps.missing, *gaps.misread)
-    ):
+    elif not has_ended and "ended_at" in (*gaps.missing, *gaps.misread):
         gaps.missing.append("status")
     fields["status"] = status
     return fields, gaps

@@ -52,10 +52,10 @@ class Resolved:
 class Cache:
     """Answers by name until they expire; the oldest is dropped first. Threads may share it."""
 
-    def __init__(self, size: int = CACHE_SIZE) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers: TLRUCache[str, tuple[Resolved, float]] = TLRUCache(
-            size, lambda _host, answer, now: now + answer[1], time.monotonic
+            CACHE_SIZE, lambda _host, answer, now: now + answer[1], time.monotonic
         )
 
     def get(self, host: str) -> Resolved | None:
