@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
 from app.db import AnySession, db, faults, latest, shards
-from app.db.statements import bulk_insert
+from app.db.statements import bulk_insert, pieces
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Why, readable, record_of, to_ms, unreadable_in
 from app.i18n import N_, _
@@ -109,11 +109,9 @@ def last_of(part: Sequence[Assigned]) -> int | None:
 
 def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
     """The assignments of these monitors in the place, without paused ones."""
-    ids = sorted(monitor_ids)
-    parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
     return [
         assigned
-        for part in parts
+        for part in pieces(sorted(monitor_ids), AT_ONCE)
         for assigned in _read(_query(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 

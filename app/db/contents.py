@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from types import UnionType
 from typing import Any
 
 from app.rules.quiet_hours import parse_clock
@@ -14,34 +15,17 @@ _INTEGER = frozenset({int})
 
 def is_pairs(data: Any) -> bool:
     """``[[key, value], ...]``, all of it text."""
-    return isinstance(data, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(half, str) for half in pair)
-        for pair in data
-    )
+    return _is_rows(data, str, str)
 
 
 def is_assertions(data: Any) -> bool:
     """``[[source, property, op, value], ...]``: text, or null for no property and no value."""
-    return isinstance(data, list) and all(
-        isinstance(row, list)
-        and len(row) == 4
-        and isinstance(row[0], str)
-        and isinstance(row[2], str)
-        and all(part is None or isinstance(part, str) for part in row)
-        for row in data
-    )
+    return _is_rows(data, str, str | None, str, str | None)
 
 
 def is_runs(data: Any) -> bool:
     """``[[run id, start, end], ...]`` of a heartbeat, in ms."""
-    return isinstance(data, list) and all(
-        isinstance(run, list)
-        and len(run) == 3
-        and isinstance(run[0], str | None)
-        and isinstance(run[1], int)
-        and isinstance(run[2], int | None)
-        for run in data
-    )
+    return _is_rows(data, str | None, int, int | None)
 
 
 def is_facts(data: Any) -> bool:
@@ -60,13 +44,12 @@ def is_check(data: Any) -> bool:
     """One check of an incident's evidence: its time, and what it saw."""
     if not isinstance(data, dict):
         return False
-    at, headers = data.get("checked_at"), data.get("headers") or []
+    at = data.get("checked_at")
     return (
         (at is None or _is_moment(at))
         and _is_objects(data.get("tls") or [])
         and isinstance(data.get("timings") or {}, dict)
-        and isinstance(headers, list)
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in headers)
+        and _is_rows(data.get("headers") or [], object, object)
     )
 
 
@@ -77,11 +60,7 @@ def is_checks(data: Any) -> bool:
 def is_asked(data: Any) -> bool:
     """``{place: [time in ms, assertions as checked]}``"""
     return isinstance(data, dict) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], int)
-        and _is_objects(entry[1])
-        for entry in data.values()
+        _is_rows([entry], int, list) and _is_objects(entry[1]) for entry in data.values()
     )
 
 
@@ -141,6 +120,14 @@ def is_statuses(data: str) -> bool:
 
 def is_texts(data: Any) -> bool:
     return isinstance(data, list) and all(isinstance(text, str) for text in data)
+
+
+def _is_rows(data: Any, *types: type | UnionType) -> bool:
+    """A list of lists, each with a value of each of these types."""
+    return isinstance(data, list) and all(
+        isinstance(row, list) and len(row) == len(types) and all(map(isinstance, row, types))
+        for row in data
+    )
 
 
 def _is_objects(data: Any) -> bool:

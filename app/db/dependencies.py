@@ -12,6 +12,7 @@ from sqlalchemy import ScalarSelect, String, bindparam, cast, delete, func, inse
 
 from app.db import AnySession
 from app.db.latest import AT_ONCE
+from app.db.statements import pieces
 from app.db.tables import MonitorDependencyRow, MonitorRow, ResultRow, UnreachableRow
 from app.db.types import to_ms
 from app.records import GOOD_VERDICTS, Verdict
@@ -113,9 +114,8 @@ def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[
 
 
 def _edges(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[Any]:
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), AT_ONCE):
-        yield from session.execute(statement, {"ids": ordered[start : start + AT_ONCE]})
+    for part in pieces(sorted(ids), AT_ONCE):
+        yield from session.execute(statement, {"ids": part})
 
 
 def among(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[int]:

@@ -29,10 +29,7 @@ PROBE = "probe"  # written to find out whether the database accepts writes
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 KEPT_FOR = timedelta(days=1)
 
-_FIELDS = (
-    "name", "location", "at", "last_check_at", "ended_at", "version", "clock_offset_ms",
-    "checks_per_minute", "keys",
-)  # fmt: skip
+_COLUMNS: Any = HeartbeatRow.__table__.c
 MAX_HOST = 40  # of a host's name, in a heartbeat's
 
 
@@ -41,8 +38,8 @@ def process_name(role: str, pid: int | None = None) -> str:
     return f"{role}:{socket.gethostname()[:MAX_HOST]}:{os.getpid() if pid is None else pid}"
 
 
-_AT = HeartbeatRow.__table__.c.at.type
-_ALIVE = select(HeartbeatRow.__table__.c.name).where(
+_AT = _COLUMNS.at.type
+_ALIVE = select(_COLUMNS.name).where(
     HeartbeatRow.location == bindparam("location"),
     HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
     HeartbeatRow.at.between(bindparam("since", type_=_AT), bindparam("until", type_=_AT)),
@@ -85,13 +82,12 @@ def write(
 @cache
 def _upsert(_dialect: str) -> Any:
     """Built once: a checker writes one every few seconds."""
-    columns = HeartbeatRow.__table__.c
     insert = inserting(HeartbeatRow).values(
-        {name: bindparam(name, type_=columns[name].type) for name in _FIELDS}
+        {column.name: bindparam(column.name, type_=column.type) for column in _COLUMNS}
     )
-    latest = bindparam("latest", type_=columns.at.type)
-    updates = {name: insert.excluded[name] for name in _FIELDS} | {
-        name: newest_of(columns[name], insert.excluded[name], latest)
+    latest = bindparam("latest", type_=_AT)
+    updates = dict(insert.excluded) | {
+        name: newest_of(_COLUMNS[name], insert.excluded[name], latest)
         for name in ("at", "last_check_at")
     }
     return insert.on_conflict_do_update(index_elements=["name"], set_=updates)

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from app.db import AnySession, DbSession, db
-from app.db.statements import bulk_update
+from app.db.statements import bulk_update, pieces
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.rules.clocks import believable
@@ -95,9 +95,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
     """
     if session.get_bind().dialect.name != "postgresql":
         return
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), AT_ONCE):
-        session.execute(_LOCK, {"ids": ordered[start : start + AT_ONCE]})
+    for part in pieces(sorted(ids), AT_ONCE):
+        session.execute(_LOCK, {"ids": part})
 
 
 def lock_free_states(session: AnySession, ids: Collection[int]) -> Collection[int]:
@@ -134,9 +133,8 @@ def newer(row: Any) -> tuple[datetime, int | None] | None:
 def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
     """The time (ms) of the newest result of each of these monitors in a place."""
     times, until = {}, last_moment(now)
-    for start in range(0, len(ids), AT_ONCE):
-        part = {"ids": ids[start : start + AT_ONCE], "until": until, "place": place}
-        rows = db.session.execute(_IN_PLACE, part)
+    for part in pieces(ids, AT_ONCE):
+        rows = db.session.execute(_IN_PLACE, {"ids": part, "until": until, "place": place})
         times.update({id: at for id, at in rows if at is not None})
     return times
 

@@ -26,7 +26,7 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, case, delete, func,
 from app.db import DbSession, db, writing
 from app.db.journal import COLUMNS, KEY, RAW
 from app.db.latest import lock_states
-from app.db.statements import are_among, inserting
+from app.db.statements import are_among, inserting, pieces
 from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.lasting import Lasting
@@ -257,8 +257,8 @@ def pack_old(now: datetime, seconds: float) -> int:
     while more:
         more = 0
         ids = db.session.scalars(_BEHIND, {"now": to_ms(now)}).all()
-        for start in range(0, len(ids), MONITORS_AT_ONCE):
-            more += _pack_some(ids[start : start + MONITORS_AT_ONCE], to_ms(now))
+        for part in pieces(ids, MONITORS_AT_ONCE):
+            more += _pack_some(part, to_ms(now))
             if time.monotonic() > ends:
                 return packed + more
         packed += more

@@ -18,7 +18,7 @@ from sqlalchemy import func, or_, select
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import lock_states
-from app.db.statements import inserting, newer, updating
+from app.db.statements import inserting, newer, pieces, updating
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
 from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import believable
@@ -68,12 +68,9 @@ def drop_unknown(session: AnySession, place: int) -> None:
     unknown = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
     ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*unknown)))
     lock_states(session, ids)  # which protects the assignments of a monitor too
-    for start in range(0, len(ids), AT_ONCE):
-        session.execute(
-            updating(AssignmentRow)
-            .where(AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE]), *unknown)
-            .values(verdict=None)
-        )
+    for part in pieces(ids, AT_ONCE):
+        of_part = updating(AssignmentRow).where(AssignmentRow.monitor_id.in_(part), *unknown)
+        session.execute(of_part.values(verdict=None))
 
 
 @dataclass(frozen=True, slots=True)

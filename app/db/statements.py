@@ -8,7 +8,7 @@ store them: times in ms. On PostgreSQL the rows are sent as one array for each c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -88,6 +88,11 @@ def keep_newest(
     newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(most)
     newest_keys = session.scalars(newest).all()
     session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))
+
+
+def pieces(ids: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The ids in pieces of a size that one statement, or one transaction, may have."""
+    return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
 def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:

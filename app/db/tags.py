@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, false, func, not_, or_, select
 
 from app.db import AnySession
+from app.db.statements import pieces
 from app.db.tables import MarkerRow, MonitorRow
 from app.records import MARKERS_NAMED, SUSPECTED
 
@@ -46,8 +47,7 @@ def _lacks(column: Any, tag: str) -> ColumnElement[bool]:
 def tagged(tags: Iterable[str]) -> ColumnElement[bool]:
     """SQL condition: a monitor has one of these tags."""
     lacks = [_lacks(MonitorRow.__table__.c.tags, tag) for tag in tags]
-    parts = (lacks[start : start + SIDE_BY_SIDE] for start in range(0, len(lacks), SIDE_BY_SIDE))
-    return or_(false(), *(not_(and_(*part)) for part in parts))
+    return or_(false(), *(not_(and_(*part)) for part in pieces(lacks, SIDE_BY_SIDE)))
 
 
 # --- Which markers concern a monitor

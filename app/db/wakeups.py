@@ -120,14 +120,25 @@ class _Datagrams:
     works = True
 
     def __init__(self, folder: str, role: str) -> None:
-        self._receiver, self._remove = _bound(folder, role)
+        """A socket of its own for a process of this role."""
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        name = f"{role}.{os.getpid()}.{secrets.token_hex(4)}"
+        self._path = os.path.join(folder, name)
+        self._receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            with _opened(folder) as (_fd, address):
+                self._receiver.bind(address(name))
+        except OSError:
+            self._receiver.close()
+            raise
 
     def events(self) -> Generator[None, None, None]:
         while self._receiver.recv(1):
             yield
 
     def end(self) -> None:
-        self._remove()
+        with suppress(OSError):
+            os.unlink(self._path)
         self._receiver.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -166,25 +177,6 @@ def _send(folder: str, roles: Collection[str]) -> None:
                     os.unlink(name, dir_fd=fd)
             except OSError:
                 pass  # so many datagrams wait for it that it wakes without this one
-
-
-def _bound(folder: str, role: str) -> tuple[socket.socket, Callable[[], None]]:
-    """A socket of its own for a process of this role, and what removes it from the folder."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    name = f"{role}.{os.getpid()}.{secrets.token_hex(4)}"
-    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        with _opened(folder) as (_fd, address):
-            receiver.bind(address(name))
-    except OSError:
-        receiver.close()
-        raise
-
-    def remove() -> None:
-        with suppress(OSError):
-            os.unlink(os.path.join(folder, name))
-
-    return receiver, remove
 
 
 # --- PostgreSQL: notifications

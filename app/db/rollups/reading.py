@@ -37,6 +37,7 @@ from app.db.rollups.rows import (
     outage_times_of,
     sums_of,
 )
+from app.db.statements import pieces
 from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.records import PHASES, UPTIME_RANGES
@@ -411,8 +412,7 @@ def tails(
         by_start.setdefault(start, []).append(monitor)
     for start, alike in by_start.items():
         # Not all at once: tens of thousands of tuples keep the garbage collector busy.
-        for index in range(0, len(alike) if start < now else 0, AT_ONCE):
-            part = alike[index : index + AT_ONCE]
+        for part in pieces(alike if start < now else [], AT_ONCE):
             hours |= _tails_since(start, part, now, incidents, phases=phases)
     return hours
 

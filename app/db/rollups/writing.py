@@ -27,7 +27,7 @@ from app.db.rollups.rows import (
     outage_times_of,
     sums_of,
 )
-from app.db.statements import inserting
+from app.db.statements import inserting, pieces
 from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
@@ -75,11 +75,11 @@ def roll(now: datetime, limit: int = 3000) -> int:
         .limit(limit)
     )
     ids = list(db.session.scalars(behind))
-    for first in range(0, len(ids), CHUNK):
+    for part in pieces(ids, CHUNK):
         with writing() as session:
             spans = [
                 (monitor, _first_due(monitor, until), until)
-                for monitor in _locked(session, ids[first : first + CHUNK])
+                for monitor in _locked(session, part)
                 # Not one that another checker, whose step is later, has summed since it was read:
                 # that step would count as not summed, and be read from sums and from results.
                 if monitor.rolled_until is None or monitor.rolled_until < from_ms(until)
@@ -132,8 +132,8 @@ def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
             for start, end in [_summed_hours(monitor, *times[monitor.monitor_id])]
             if start < end
         ]
-        for first in range(0, len(spans), CHUNK):
-            _sum_again(session, spans[first : first + CHUNK])
+        for part in pieces(spans, CHUNK):
+            _sum_again(session, part)
         _set_rolled(session, monitors)
 
 
