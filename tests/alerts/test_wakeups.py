@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,14 +36,14 @@ class Woken:
     def __init__(self, app: Flask) -> None:
         with app.app_context():
             folder = wakeups._folder()
-        self.sockets = {role: wakeups._bound(str(folder), role) for role in (CHECKER, WORKER)}
+        self.sockets = {role: wakeups._Datagrams(str(folder), role) for role in (CHECKER, WORKER)}
 
     def __call__(self) -> set[str]:
         roles = set()
-        for role, (receiver, _remove) in self.sockets.items():
-            receiver.setblocking(False)
+        for role, source in self.sockets.items():
+            source._receiver.setblocking(False)
             try:
-                while receiver.recv(1):
+                while source._receiver.recv(1):
                     roles.add(role)
             except BlockingIOError:
                 pass
@@ -54,9 +54,10 @@ class Woken:
 def woken(core: Flask) -> Iterator[Woken]:
     made = Woken(core)
     yield made
-    for receiver, remove in made.sockets.values():
-        receiver.close()
-        remove()
+    for source in made.sockets.values():
+        with suppress(OSError):  # a test has closed it
+            source.end()
+        source.close()
 
 
 def _subscribe(box: Outbox, send: Callable[..., None]) -> None:
@@ -142,8 +143,7 @@ def test_nobody_is_woken_before_the_commit_or_without_one(core, woken):
 
 
 def test_a_socket_that_a_killed_process_left_behind_is_removed(core, woken):
-    receiver, _remove = woken.sockets[WORKER]
-    receiver.close()
+    woken.sockets[WORKER].close()
     with core.app_context():
         folder = Path(str(wakeups._folder()))
         assert len(list(folder.glob("worker.*"))) == 1
