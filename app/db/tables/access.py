@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to, secret
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, Numbered, belongs_to, secret
 from app.db.types import Encrypted, EnteredMoment, Moment, Word
 from app.records import Role, Scope
 from app.rules.time import is_zone
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import MappedSQLExpression
 
 
-class PersonRow(Model):
+class PersonRow(Numbered, Model):
     __tablename__ = "people"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text, info=secret("password"))
@@ -41,11 +39,9 @@ class PersonRow(Model):
         second_factor: MappedSQLExpression[bool]
 
 
-class ApiKeyRow(Model):
+class ApiKeyRow(Numbered, Model):
     __tablename__ = "api_keys"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     prefix: Mapped[str] = mapped_column(String(16), unique=True, info=UNSEEN)
     # SHA-256 of the whole key: it has 128 random bits or more
     digest: Mapped[str] = mapped_column(String(64), index=True, info=UNSEEN)
@@ -66,13 +62,11 @@ class ApiKeyRow(Model):
         return f"{self.name} ({self.prefix})"
 
 
-class WallLinkRow(Model):
+class WallLinkRow(Numbered, Model):
     """A link that shows the wall, and nothing else, to whoever has it: for a screen."""
 
     __tablename__ = "wall_links"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     # SHA-256 of the token in the link: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True, info=UNSEEN)
@@ -84,13 +78,11 @@ class WallLinkRow(Model):
     last_used_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
 
 
-class SessionRow(Model):
+class SessionRow(Numbered, Model):
     """A browser in which a person is logged in. Without its row, a cookie is nothing."""
 
     __tablename__ = "sessions"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
@@ -106,7 +98,7 @@ class SessionRow(Model):
     device_id: Mapped[int | None] = mapped_column(Id)  # its row may be deleted
 
 
-class DeviceRow(Model):
+class DeviceRow(Numbered, Model):
     """A browser in which a person has logged in before: others' wrong passwords do not keep it out.
     People who share a browser have a row each, with the same digest.
     """
@@ -114,20 +106,17 @@ class DeviceRow(Model):
     __tablename__ = "devices"
     __table_args__ = (UniqueConstraint("digest", "person_id"), NEVER_REUSED)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64))
     person_id: Mapped[int] = belongs_to("people", index=True)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class InvitationRow(Model):
+class InvitationRow(Numbered, Model):
     """A link with which somebody makes an account of their own. There is one for an address."""
 
     __tablename__ = "invitations"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the link: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     email: Mapped[str] = mapped_column(Text)
@@ -137,13 +126,11 @@ class InvitationRow(Model):
     expires_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class RecoveryRow(Model):
+class RecoveryRow(Numbered, Model):
     """A link with which a person sets a new password."""
 
     __tablename__ = "recoveries"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the link: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
@@ -175,11 +162,9 @@ class AuthenticatorAppRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class PasskeyRow(Model):
+class PasskeyRow(Numbered, Model):
     __tablename__ = "passkeys"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
     name: Mapped[str] = mapped_column(Text)
     host: Mapped[str] = mapped_column(Text)  # the browser offers it at this host alone
@@ -192,23 +177,19 @@ class PasskeyRow(Model):
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class RecoveryCodeRow(Model):
+class RecoveryCodeRow(Numbered, Model):
     __tablename__ = "recovery_codes"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
     # A slow hash of the code, which has 80 random bits; SHA-256 of those with 140 of older versions
     digest: Mapped[str] = mapped_column(String(64))
 
 
-class HalfLoginRow(Model):
+class HalfLoginRow(Numbered, Model):
     """A browser in which a person has typed their password, and not shown the second factor."""
 
     __tablename__ = "half_logins"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     person_id: Mapped[int] = belongs_to("people", index=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, Text, text
-from sqlalchemy.orm import MappedColumn, mapped_column
+from sqlalchemy.orm import Mapped, MappedColumn, mapped_column
 
 from app.db import db
 from app.db.contents import is_clock
@@ -16,12 +16,20 @@ from app.db.types import Word
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
 # A damaged time of day counts as none: an alert in quiet hours is better than no alert.
 Clock = Word(5, is_clock, "")
-NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decision 1)
+NEVER_REUSED = {"sqlite_autoincrement": True}
 # The mark of a column that the audit log does not show: it follows from others, or is Wakeful's
 # own.
 UNSEEN: dict[str, Any] = {"audit": "unseen"}
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+class Numbered:
+    """A row with an id that is never given out twice (decision 1)."""
+
+    __table_args__: Any = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True, sort_order=-1)
 
 
 def secret(name: str) -> dict[str, Any]:

@@ -10,18 +10,25 @@ from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
 from app.db.contents import is_attempts, is_facts, is_ids, is_pairs
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to, partial_index
+from app.db.tables.columns import (
+    NEVER_REUSED,
+    UNSEEN,
+    Clock,
+    Folded,
+    Id,
+    Numbered,
+    belongs_to,
+    partial_index,
+)
 from app.db.types import Bounded, CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
 from app.rules.natural import natural_key
 from app.rules.time import is_zone
 
 
-class ContactRow(Model):
+class ContactRow(Numbered, Model):
     __tablename__ = "contacts"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     name_folded: Mapped[str] = mapped_column(Folded, unique=True)
     name_natural: Mapped[str] = mapped_column(Folded, server_default="", info=UNSEEN)
@@ -55,11 +62,9 @@ class MonitorContactRow(Model):
     position: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
 
 
-class ReportMailRow(Model):
+class ReportMailRow(Numbered, Model):
     __tablename__ = "report_mails"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     contact_id: Mapped[int] = belongs_to("contacts", index=True)
     tag: Mapped[str | None] = mapped_column(Text)  # null: all monitors
     created_at: Mapped[datetime] = mapped_column(Moment)
@@ -78,7 +83,7 @@ class ReportMailSentRow(Model):
     at: Mapped[datetime] = mapped_column(Moment)
 
 
-class DeliveryRow(Model):
+class DeliveryRow(Numbered, Model):
     """The outbox and the delivery log in one: a message to one channel value, with its attempts."""
 
     __tablename__ = "deliveries"
@@ -92,7 +97,6 @@ class DeliveryRow(Model):
         NEVER_REUSED,
     )  # fmt: skip
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
     event: Mapped[str] = mapped_column(String(32))
     monitor_id: Mapped[int | None] = belongs_to("monitors", index=True)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_runs
-from app.db.tables.columns import NEVER_REUSED, Id, belongs_to
+from app.db.tables.columns import NEVER_REUSED, Numbered, belongs_to
 from app.db.types import CheckedJson, Encrypted, Moment, Unreadable, Word
 from app.records import MAX_HEARTBEAT_SLUG, PingKind
 
@@ -42,11 +42,10 @@ class HeartbeatStateRow(Model):
     due_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
 
 
-class PingRow(Model):
+class PingRow(Numbered, Model):
     __tablename__ = "pings"
     __table_args__ = (Index("ix_pings_monitor_id_id", "monitor_id", "id"), NEVER_REUSED)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     monitor_id: Mapped[int] = belongs_to("monitors")
     at: Mapped[datetime] = mapped_column(Moment, index=True)
     kind: Mapped[str] = mapped_column(Word(8, PingKind, PingKind.LOG))

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to, partial_index
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Numbered, belongs_to, partial_index
 from app.db.types import CheckedJson, EncryptedJson, EnteredMoment, Moment, Word
 from app.records import IncidentSeverity
 
 
-class IncidentRow(Model):
+class IncidentRow(Numbered, Model):
     __tablename__ = "incidents"
     __table_args__ = (
         # The guard behind "at most one open incident per monitor": no race between processes gets
@@ -28,7 +28,6 @@ class IncidentRow(Model):
         NEVER_REUSED,
     )  # fmt: skip
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     monitor_id: Mapped[int] = belongs_to("monitors")
     started_at: Mapped[datetime] = mapped_column(Moment, index=True)
     acknowledged_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -75,13 +74,11 @@ class IncidentRow(Model):
 # Markers.
 
 
-class MarkerRow(Model):
+class MarkerRow(Numbered, Model):
     """``tags`` are stored as a monitor's are: each between line breaks."""
 
     __tablename__ = "markers"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     link: Mapped[str | None] = mapped_column(Text)
     tags: Mapped[str] = mapped_column(Text, default="")

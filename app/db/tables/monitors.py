@@ -19,6 +19,7 @@ from app.db.tables.columns import (
     Clock,
     Folded,
     Id,
+    Numbered,
     belongs_to,
     partial_index,
     secret,
@@ -61,7 +62,7 @@ AN_HOUR, A_YEAR = 3_600, 31_536_000
 NOT_UP = "verdict IS NULL OR verdict <> 'up'"
 
 
-class MonitorRow(Model):
+class MonitorRow(Numbered, Model):
     """A monitor as people configure it. Its results lead to the values of ``MonitorStateRow``, so
     that a check writes little.
     """
@@ -75,7 +76,6 @@ class MonitorRow(Model):
         NEVER_REUSED,
     )  # fmt: skip
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     name_folded: Mapped[str] = mapped_column(Folded, index=True)
     name_natural: Mapped[str] = mapped_column(Folded, index=True, server_default="", info=UNSEEN)
@@ -263,7 +263,7 @@ class MonitorEvidenceRow(Model):
     asked: Mapped[Any | None] = mapped_column(EncryptedJson(is_asked))
 
 
-class LocationRow(Model):
+class LocationRow(Numbered, Model):
     """A place that checks run from. Row 1 is always there; a checker makes the row of its own
     place.
 
@@ -272,9 +272,7 @@ class LocationRow(Model):
     """
 
     __tablename__ = "locations"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
     label: Mapped[str | None] = mapped_column(String(80))
     carrier: Mapped[str] = mapped_column(
@@ -340,15 +338,13 @@ class ShardRow(Model):
     token: Mapped[int] = mapped_column(BigInteger, default=0)
 
 
-class ChangeRow(Model):
+class ChangeRow(Numbered, Model):
     """A monitor that checkers have to read again. Numbers become visible in their order
     (``app/db/changes.py``).
     """
 
     __tablename__ = "changes"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     monitor_id: Mapped[int] = mapped_column(BigInteger)
     at: Mapped[datetime] = mapped_column(Moment, index=True)
 
@@ -370,11 +366,9 @@ class DomainRow(Model):
     note: Mapped[str | None] = mapped_column(Text)
 
 
-class MaintenanceWindowRow(Model):
+class MaintenanceWindowRow(Numbered, Model):
     __tablename__ = "maintenance_windows"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     start_at: Mapped[datetime] = mapped_column(EnteredMoment)
     end_at: Mapped[datetime] = mapped_column(EnteredMoment)

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.tables.columns import NEVER_REUSED, Folded, Id, Numbered
 from app.db.types import CheckedJson, Encrypted, Moment, Unreadable, Word
 from app.records import ActorKind
 
@@ -104,7 +104,7 @@ class HeartbeatRow(Model):
     keys: Mapped[str | None] = mapped_column(Text)
 
 
-class AuditRow(Model):
+class AuditRow(Numbered, Model):
     """One line: who did what to what, and what it changed. It refers to nothing: what it names may
     be deleted, and the line stays.
     """
@@ -120,7 +120,6 @@ class AuditRow(Model):
         NEVER_REUSED,
     )
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     at: Mapped[datetime] = mapped_column(Moment)
     actor_kind: Mapped[str] = mapped_column(Word(16, ActorKind, ActorKind.WAKEFUL))
     actor_id: Mapped[int | None] = mapped_column(Id)

@@ -8,7 +8,15 @@ from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, partial_index, secret
+from app.db.tables.columns import (
+    NEVER_REUSED,
+    UNSEEN,
+    Id,
+    Numbered,
+    belongs_to,
+    partial_index,
+    secret,
+)
 from app.db.types import Bounded, Encrypted, EnteredMoment, Moment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
@@ -30,11 +38,10 @@ from app.rules.time import is_zone
 State = Word(16, PostState, PostState.MONITORING)
 
 
-class StatusPageRow(Model):
+class StatusPageRow(Numbered, Model):
     __tablename__ = "status_pages"
     __table_args__ = (Index("uq_status_pages_domain", "domain", unique=True), NEVER_REUSED)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     slug: Mapped[str] = mapped_column(String(255), unique=True)
     description: Mapped[str | None] = mapped_column(Text)
@@ -85,11 +92,9 @@ class StatusPageRow(Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class StatusPageGroupRow(Model):
+class StatusPageGroupRow(Numbered, Model):
     __tablename__ = "status_page_groups"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = belongs_to("status_pages", index=True)
     position: Mapped[int]
     name: Mapped[str] = mapped_column(Text)
@@ -108,11 +113,10 @@ class StatusPageMonitorRow(Model):
     group_position: Mapped[int | None]
 
 
-class PostRow(Model):
+class PostRow(Numbered, Model):
     __tablename__ = "posts"
     __table_args__ = (Index("ix_posts_page_created", "status_page_id", "created_at"), NEVER_REUSED)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = belongs_to("status_pages")
     title: Mapped[str] = mapped_column(Text)
     state: Mapped[str] = mapped_column(State)  # that of its last update
@@ -136,14 +140,13 @@ class PostMonitorRow(Model):
     impact: Mapped[str | None] = mapped_column(Word(16, PostImpact, PostImpact.DEGRADED))
 
 
-class PostUpdateRow(Model):
+class PostUpdateRow(Numbered, Model):
     __tablename__ = "post_updates"
     __table_args__ = (
         partial_index("ix_post_updates_unannounced", "id", where="announced_at IS NULL"),
         NEVER_REUSED,
     )
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     post_id: Mapped[int] = belongs_to("posts", index=True, info=UNSEEN)
     state: Mapped[str] = mapped_column(State)
     body: Mapped[str] = mapped_column(Text)
@@ -162,15 +165,13 @@ class PostUpdateRow(Model):
         return post.title if post else None
 
 
-class PostTemplateRow(Model):
+class PostTemplateRow(Numbered, Model):
     """A post to start from, written by people. ``app/rules/posts.py`` has those that are
     built in.
     """
 
     __tablename__ = "post_templates"
-    __table_args__ = (NEVER_REUSED,)
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     title: Mapped[str] = mapped_column(Text)
     state: Mapped[str] = mapped_column(State)
@@ -179,7 +180,7 @@ class PostTemplateRow(Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class SubscriberRow(Model):
+class SubscriberRow(Numbered, Model):
     """Somebody who is notified of a page's posts once they have confirmed it."""
 
     __tablename__ = "subscribers"
@@ -188,7 +189,6 @@ class SubscriberRow(Model):
         NEVER_REUSED,
     )
 
-    id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = belongs_to("status_pages")
     channel: Mapped[str] = mapped_column(Word(16, SUBSCRIBER_CHANNELS, Channel.EMAIL))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
