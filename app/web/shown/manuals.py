@@ -7,7 +7,7 @@ nobody asks for help parses nothing. Raw HTML in a manual is shown as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -31,18 +31,18 @@ HELP = {
     "checks": "kinds#causes-of-every-kind",
     "bulk": "dependencies",
     "imports": "import",
-    "markers": "api-manual#11-maintenance-windows-and-markers",
+    "markers": "api-manual/11-maintenance-windows-and-markers",
     "incidents": "kinds#causes-of-every-kind",
-    "windows": "api-manual#11-maintenance-windows-and-markers",
+    "windows": "api-manual/11-maintenance-windows-and-markers",
     "status_pages": "status-pages",
     "status_pages.subscribers": "status-pages#subscribers",
     "page_editor": "status-pages",
     "posts": "status-pages#write-posts",
     "post_templates": "status-pages#write-posts",
-    "contacts": "api-manual#51-channels",
-    "shared_channels": "api-manual#51-channels",
-    "deliveries": "api-manual#52-deliveries",
-    "locations": "scale#several-places",
+    "contacts": "api-manual/5-alerts#51-channels",
+    "shared_channels": "api-manual/5-alerts#51-channels",
+    "deliveries": "api-manual/5-alerts#52-deliveries",
+    "locations": "scale/several-places",
     "keys": "people#api-keys",
     "people": "people",
     "invitations": "people#invite-people",
@@ -53,10 +53,11 @@ HELP = {
     "profile": "people#time-zones",
     "sessions": "people#sessions",
     "two_factor": "people#a-second-factor",
-    "reports": "operate#how-it-runs",
+    "reports": "operate/how-it-runs",
     "jump": "people#find-and-do-things-with-ctrl-k",
     "remote": "remote",
 }
+LONG = 20_000  # characters; a longer manual has a page for each of its chapters
 MAX_HITS, MAX_WORDS = 25, 10
 _EXCERPT = 110  # characters before and after the first word that matches
 _MAKING = ("add", "create", "make", "new")  # who asks for one of these means any
@@ -99,11 +100,23 @@ def names() -> dict[str, str]:
 
 
 @cache
-def rendered(name: str) -> Markup:
-    """A manual as a page. Raises KeyError for a name that none has."""
+def chapters(name: str) -> Mapping[str, str]:
+    """The Markdown of each page of a manual, by its anchor; "" is the first page. Raises KeyError
+    for a name that none has.
+    """
+    text = _text(name)
+    if len(text) <= LONG:
+        return {"": text}
+    first, *others = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    return {"": first} | {slug(_plain(part.splitlines()[0][3:])): part for part in others}
+
+
+@cache
+def rendered(name: str, chapter: str = "") -> Markup:
+    """A page of a manual. Raises KeyError for a name that none has."""
     parser = _parser()
-    tokens = parser.parse(_text(name))
-    _mark(tokens, "docs/" if name == INDEX else "")
+    tokens = parser.parse(chapters(name)[chapter])
+    _mark(tokens, name, "docs/" if name == INDEX else "../" if chapter else "")
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - it escapes
 
 
@@ -119,10 +132,19 @@ def sections(name: str) -> Sequence[ManualSection]:
     pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]
     entries = zip(pieces[::3], map(_plain, pieces[1::3]), map(_plain, pieces[2::3]), strict=True)
     page, title = "" if name == INDEX else name, _plain(pieces[1])
-    return [
-        ManualSection(page, title, heading, slug(heading), len(marks), text)
-        for marks, heading, text in entries
-    ]
+    listed = []
+    for marks, heading, text in entries:
+        anchor = slug(heading)
+        if len(marks) == 2 and anchor in chapters(name):
+            page = f"{name}/{anchor}"
+        listed.append(ManualSection(page, title, heading, anchor, len(marks), text))
+    return listed
+
+
+def _address(name: str, anchor: str) -> str:
+    """Where a section of a manual is, below /docs."""
+    pages = [section.page for section in sections(name) if section.anchor == anchor]
+    return f"{(pages or [name])[0]}#{anchor}" if anchor else name
 
 
 def _text(name: str) -> str:
@@ -142,10 +164,10 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _mark(tokens: Sequence[Token], base: str) -> None:
-    """Prepare the tokens for our pages: headings get anchors, as GitHub names them; links lead to
-    our addresses; and the cells of tables get their column's name, because a phone shows them below
-    each other.
+def _mark(tokens: Sequence[Token], name: str, base: str) -> None:
+    """Prepare the tokens of a manual for our pages, from which ``base`` leads to /docs: headings
+    get anchors, as GitHub names them; links lead to our addresses; and the cells of tables get
+    their column's name, because a phone shows them below each other.
     """
     columns: list[str] = []
     column = 0
@@ -171,7 +193,7 @@ def _mark(tokens: Sequence[Token], base: str) -> None:
                 token.type = "code_block"  # in which attributes are those of <pre>
                 token.attrSet("tabindex", "0")  # a keyboard scrolls it
             case "inline":
-                _rewrite_links(token.children or (), base)
+                _rewrite_links(token.children or (), name, base)
 
 
 def _anchor_link(heading: str) -> Token:
@@ -181,7 +203,7 @@ def _anchor_link(heading: str) -> Token:
     return Token("html_inline", "", 0, content=link.format(slug(heading), f"# {heading}"))
 
 
-def _rewrite_links(tokens: Iterable[Token], base: str) -> None:
+def _rewrite_links(tokens: Iterable[Token], name: str, base: str) -> None:
     """Links to what is not among the manuals, such as files of the source, become plain text."""
     pages = {file: name for name, file in names().items() if name != INDEX}
     file, anchor, is_plain = "", "", False
@@ -190,8 +212,8 @@ def _rewrite_links(tokens: Iterable[Token], base: str) -> None:
             target, sign, anchor = str(token.attrGet("href") or "").partition("#")
             is_plain = bool(target) and ":" not in target and target not in pages
             file = target
-            if target in pages:
-                token.attrSet("href", f"{base}{pages[target]}{sign}{anchor}")
+            if target in pages or (sign and not target and len(chapters(name)) > 1):
+                token.attrSet("href", base + _address(pages.get(target, name), anchor))
         elif token.type == "image":
             _pair(token, base)
         elif token.type == "text" and token.content == file and file in pages:

@@ -31,16 +31,25 @@ def index() -> str:
 
 
 @blueprint.get("/<name>")
+@blueprint.get("/<name>/<chapter>")
 @for_set_up
-def show(name: str) -> str:
+def show(name: str, chapter: str = "") -> str:
     if name not in manuals.names() or name == manuals.INDEX:
         abort(404)
-    return _manual(name)
+    return _manual(name, chapter)
 
 
-def _manual(name: str) -> str:
+def _manual(name: str, chapter: str = "") -> str:
+    chapters = list(manuals.chapters(name))
+    if chapter not in chapters:
+        abort(404)
     return render_template(
-        "docs/manual.html", name=name, html=manuals.rendered(name), sections=manuals.sections(name)
+        "docs/manual.html",
+        name=name,
+        page=f"{name}/{chapter}" if chapter else name,
+        is_long=len(chapters) > 1,
+        html=manuals.rendered(name, chapter),
+        sections=manuals.sections(name),
     )
 
 
