@@ -36,12 +36,6 @@ def test_one_is_stored_from_a_form_shown_updated_and_deleted(api, kind, sent, st
     assert api.get(f"/{kind}s")["meta"]["total"] == 0
 
 
-def test_a_name_is_enough_for_a_marker(api):
-    marker = api.data("POST", "/markers", data={"name": "shop v2.1"})
-    assert (marker["link"], marker["tags"]) == (None, [])
-    assert marker["time"]
-
-
 def test_a_faulty_marker_is_refused_by_field(api):
     assert list(api.errors("POST", "/markers", json={})) == ["name"]
     for field, value in (

@@ -84,9 +84,9 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "name"), REFUSED)
-def test_what_a_heartbeat_refuses(api, fields, name):
-    assert name in api.errors("POST", "/monitors", data=HEARTBEAT | fields)
+def test_what_a_heartbeat_refuses(api):
+    for fields, name in REFUSED:
+        assert name in api.errors("POST", "/monitors", data=HEARTBEAT | fields), fields
 
 
 def test_a_token_is_unique_and_only_set_when_it_is_stored(api, job):
@@ -171,23 +171,29 @@ CALLS = [
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize(("path", "status", "text", "stored"), CALLS)
-def test_each_address_answers_as_its_original_does(api, job, method, path, status, text, stored):
-    answer = api.client.open(path.format(job["token"]), method=method, data="a line\nmore")
-    assert (answer.status_code, answer.text) == (status, text)
-    assert "Set-Cookie" not in answer.headers
-    if path.startswith("/ping"):
-        assert {name: answer.headers[name] for name in HC} == HC
-    pings = api.get(f"/monitors/{job['id']}/pings")["data"]
-    assert [(ping["kind"], ping["exit_status"]) for ping in pings] == ([stored] if stored else [])
-    assert all(ping["method"] == method and ping["address"] == "127.0.0.1" for ping in pings)
+@pytest.mark.settings(rate_limit=0)
+def test_each_address_answers_as_its_original_does(api, job, method):
+    total = 0
+    for path, status, text, stored in CALLS:
+        answer = api.client.open(path.format(job["token"]), method=method, data="a line\nmore")
+        assert (answer.status_code, answer.text) == (status, text), path
+        assert "Set-Cookie" not in answer.headers
+        if path.startswith("/ping"):
+            assert {name: answer.headers[name] for name in HC} == HC
+        pings = api.get(f"/monitors/{job['id']}/pings")
+        total += stored is not None
+        assert pings["meta"]["total"] == total, path
+        if stored:
+            ping = pings["data"][0]
+            assert (ping["kind"], ping["exit_status"]) == stored, path
+            assert (ping["method"], ping["address"]) == (method, "127.0.0.1")
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
-def test_any_method_is_a_ping(api, job, method):
-    answer = api.client.open(f"/ping/{job['token']}", method=method)
-    assert (answer.status_code, answer.text) == (200, "" if method == "HEAD" else "OK")
-    assert api.get(f"/monitors/{job['id']}/pings")["data"][0]["method"] == method
+def test_any_method_is_a_ping(api, job):
+    for method in ("HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"):
+        answer = api.client.open(f"/ping/{job['token']}", method=method)
+        assert (answer.status_code, answer.text) == (200, "" if method == "HEAD" else "OK")
+        assert api.get(f"/monitors/{job['id']}/pings")["data"][0]["method"] == method
 
 
 def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, job):
