@@ -62,6 +62,8 @@ def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_p
             assert "This is a demonstration. Log in as demo@wakeful.test" in printed
             assert requests.get(f"{url}/healthz", timeout=60).status_code == 200
             page = requests.get(f"{url}/status/shop", timeout=60).text
+            assert '<a href="https://shop.example"><img src="shop/logo?v=' in page
+            assert "Shop Ltd, 1 Harbour Street." in page
             assert all(name in page for name in ("For developers", "Accounts", "Payments"))
             contacts = names(tmp_path, "SELECT name FROM contacts")
             assert contacts == {"Shop team", "On call"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 
 from app.demo.history import Past, PastOutage
@@ -40,6 +41,16 @@ PUBLIC = {
     "For developers": ("Public API", "Documentation"),
 }
 PUBLIC_NAMES = {"Login": "Accounts", "Public API": "API"}
+LOGO = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" fill="#0b6e4f">'
+    '<path d="M6 10h20l2 18H4Z"/><path d="M11 12V8a5 5 0 0 1 10 0v4" fill="none" stroke="#0b6e4f"'
+    ' stroke-width="2"/></svg>'
+)
+BRAND = [
+    ("logo", b64encode(LOGO.encode()).decode()), ("favicon", b64encode(LOGO.encode()).decode()),
+    ("accent", "#0b6e4f"), ("home_url", "https://shop.example"), ("language", "en"),
+    ("footer", "Shop Ltd, 1 Harbour Street. https://shop.example/imprint"),
+]  # fmt: skip
 RUNBOOK = (
     "Restart the web server: https://wiki.example/shop/restart\nAsk Ada about the load balancer."
 )
@@ -156,6 +167,7 @@ def status_page(ids: Mapping[str, int]) -> Pairs:
     """``ids``: of the monitors, by name."""
     shown = [name for names in PUBLIC.values() for name in names]
     page = [("name", "Status of the shop"), ("slug", "shop"), ("description", "How we are doing.")]
+    page += BRAND
     page += [(f"monitors[{index}]", str(ids[name])) for index, name in enumerate(shown)]
     for index, (name, public) in enumerate(PUBLIC_NAMES.items()):
         page += [(f"names[{index}][key]", str(ids[name])), (f"names[{index}][value]", public)]
