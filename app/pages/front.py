@@ -92,7 +92,15 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         affects=partial(affected, page.components),
         troubles=_troubles(page.components),
         today=page.components[0].days[-1].day if page.components else None,
+        shapes=_shapes(page),
     )
+
+
+def _shapes(page: PublicPage) -> tuple[str, ...]:
+    """The icons of all states on the page."""
+    posted = {POST[each.state].shape for post in page.posts for each in (post, *post.updates)}
+    shown = {COMPONENT[component.state].shape for component in page.components}
+    return tuple(sorted({"up", "degraded", PAGE[page.state].shape} | shown | posted))
 
 
 def sections(components: Sequence[Component]) -> list[Section]:

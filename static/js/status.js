@@ -74,8 +74,9 @@ function words(figures) {
 class Days {
   constructor(link) {
     this.link = link;
-    this.count = Number(link.dataset.count);
-    this.first = Date.parse(`${link.dataset.first}T00:00:00Z`);
+    const range = link.closest("[data-first]").dataset;
+    this.count = Number(range.count);
+    this.first = Date.parse(`${range.first}T00:00:00Z`);
     this.days = read(link.dataset.days);
     this.place = this.count - 1;
     this.whole = link.getAttribute("href");
