@@ -98,9 +98,10 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
 
 def _shapes(page: PublicPage) -> tuple[str, ...]:
     """The icons of all states on the page."""
-    posted = {POST[each.state].shape for post in page.posts for each in (post, *post.updates)}
-    shown = {COMPONENT[component.state].shape for component in page.components}
-    return tuple(sorted({"up", "degraded", PAGE[page.state].shape} | shown | posted))
+    looks = [PAGE[page.state], *(COMPONENT[component.state] for component in page.components)]
+    for post in page.posts:
+        looks += [POST[post.state], *(POST[update.state] for update in post.updates)]
+    return tuple(sorted({"up", "degraded", *(look.shape for look in looks)}))
 
 
 def sections(components: Sequence[Component]) -> list[Section]:
