@@ -18,7 +18,7 @@ from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, Reason, Waiti
 from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AT_REST, new_row, unleased
 from app.alerts.snapshots import recompose
-from app.db import AnySession, locks
+from app.db import AnySession
 from app.db.faults import unavailable
 from app.db.statements import as_stored, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
@@ -120,11 +120,6 @@ def due_subscribers(
     return [lane for lane in due if lane not in skip]
 
 
-def lock(session: AnySession) -> None:
-    """Let one worker at a time decide. On SQLite, the write lock does that already."""
-    locks.take_lock(session, locks.Lock.OUTBOX)
-
-
 # --- Decide, and carry it out ---------------------------------------------------------------------
 
 
@@ -163,7 +158,10 @@ def _decide(
     """
     while rows:
         decision = lanes.decide(rows, history, state, now)
-        if unreadable := _give_up_unreadable(session, decision):
+        sent = [decision.row] if isinstance(decision, lanes.Send) else []
+        if isinstance(decision, lanes.Combine):
+            sent = [*decision.rows[:FIRST_NAMED]]
+        if unreadable := give_up_unreadable(session, [row.id for row in sent]):
             rows = [row for row in rows if row.id not in unreadable]
             continue
         if isinstance(decision, lanes.Send):
@@ -277,19 +275,14 @@ def _history(
     since = None
     if any(row.event in _CHANGES for row in rows):
         since = min(row.created_at for row in rows) - _LOOK_BACK
+    openings = _openings(session, lane, incidents) if incidents else {}
     if before is not None and before.since == since:
-        changes = before.changes  # thousands in a mass outage
-    else:
-        changes = _changes(session, lane, since)
-    return History(_openings(session, lane, incidents) if incidents else {}, changes, since)
-
-
-def _changes(session: AnySession, lane: str, since: datetime | None) -> lanes.Changes:
+        return History(openings, before.changes, since)  # thousands in a mass outage
     changes: dict[str, list[lanes.LaneChange]] = {event: [] for event in _CHANGES}
     if since is not None:
         for event, *change in session.execute(_SINCE, {"lane": lane, "since": since}):
             changes[event].append(lanes.LaneChange(*change))
-    return changes
+    return History(openings, changes, since)
 
 
 def _openings(
@@ -408,15 +401,6 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
         log.error("Delivery %d is given up: %s", id, reason.removeprefix(NOT_SENT))
         give_up(session, id, reason)
     return set(faults)
-
-
-def _give_up_unreadable(session: AnySession, decision: lanes.Decision) -> set[int]:
-    """Give up the rows of a decision to send whose content cannot be read; returns their ids."""
-    if isinstance(decision, lanes.Send):
-        return give_up_unreadable(session, [decision.row.id])
-    if isinstance(decision, lanes.Combine):
-        return give_up_unreadable(session, [row.id for row in decision.rows[:FIRST_NAMED]])
-    return set()
 
 
 def _fault(row: DeliveryRow) -> str | None:

@@ -6,8 +6,8 @@ From an event to the service:
    change that people are alerted to.
 2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
    ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
-3. ``_send`` calls the channel's sender (``channels/``) in a thread. It makes the payload, and
-   ``channels/base.post`` posts it and reads the answer.
+3. ``composing`` makes the message of the row. ``_send`` calls the channel's sender (``channels/``)
+   in a thread. It makes the payload, and ``channels/base.post`` posts it and reads the answer.
 4. ``_store_outcome`` stores what ``lanes.outcome_of`` makes of the answer: delivered, pending
    until the next attempt, or failed.
 
@@ -46,6 +46,7 @@ from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
 from app.db.faults import passes, unavailable
+from app.db.locks import Lock, take_lock
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.lasting import Lasting
@@ -252,9 +253,11 @@ class Worker:
             return []
         tools = self._jobs.tools(now)
         for sent in returned:
-            self._store_move(sent, now)
+            if (to := sent.answer.moved_to) is not None:
+                with self._isolated("store the new address of a channel", None):
+                    moved.store(sent.claim.channel, sent.claim.value, to, now)
         with writing() as session:
-            claims.lock(session)
+            take_lock(session, Lock.OUTBOX)
             for sent in returned:
                 self._store_outcome(sent, now)
             with self._isolated("hold for quiet hours", session):
@@ -304,7 +307,7 @@ class Worker:
             with self._isolated(what, None):
                 if work := find(db.session, now):
                     with writing() as session:
-                        claims.lock(session)
+                        take_lock(session, Lock.OUTBOX)
                         do(session, work, now)
         self._chores_at = now
 
@@ -353,11 +356,6 @@ class Worker:
         if step.failed:  # otherwise it would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             claims.give_up(db.session, claim.id, reason)
-
-    def _store_move(self, sent: _Attempt, now: datetime) -> None:
-        if (to := sent.answer.moved_to) is not None:
-            with self._isolated("store the new address of a channel", None):
-                moved.store(sent.claim.channel, sent.claim.value, to, now)
 
     @contextmanager
     def _isolated(self, what: str, session: AnySession | None) -> Iterator[StepResult]:
@@ -480,11 +478,8 @@ class Jobs:
         for claim in claimed:
             try:
                 outgoing = Outgoing(claim.message_id, claim.value, composer.message(claim), now)
-                if claim.strangers_webhook:
-                    own_tools = replace(tools, network=self._strangers_network)
-                    jobs.append(SendJob(claim, outgoing, own_tools))
-                else:
-                    jobs.append(SendJob(claim, outgoing, tools))
+                network = self._strangers_network if claim.strangers_webhook else tools.network
+                jobs.append(SendJob(claim, outgoing, replace(tools, network=network)))
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)

@@ -31,17 +31,10 @@ IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 # What Python may open while a task is served: modules imported late, the copy of what a service
 # answered, and what the name resolution and the TLS of Python read.
 READABLE = (
-    sys.prefix,
-    sys.base_prefix,
-    str(Path(__file__).resolve().parents[3] / "app"),
-    "/etc/hosts",
-    "/etc/resolv.conf",
-    "/etc/mime.types",
-    "/etc/ssl",
-    "/usr/share/zoneinfo",
-    "/dev/null",
+    sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[3] / "app"), "/etc/hosts",
+    "/etc/resolv.conf", "/etc/mime.types", "/etc/ssl", "/usr/share/zoneinfo", "/dev/null",
     "/dev/urandom",
-)
+)  # fmt: skip
 
 
 PROGRAMS = frozenset({
@@ -180,18 +173,13 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     for service in client:
         if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
             name = str(service.service_name)
-            return _outcome(
-                "permanent",
-                _("%(name)s reaches this machine only. Use another service.", name=name),
-            )
+            sentence = _("%(name)s reaches this machine only. Use another service.", name=name)
+            return _outcome("permanent", sentence)
     if not accepted:
-        return _outcome(
-            "permanent",
-            guard.refused
-            or _(
-                "Apprise does not know this kind of URL, or it is incomplete or names a local file."
-            ),
+        unknown = _(
+            "Apprise does not know this kind of URL, or it is incomplete or names a local file."
         )
+        return _outcome("permanent", guard.refused or unknown)
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:
         return _outcome("delivered", "")
@@ -199,9 +187,8 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
         return _outcome("permanent", guard.refused)
     if log.bug is not None:
         return _outcome("bug", log.bug)
-    return _outcome(
-        "permanent" if refused_for_good(log.lines) else "retry", " ".join(log.lines[-3:])
-    )
+    outcome = "permanent" if refused_for_good(log.lines) else "retry"
+    return _outcome(outcome, " ".join(log.lines[-3:]))
 
 
 # How Apprise's services write the status that they were answered, at the end of a line.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from app.alerts import words
 from app.alerts.answers import Acceptance, Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, post
-from app.alerts.messages.facts import ADDRESS
+from app.alerts.messages.incident import ADDRESS
 from app.alerts.messages.message import Message
 from app.i18n import _
 from app.net.client import Response

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.alerts.messages import grouped, incident, notices, post, report
-from app.alerts.messages.facts import Facts
-from app.alerts.messages.message import Message, MessageContext
+from app.alerts.messages.message import Facts, Message, MessageContext
 from app.i18n import ENGLISH, speaking
 from app.paths import translations_of
 from app.records import Event, SubscriberEvent

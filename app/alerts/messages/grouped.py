@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
-from app.alerts.messages.facts import (
-    Facts,
+from app.alerts.messages.incident import (
     cause_of,
     down_since,
     ended_at,
@@ -19,12 +18,11 @@ from app.alerts.messages.facts import (
     incident_links,
     is_degraded,
     lasted,
-    message_of,
     name_with_others,
     recovered,
     who_acknowledged,
 )
-from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
+from app.alerts.messages.message import Facts, Item, Message, MessageContext, MessageLink, Tone
 from app.alerts.messages.notices import EXPIRIES
 from app.i18n import N_, _, _n
 from app.records import Event
@@ -69,7 +67,7 @@ def _about_all(
         Item(f"{name_with_others(member)}: {say(member)}", incident_links(member, context))
         for member in members
     ]
-    return message_of(
+    return Message.of(
         facts,
         tone,
         title,
@@ -133,7 +131,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     ]
     items += [Item(expiry.title, expiry.links) for expiry in expiries]
     since = words.clock_time(datetime.fromisoformat(facts["since"]))
-    return message_of(
+    return Message.of(
         facts,
         Tone.BAD if down else Tone.GOOD if ended and not slow else Tone.WARNING,
         _("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),

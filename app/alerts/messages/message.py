@@ -30,6 +30,7 @@ SIGNS = {
 COLOURS = {Tone.BAD: 0xC62828, Tone.GOOD: 0x2E7D32, Tone.WARNING: 0xB26A00, Tone.PLAIN: 0x1565C0}
 
 
+Facts = Mapping[str, Any]  # as the outbox has them
 FOOTER = N_("You get this message because a monitor alerts this address.")
 
 
@@ -74,6 +75,12 @@ class Message:
     footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail
     language: str = field(default_factory=spoken)  # of its sentences
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, facts: Facts, tone: Tone, title: str, summary: str, **parts: Any) -> Message:
+        """The message of one event, at its moment."""
+        parts = {"at": time_of(facts), **parts}
+        return cls(event=facts["event"], tone=tone, title=title, summary=summary, **parts)
 
     @property
     def page(self) -> str:
@@ -125,6 +132,11 @@ class Message:
     def without_item_links(self) -> Message:
         """The message for channels with little room: the items without their links."""
         return replace(self, items=tuple(Item(item.text) for item in self.items))
+
+
+def time_of(facts: Facts) -> datetime:
+    """When the message was written: nobody is notified yet."""
+    return datetime.fromisoformat(facts["at"])
 
 
 @dataclass(frozen=True, slots=True)

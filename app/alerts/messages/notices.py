@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, address_of, message_of, name_of, written_at
-from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
+from app.alerts.messages.incident import address_of, name_of
+from app.alerts.messages.message import Facts, Message, MessageContext, MessageLink, Tone, time_of
 from app.i18n import N_, _, _n
 from app.records import Event
 from app.rules.time import days_left, expiry
@@ -27,7 +27,7 @@ def trial(facts: Facts, context: MessageContext) -> Message:
     else:
         title, link = _("Test: %(name)s", name=name_of(facts)), _monitor_link(facts, context)
         summary = _("This is a test. Alerts of this monitor arrive here.")
-    return message_of(
+    return Message.of(
         facts,
         Tone.PLAIN,
         title,
@@ -44,7 +44,7 @@ def _monitor_link(facts: Facts, context: MessageContext) -> MessageLink:
 
 def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
     extra = facts.get("extra") or {}
-    at = written_at(facts)
+    at = time_of(facts)
     title = _("%(what)s expires soon", what=what)
     details = [(_("Monitor"), name_of(facts)), address_of(facts)]
     advice = _("Renew it in time.")
@@ -56,7 +56,7 @@ def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
         details.insert(0, (_("Expires"), words.clock_time(expires)))
     if host := extra.get("host"):  # differs from the URL's if that redirects
         details.insert(0, (_("Host"), words.shorten(str(host), 100)))
-    return message_of(
+    return Message.of(
         facts,
         Tone.WARNING,
         title,
@@ -96,7 +96,7 @@ def silent(facts: Facts, context: MessageContext) -> Message:
 def online(facts: Facts, context: MessageContext) -> Message:
     extra, details = facts["extra"], []
     if extra["since"]:
-        lasted = written_at(facts) - datetime.fromisoformat(extra["since"])
+        lasted = time_of(facts) - datetime.fromisoformat(extra["since"])
         details = [(_("Silent for"), words.duration(lasted.total_seconds()))]
     title = _("The place %(name)s is back", name=_place_of(extra))
     summary = _("Results come from it again.")
@@ -111,7 +111,7 @@ def _about_place(
     summary: str,
     details: Sequence[tuple[str, str]],
 ) -> Message:
-    return message_of(
+    return Message.of(
         facts,
         tone,
         title,

@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, message_of, written_at
-from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
+from app.alerts.messages.message import Facts, Message, MessageContext, MessageLink, Tone
 from app.i18n import _
 from app.records import PostState
 from app.rules.page_state import confirm_link, page_link, post_word, unsubscribe_link
@@ -59,7 +58,7 @@ def already_subscribed(facts: Facts, context: MessageContext) -> Message:
 def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: str) -> Message:
     page = _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
-    return message_of(
+    return Message.of(
         facts,
         Tone.PLAIN,
         title,
@@ -74,16 +73,15 @@ def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: s
 def confirm(facts: Facts, context: MessageContext) -> Message:
     """The question whether it was they who subscribed. A webhook sends the token back."""
     page = _page(facts, context)
-    return Message(
-        event="confirm",
-        tone=Tone.PLAIN,
-        title=_("Confirm your subscription to %(name)s", name=_name(facts)),
-        summary=_(
+    return Message.of(
+        {**facts, "event": "confirm"},  # the type that webhooks get
+        Tone.PLAIN,
+        _("Confirm your subscription to %(name)s", name=_name(facts)),
+        _(
             "Somebody, probably you, subscribed to this status page with this address. "
             "Open the link within 48 hours and confirm the subscription. "
             "If it was not you, do nothing: you get no more messages."
         ),
-        at=written_at(facts),
         links=(
             MessageLink(_("Confirm"), confirm_link(page, facts["token"])),
             MessageLink(_("Status page"), page),

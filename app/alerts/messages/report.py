@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.alerts import words
-from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, message_of
-from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
+from app.alerts.messages.incident import UNKNOWN_CAUSE
+from app.alerts.messages.message import Facts, Item, Message, MessageContext, MessageLink, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
 
@@ -26,7 +26,7 @@ def report(facts: Facts, context: MessageContext) -> Message:
     more = report["count"] - len(monitors)
     if more > 0:
         items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
-    return message_of(
+    return Message.of(
         facts,
         Tone.PLAIN,
         report["title"],
