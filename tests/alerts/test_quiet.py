@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +17,7 @@ from app.records import DeliveryStatus, Event
 from app.rules.quiet_hours import QuietHours, of
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
+from tests.support.clock import MORNING
 
 DELIVERED, HELD = DeliveryStatus.DELIVERED, DeliveryStatus.HELD
 
@@ -101,18 +104,13 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     box.open(blog)  # has no quiet hours
     box.turn(300)
     box.close(mail, over)
-    box.tell(
-        Event.CERTIFICATE_EXPIRING,
-        mail,
-        None,
-        {"expires_at": datetime(2026, 11, 28, tzinfo=UTC), "days_left": 7},
-    )
+    expiry = {"expires_at": datetime(2026, 11, 28, tzinfo=UTC), "days_left": 7}
+    box.tell(Event.CERTIFICATE_EXPIRING, mail, extra=expiry)
     box.turn(3)
     assert types(sink) == ["incident.opened"]
     on_hold = [row for row in box.rows() if row.monitor_id != blog.id]
-    assert {(row.status, row.reason, row.next_attempt_at) for row in on_hold} == {
-        (HELD, "quiet hours", NIGHT_ENDS)
-    }
+    states = {(row.status, row.reason, row.next_attempt_at) for row in on_hold}
+    assert states == {(HELD, "quiet hours", NIGHT_ENDS)}
 
     box.clock.now = NIGHT_ENDS - timedelta(seconds=10)
     box.turn()
@@ -124,9 +122,8 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     assert [incident["monitor"]["name"] for incident in data["incidents"]] == ["Shop", "Mail"]
     assert data["incidents"][0]["acknowledge_link"]
     assert data["incidents"][1]["duration"] == 300
-    assert [(notice["type"], notice["days_left"]) for notice in data["notices"]] == [
-        ("certificate.expiring", 7)
-    ]
+    notices = [(notice["type"], notice["days_left"]) for notice in data["notices"]]
+    assert notices == [("certificate.expiring", 7)]
     (text,) = [str(body) for body in bodies(sink, "/slack")]
     assert "Quiet hours are over: 1 still down" in text
     assert "Shop: still down since 2026-11-21 08:00 UTC" in text
@@ -140,9 +137,8 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
         covered = [row.id for row in box.rows() if row.covered_by == digest.id]
         assert covered == digest.facts["deliveries"]
     rows = box.rows(*(row.id for row in on_hold))
-    assert {(row.status, row.reason, row.next_attempt_at) for row in rows} == {
-        (HELD, "quiet hours", None)
-    }
+    states = {(row.status, row.reason, row.next_attempt_at) for row in rows}
+    assert states == {(HELD, "quiet hours", None)}
     assert all(row.covered_by for row in rows)
 
     box.turn(3600)
@@ -243,13 +239,7 @@ def test_reminders_repeat_until_somebody_acknowledges(box: Outbox, sink: HttpSin
         (IncidentRow, {"ended_at": datetime(2026, 11, 21, 8, 1, tzinfo=UTC)}),
         (MonitorRow, {"paused": True}),
         (MonitorRow, {"remind_after": None}),
-        (
-            MonitorRow,
-            {
-                "maintenance_start_at": datetime(2026, 11, 21, 8, 0, tzinfo=UTC),
-                "maintenance_end_at": datetime(2026, 11, 21, 18, 0, tzinfo=UTC),
-            },
-        ),
+        (MonitorRow, {"maintenance_start_at": MORNING, "maintenance_end_at": NIGHT_ENDS}),
         (MonitorRow, NIGHT),
     ],
 )
@@ -289,24 +279,17 @@ def test_a_reminder_of_a_settled_incident_is_not_sent(box: Outbox, sink: HttpSin
 
 @pytest.mark.both_databases
 def test_two_checkers_never_remind_twice(box: Outbox) -> None:
-    import threading
-
     shop = box.monitor(("webhook", "http://127.0.0.1:9/"), remind_after=5)
     for _ in range(3):
         box.incident(shop, created_at=box.clock.now - timedelta(hours=1), ended_at=box.clock.now)
     box.incident(shop, created_at=box.clock.now)
     box.clock.advance(seconds=600)
     start = threading.Barrier(4)
-    counts: list[int] = []
 
-    def checker() -> None:
+    def checker(_number: int) -> int:
         start.wait()
-        counts.append(remind(box, 0))
+        return remind(box, 0)
 
-    threads = [threading.Thread(target=checker) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(counts) == [0, 0, 0, 1]
+    with ThreadPoolExecutor(4) as checkers:
+        assert sorted(checkers.map(checker, range(4))) == [0, 0, 0, 1]
     assert [row.event for row in box.rows()] == ["incident.reminder"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +13,16 @@ import pytest
 import requests
 
 from tests.alerts.sinks import TOKEN, TWILIO_OK, TWILIO_PATH, HttpSink, MailSink, Reply
+from tests.support.checkers import Site
 from tests.support.service import Service, eventually
 
-PATHS = {
-    "webhook": "/webhook",
-    "slack": "/slack",
-    "teams": "/teams",
-    "discord": "/discord",
-    "flock": "/flock",
-    "telegram": f"/bot{TOKEN}/sendMessage",
-    "sms": TWILIO_PATH,
-    "apprise": "/apprise",
-}
-
-
-class Target:
-    """A site that a test switches up or down."""
-
-    def __init__(self) -> None:
-        self.status = 200
-        target = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(target.status)
-                self.end_headers()
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+PATHS = {name: f"/{name}" for name in ("webhook", "slack", "teams", "discord", "flock", "apprise")}
+PATHS |= {"telegram": f"/bot{TOKEN}/sendMessage", "sms": TWILIO_PATH}
 
 
 @pytest.fixture
-def target() -> Iterator[Target]:
-    made = Target()
+def target() -> Iterator[Site]:
+    made = Site()
     yield made
     made.close()
 
@@ -119,7 +86,7 @@ def slowest(instance: Path, incident: int) -> float:
 @pytest.mark.parametrize("most_seconds", [None, pytest.param(5, marks=pytest.mark.more)])
 def test_a_real_outage_and_its_recovery_reach_all_nine_channels_in_order(
     service: Service,
-    target: Target,
+    target: Site,
     sink: HttpSink,
     mail: MailSink,
     tmp_path: Path,

@@ -66,6 +66,11 @@ def notification(id, name="n", **config):
     return {"id": id, "name": name, "config": json.dumps(config)}
 
 
+def alerting(name="n", **config):
+    """A monitor with one notification."""
+    return kuma(notification(7, name, **config), notificationIDList={"7": True})
+
+
 KUMA = [
     ("a group above is paused", kuma(group(2, active=False), parent=2), PAUSED,
      ["group is paused"]),
@@ -121,29 +126,24 @@ KUMA = [
      ["Interval: 2 d becomes 1 d."]),
     ("no time limit of its own", kuma(interval=60, timeout=0), {"timeout": 48}, []),
     ("rechecks", kuma(maxretries=3, retryInterval=60), {"confirmations": 3}, ["pause of 1 min"]),
-    ("copies of a mail", kuma(notification(7, type="smtp", smtpTo="a@b.example",
-                                           smtpCC="c@b.example", smtpBCC="d@b.example"),
-                              notificationIDList={"7": True}),
+    ("copies of a mail", alerting(type="smtp", smtpTo="a@b.example", smtpCC="c@b.example",
+                                  smtpBCC="d@b.example"),
      {"alerts": (Pair("email", "a@b.example"), Pair("email", "c@b.example"),
                  Pair("email", "d@b.example"))}, []),
-    ("a channel without an address", kuma(notification(7, type="discord", discordWebhookUrl=""),
-                                          notificationIDList={"7": True}),
+    ("a channel without an address", alerting(type="discord", discordWebhookUrl=""),
      {"alerts": ()}, ["its address is empty"]),
-    ("a channel that Wakeful lacks", kuma(notification(7, type="matrix"),
-                                          notificationIDList={"7": True}),
-     {"alerts": ()}, ["Wakeful has no matching channel"]),
+    ("a channel that Wakeful lacks", alerting(type="matrix"), {"alerts": ()},
+     ["Wakeful has no matching channel"]),
     ("a channel that is elsewhere", kuma(notificationIDList=[9]), {"alerts": ()},
      ["the file does not contain its address"]),
-    ("a channel beside the webhook's own", kuma(
-        notification(7, "Ops", type="slack", slackwebhookURL=f"{HOOK}x", slackchannel="#ops"),
-        notificationIDList={"7": True}),
+    ("a channel beside the webhook's own",
+     alerting("Ops", type="slack", slackwebhookURL=f"{HOOK}x", slackchannel="#ops"),
      {"alerts": (Pair("slack", f"{HOOK}x"),)}, ['"slackchannel" is dropped']),
-    ("a thread", kuma(
-        notification(7, type="discord", discordWebhookUrl="https://discord.com/api/webhooks/1/a",
-                     threadId="5"), notificationIDList={"7": True}),
+    ("a thread", alerting(type="discord", threadId="5",
+                          discordWebhookUrl="https://discord.com/api/webhooks/1/a"),
      {}, ['"threadId" is dropped']),
-    *[(f"the channel {value}", kuma(notification(7, **config), notificationIDList={"7": True}),
-       {"alerts": (Pair(channel, value),)}, []) for channel, value, config in [
+    *[(f"the channel {value}", alerting(**config), {"alerts": (Pair(channel, value),)}, [])
+      for channel, value, config in [
         ("ntfy", "https://tk_1@push.example/ops",
          {"type": "ntfy", "ntfyserverurl": "https://push.example/", "ntfytopic": "ops",
           "ntfyAuthenticationMethod": "accessToken", "ntfyaccesstoken": "tk_1"}),
@@ -162,9 +162,8 @@ KUMA = [
          {"type": "Opsgenie", "opsgenieApiKey": GENIE, "opsgenieRegion": "eu"}),
         ("opsgenie", GENIE, {"type": "Opsgenie", "opsgenieApiKey": GENIE, "opsgenieRegion": "us"}),
     ]],
-    ("an ntfy login", kuma(notification(7, type="ntfy", ntfytopic="ops", ntfyserverurl="x",
-                                        ntfyAuthenticationMethod="usernamePassword"),
-                           notificationIDList={"7": True}),
+    ("an ntfy login", alerting(type="ntfy", ntfytopic="ops", ntfyserverurl="x",
+                               ntfyAuthenticationMethod="usernamePassword"),
      {"alerts": ()}, ["with an access token alone"]),
     ("codes as a column has them", kuma(accepted_statuscodes=None,
                                         accepted_statuscodes_json='["200-299","418"]'),
@@ -182,12 +181,6 @@ KUMA = [
                                  expiryNotification=True),
      {"url": "tcp://a.example:993"}, []),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in KUMA],
-                         ids=[row[0] for row in KUMA])  # fmt: skip
-def test_uptime_kuma(data, wanted, sentences):
-    check(data, wanted, sentences)
 
 
 def test_the_lists_that_clients_of_uptime_kuma_print_are_its():
@@ -258,12 +251,6 @@ BETTER_STACK = [
     ("a name", stack(monitor_type="dns", url="9.9.9.9", request_body="a.example"),
      {"url": "dns://9.9.9.9/a.example?type=A"}, []),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in BETTER_STACK],
-                         ids=[row[0] for row in BETTER_STACK])  # fmt: skip
-def test_better_stack(data, wanted, sentences):
-    check(data, wanted, sentences)
 
 
 def robot(**fields):
@@ -342,12 +329,6 @@ UPTIME_ROBOT = [
       "alert_condition": "url_no_text"}, ["Expected records: 10 mail.a.example is kept"]),
     ("a ping", robot(type="PING", url="192.0.2.1"), {"url": "ping://192.0.2.1"}, []),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in UPTIME_ROBOT],
-                         ids=[row[0] for row in UPTIME_ROBOT])  # fmt: skip
-def test_uptimerobot(data, wanted, sentences):
-    check(data, wanted, sentences)
 
 
 def gatus(conditions='"[STATUS] == 200"', more="", top=""):
@@ -434,11 +415,6 @@ def test_json_queries_of_uptime_kuma_that_are_paths_become_assertions(query, ope
     entry = kuma(type="json-query", jsonPath=query, expectedValue="ok", **more)
     wanted = {"assertions": (Assertion(*assertion),)} if assertion else REFUSED
     check(entry, wanted, [] if assertion else ["more than a path"])
-
-
-@pytest.mark.parametrize(("conditions", "wanted", "sentences"), CONDITIONS)
-def test_conditions_of_gatus(conditions, wanted, sentences):
-    check(gatus(conditions), wanted, sentences)
 
 
 ALERTING = f"""alerting:
@@ -544,10 +520,19 @@ GATUS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("more", "wanted", "sentences"), [row[1:] for row in GATUS],
-                         ids=[row[0] for row in GATUS])  # fmt: skip
-def test_gatus(more, wanted, sentences):
-    check(gatus(more=more, top=ALERTING), wanted, sentences)
+TABLES = {
+    "Uptime Kuma": KUMA, "Better Stack": BETTER_STACK, "UptimeRobot": UPTIME_ROBOT,
+    "Gatus": [(name, gatus(more=more, top=ALERTING), *row) for name, more, *row in GATUS],
+    "Gatus' condition": [(name, gatus(name), *row) for name, *row in CONDITIONS],
+}  # fmt: skip
+ROWS = [
+    pytest.param(*row, id=f"{tool}: {name}") for tool, rows in TABLES.items() for name, *row in rows
+]
+
+
+@pytest.mark.parametrize(("data", "wanted", "sentences"), ROWS)
+def test_what_a_tool_writes_keeps_its_meaning_or_is_named(data, wanted, sentences):
+    check(data, wanted, sentences)
 
 
 def test_variables_are_filled_in_where_they_are_given():
