@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import bindparam, or_, select
 
 from app.alerts.claims import give_up_unreadable, unsent_facts
 from app.alerts.lanes import Reason
@@ -170,13 +170,12 @@ def _recoveries(
 ) -> Sequence[Any]:
     """The recoveries that wait for an outage among these rows: the digest names them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
-    by_hand = func.coalesce(DeliveryRow.reason, "") == Reason.BY_HAND
     query = select(*_ON_HOLD).where(
         DeliveryRow.lane == lane,
         DeliveryRow.event == Event.INCIDENT_RESOLVED,
         DeliveryRow.status == DeliveryStatus.PENDING,
         DeliveryRow.incident_id.in_(opened),
-        ~by_hand,
+        ~_BY_HAND,
         unleased(now),
     )
     return session.execute(query).all() if opened else ()

@@ -16,12 +16,11 @@ from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.orm import aliased
 
 from app.alerts.lanes import Reason
+from app.alerts.targets import Target
 from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable
 from app.records import DeliveryStatus, Event
-
-Target = tuple[str, str]  # channel and value
 
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)

@@ -398,9 +398,11 @@ class Worker:
         try:
             while self._is_sending and time.monotonic() < deadline:
                 self._collect(0.1)
-                if self._unstored:
-                    with self.app.app_context():
-                        self._store_all()
+                if unstored := list(self._unstored):
+                    with self.app.app_context(), writing():
+                        for sent in unstored:
+                            self._store_outcome(sent, self.clock())
+                    self._drop_stored(unstored)
         except Exception as fault:
             faults.tell(
                 log,
@@ -412,13 +414,6 @@ class Worker:
             best_effort(
                 "The end of the alert worker", lambda: heartbeats.note_end(self.name, self.clock())
             )
-
-    def _store_all(self) -> None:
-        unstored = list(self._unstored)
-        with writing():
-            for sent in unstored:
-                self._store_outcome(sent, self.clock())
-        self._drop_stored(unstored)
 
 
 def _text_of(job: SendJob) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.i18n import N_, _
 from app.imports.candidates import Draft, Reading
 from app.imports.tool import Tool, Variables
@@ -40,12 +38,9 @@ def recognizes(data: object) -> bool:
 def read(data: object, _variables: Variables) -> Reading:
     rows = [row for row in records(data, "checks") if "grace" in row]
     remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
-    return TOOL.reading(TOOL.drafts([_given(row) for row in rows], _check), remarks)
-
-
-def _given(row: Any) -> dict[str, Any]:
-    """Without the settings that say nothing."""
-    return {key: value for key, value in row.items() if value not in ("", None, False)}
+    # Without the settings that say nothing.
+    rows = [{key: row[key] for key in row if row[key] not in ("", None, False)} for row in rows]
+    return TOOL.reading(TOOL.drafts(rows, _check), remarks)
 
 
 def _check(draft: Draft, entry: ImportEntry) -> None:

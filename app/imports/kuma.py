@@ -227,7 +227,9 @@ def _monitor(
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
     draft.request(entry, "method", "headers")
-    codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
+    # A column holds the list as JSON; the form says what is wrong with another text.
+    column = from_json(entry.get("accepted_statuscodes_json")) or []
+    codes = entry.list("accepted_statuscodes") or (column if isinstance(column, list) else [column])
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.is_on("ignoreTls"))
     draft.redirects(entry.number("maxredirects"))
@@ -263,12 +265,6 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
         )
         return
     draft.assertion("json", op, entry.text("expectedValue"), path)
-
-
-def _codes(text: str) -> Sequence[Any]:
-    """The list that a column holds as JSON; the form says what is wrong with another text."""
-    codes = from_json(text or "[]")
-    return codes if isinstance(codes, list) else [text]
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:

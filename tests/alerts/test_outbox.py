@@ -110,18 +110,6 @@ def test_a_permanent_refusal_is_not_retried_and_the_reason_is_shown(
     assert len(sink.requests) == 1
 
 
-@pytest.mark.parametrize("act", ["reset", "hang"])
-def test_a_broken_connection_is_retried(
-    box: Outbox, sink: HttpSink, act: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.net.client.READ_SECONDS", 0.3)
-    sink.replies["/hook"] = [Reply(act=act), Reply()]
-    box.send("webhook", f"{sink.url}/hook")
-    assert box.rows()[0].status == PENDING
-    box.turn(5)
-    assert box.rows()[0].status == DELIVERED
-
-
 def test_a_greylisted_mail_arrives_later_with_the_same_id_and_a_550_stops(
     box: Outbox, mail: MailSink
 ) -> None:
@@ -232,22 +220,6 @@ def test_a_hanging_lane_does_not_delay_others(box: Outbox, sink: HttpSink) -> No
     box.settle(until=lambda: len(sink.to("/fast")) == 5)
     assert len(sink.to("/slow")) == 1
     assert not any(row.attempts for row in box.rows() if row.monitor_id == slow.id), "it hangs"
-
-
-def test_a_lane_keeps_its_order_while_its_service_is_down(box: Outbox, sink: HttpSink) -> None:
-    sink.open = False
-    monitors = [box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}") for n in range(5)]
-    for monitor in monitors:
-        box.notice(monitor)
-    for _ in range(10):
-        box.turn(30)
-    sink.open = True
-    box.turn(121)
-    box.turn(2)
-    names = [request.json["data"]["monitor"]["name"] for request in sink.to("/hook")]
-    assert sorted(names) == [f"M{n}" for n in range(5)]
-    assert names[0] == "M0"
-    assert [row.status for row in box.rows()] == [DELIVERED] * 5
 
 
 def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(

@@ -37,18 +37,12 @@ FACTS = {
     "at": "2026-11-21T08:00:00Z",
     "page": {"id": 1, "name": "Example <b>", "slug": "example-" + "x" * 50, "domain": None},
     "post": {
-        "id": 7,
-        "update_id": 9,
-        "title": "Shop is down",
-        "state": "in_progress",
-        "body": "First line.\n.second line, with <b>\n",
-        "monitors": ["Shop", "Blog"],
-        "starts_at": "2026-11-21T07:00:00Z",
-        "ends_at": None,
-        "created_at": "2026-11-21T08:00:00Z",
+        "id": 7, "update_id": 9, "title": "Shop is down", "state": "in_progress",
+        "body": "First line.\n.second line, with <b>\n", "monitors": ["Shop", "Blog"],
+        "starts_at": "2026-11-21T07:00:00Z", "ends_at": None, "created_at": "2026-11-21T08:00:00Z",
     },
     "unsubscribe": "1-2-0123456789abcdef-0-" + "0" * 40,
-}
+}  # fmt: skip
 END = f"https://w.example/status/example-{'x' * 50}/unsubscribe/{FACTS['unsubscribe']}"
 
 

@@ -18,11 +18,8 @@ from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply, Request
 
-DELIVERED, FAILED, PENDING = (
-    DeliveryStatus.DELIVERED,
-    DeliveryStatus.FAILED,
-    DeliveryStatus.PENDING,
-)
+DELIVERED, FAILED = DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
+PENDING = DeliveryStatus.PENDING
 TOKEN = "123456:AAF-secretpartofthetoken"
 PATHS = {
     "telegram": f"/bot{TOKEN}/sendMessage",

@@ -521,9 +521,9 @@ GATUS = [
 
 
 TABLES = {
-    "Uptime Kuma": KUMA, "Better Stack": BETTER_STACK, "UptimeRobot": UPTIME_ROBOT,
-    "Gatus": [(name, gatus(more=more, top=ALERTING), *row) for name, more, *row in GATUS],
-    "Gatus' condition": [(name, gatus(name), *row) for name, *row in CONDITIONS],
+    "kuma": KUMA, "stack": BETTER_STACK, "robot": UPTIME_ROBOT,
+    "gatus": [(name, gatus(more=more, top=ALERTING), *row) for name, more, *row in GATUS],
+    "condition": [(name, gatus(name), *row) for name, *row in CONDITIONS],
 }  # fmt: skip
 ROWS = [
     pytest.param(*row, id=f"{tool}: {name}") for tool, rows in TABLES.items() for name, *row in rows

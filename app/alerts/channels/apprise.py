@@ -56,7 +56,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     except (OSError, ValueError):
         child.end()
         return retry(_("Apprise stopped without an answer."))
-    _give_back(child)
+    if len(_IDLE) < _MAX_IDLE:
+        _IDLE.append(child)
+    else:
+        child.end()
     return _read(outcome, masking.secrets_in_apprise(outgoing.value))
 
 
@@ -139,10 +142,3 @@ def _take() -> _Child:
                 return child
             child.end()
     return _Child()
-
-
-def _give_back(child: _Child) -> None:
-    if len(_IDLE) < _MAX_IDLE:
-        _IDLE.append(child)
-    else:
-        child.end()
