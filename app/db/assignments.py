@@ -18,9 +18,9 @@ from sqlalchemy.orm import aliased
 from app.db import AnySession, db, faults, latest, shards
 from app.db.statements import bulk_insert, pieces
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
-from app.db.types import Why, readable, record_of, to_ms, unreadable_in
+from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
-from app.records import CHECK_FIELDS, CHECK_OPTIONS, KIND_OPTIONS, CheckSpec, Pair, words_of
+from app.records import CHECK_FIELDS, CHECK_OPTIONS, CheckSpec, Pair, words_of
 
 AT_ONCE = 500  # ids in one statement
 PIECE = 1_000  # monitors of a shard that are read at once
@@ -238,10 +238,8 @@ def _spec(row: Any) -> CheckSpec:
     unreadable = unreadable_in(
         row, ("request_headers", *password, "request_body", "assertions", *CHECK_FIELDS)
     )
-    options = row.options or {}
-    return record_of(
-        CheckSpec,
-        row,
+    return CheckSpec(
+        url=row.url,
         monitor_id=row.id,
         request_method=_shared(row.request_method),
         request_headers=tuple(
@@ -250,11 +248,17 @@ def _spec(row: Any) -> CheckSpec:
         auth=None if user is None else (user, readable(row.request_auth_password) or ""),
         request_body=readable(row.request_body),
         alert_condition=_shared(row.alert_condition),
+        alert_text_lookup=row.alert_text_lookup,
         assertions=readable(row.assertions) or (),
+        timeout=row.timeout,
         accepted_statuses=_shared(row.accepted_statuses),
+        follow_redirects=row.follow_redirects,
+        verify_tls=row.verify_tls,
         cache_buster=bool(row.cache_buster),
+        slow_after=row.slow_after,
+        ssl_alert_days=row.ssl_alert_days,
         fault=not_checked(unreadable) if unreadable else None,
-        **{name: options.get(name, KIND_OPTIONS[name]) for name in CHECK_OPTIONS},
+        **{name: value for name, value in (row.options or {}).items() if name in CHECK_OPTIONS},
     )
 
 
