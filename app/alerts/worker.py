@@ -75,7 +75,7 @@ NO_REST = float("-inf")
 # Quiet hours end on a minute, so this is soon enough.
 CHORES_EVERY = timedelta(seconds=wakeups.POLL_SECONDS)
 HEARTBEAT_SECONDS = 15.0
-TROUBLE_SECONDS = 1.0  # pause after a turn that failed
+RETRY_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 
@@ -153,7 +153,7 @@ class Worker:
                     faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
                 else:
                     self._failed("turn", "work on the outbox", fault)
-                stop.wait(TROUBLE_SECONDS)
+                stop.wait(RETRY_SECONDS)
                 pause = 0.0
 
     def wake(self) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from flask import Flask
@@ -41,7 +41,7 @@ from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
 from app.engine.checking import AT_ONCE, MIN_PAUSE_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
 from app.engine.plan import Job, Plan
-from app.engine.returns import Returns
+from app.engine.recording import OutcomeRecorder
 from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards, Unread, make_name
 from app.errors import Conflict
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 5.0
 REPORT_SECONDS = 3.0  # how often the reports of probers on a queue are stored
-TROUBLE_SECONDS = 1.0  # between two attempts to use a database that failed
+RETRY_SECONDS = 1.0  # between two attempts to use a database that failed
 TRY_SECONDS = 1.0  # how long such an attempt may take: checks wait meanwhile
 CHORES_SECONDS = 1.0  # how long a stop waits for a running chore
 
@@ -100,18 +100,17 @@ def join(location: str, own: Carrier, now: datetime) -> None:
         places.add(location, own, now)
         stored = places.carrier_of(location)
     if stored != own:
-        raise OtherCarrier(_refusal(location, own, str(stored)))
-
-
-def _refusal(location: str, own: Carrier, stored: str) -> str:
-    return _(
-        "The place %(place)s is checked by %(stored)s, not by %(own)s. Set %(prefix)sLOCATION to "
-        'another place, or change "Checked by" of this one under Settings, Places.',
-        place=location,
-        stored=_(CHECKED_BY[Carrier(stored)]) if stored in CHECKED_BY else stored,
-        own=_(CHECKED_BY[own]),
-        prefix=PREFIX,
-    )
+        raise OtherCarrier(
+            _(
+                "The place %(place)s is checked by %(stored)s, not by %(own)s. Set"
+                ' %(prefix)sLOCATION to another place, or change "Checked by" of this one under'
+                " Settings, Places.",
+                place=location,
+                stored=_(CHECKED_BY[Carrier(stored)]) if stored in CHECKED_BY else stored,
+                own=_(CHECKED_BY[own]),
+                prefix=PREFIX,
+            )
+        )
 
 
 def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
@@ -148,7 +147,7 @@ class Checker:
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
-        self._returns = Returns(settings.location, self._on_result)
+        self._outcomes = OutcomeRecorder(settings.location, self._on_result)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
         self._woken = threading.Event()  # somebody has noted a change
@@ -165,35 +164,30 @@ class Checker:
         Raises OtherCarrier.
         """
         with self.app.app_context():
-            self._refuse_other_carrier()
-            log.info(
-                "Checking for the place %s%s.",
-                self.settings.location,
-                "" if self._remote is None else ": batches for probers go to the queue",
-            )
-            self.checks.network.down = self._remote is None and self._was_network_down()
+            was_down = False
+            with suppress(SQLAlchemyError):  # without a database, ``_look_at_shards`` refuses
+                join(self.settings.location, self._own_carrier, _now())
+                was_down = is_notice_set(NOTICE_NETWORK)
+            to = "" if self._remote is None else ": batches for probers go to the queue"
+            log.info("Checking for the place %s%s.", self.settings.location, to)
+            self.checks.network.down = self._remote is None and was_down
             self.checks.follow_network()
             self._canaries.recall()
         self.checks.carrier = self._carrier(self.settings, self._policies)
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
-            with self._listening():
-                self.checks.run(lambda: self._try_turn(stop), self._returns.take, stop)
+            role, pause = heartbeats.CHECKER, changes.LOOK_SECONDS
+            with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
+                self.checks.run(lambda: self._try_turn(stop), self._outcomes.take, stop)
         finally:
             keeper.end(stop)  # which is not set yet if the place has another carrier
             self._give_up()
             for chore in chores:
                 chore.join(CHORES_SECONDS)
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Within it, changes wake the loop, where the database allows that."""
-        role, pause = heartbeats.CHECKER, changes.LOOK_SECONDS
-        with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
-            yield
-
     def _wake(self) -> None:
+        """End a wait, because somebody has noted a change."""
         self._woken.set()
         self.checks.wake()
 
@@ -213,7 +207,7 @@ class Checker:
             tell(log, "Results of checks could not be stored. Trying again.", fault)
             self._away = passes(fault)
             if not self._away:
-                stop.wait(TROUBLE_SECONDS)
+                stop.wait(RETRY_SECONDS)
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -231,18 +225,20 @@ class Checker:
         self._start_due(now)
         next_turn = min(self._start_at, self._shards_at, self._feed_at)
         wait = 0.0 if self._unread else next_turn - time.monotonic()
-        self._returns.take(self.checks.collect(self._returns.wait(wait)))
-        if self.checks.network_changed or self._returns.must_write:
+        self._outcomes.take(self.checks.collect(self._outcomes.wait(wait)))
+        if self.checks.network_changed or self._outcomes.must_write:
             with self.app.app_context():
-                self._record()
+                if self.checks.network_changed:
+                    self._network_changed()
+                self._outcomes.record()
 
     def _run_without_database(self, stop: threading.Event) -> None:
-        """Without the database, start checks and keep their results, for TROUBLE_SECONDS."""
-        until = time.monotonic() + TROUBLE_SECONDS
+        """Without the database, start checks and keep their results, for RETRY_SECONDS."""
+        until = time.monotonic() + RETRY_SECONDS
         while (now := time.monotonic()) < until and not stop.is_set():
             self._notice_step()
             self._start_due(now)
-            self._returns.take(self.checks.collect(min(self._start_at, until) - now))
+            self._outcomes.take(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
         """Whether the database can be written. It has less time than in a turn, because checks wait
@@ -254,11 +250,6 @@ class Checker:
         except SQLAlchemyError:
             return False
         return True
-
-    def _record(self) -> None:
-        if self.checks.network_changed:
-            self._network_changed()
-        self._returns.record()
 
     def _notice_step(self) -> None:
         if step := self.checks.notice_step():
@@ -285,10 +276,10 @@ class Checker:
             self._feed = changes.Feed()  # changes that the old one has not read may be deleted
         self._feed.start()  # changes made while the assignments are read are in the feed
         rate = self.checks.per_minute(now)
-        moved = self._shards.look(_now(), now, self._returns.last_check_at, rate)
+        moved = self._shards.look(_now(), now, self._outcomes.last_check_at, rate)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
-            self._returns.keep_shards(self._shards.tokens)
+            self._outcomes.keep_shards(self._shards.tokens)
         self._unread.add(moved.gained)
         self._shards_at = now + (self._shards.pause if self._remote is None else LOOK_SECONDS)
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
@@ -302,7 +293,7 @@ class Checker:
         piece = self._unread.next()
         if piece is None:
             return
-        self._returns.before_reading()
+        self._outcomes.before_reading()
         assigned = assignments.piece(self._shards.place, piece.shards, piece.after)
         if piece.is_first:
             self._plan.drop_shards(piece.shards)
@@ -335,8 +326,8 @@ class Checker:
         own = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
         waiting: set[int] = set()
         if own:
-            self._returns.before_reading()
-            waiting = own & self._returns.unrecorded()  # not started meanwhile, and reloaded later
+            self._outcomes.before_reading()
+            waiting = own & self._outcomes.unrecorded()  # not started meanwhile, and reloaded later
             assigned = assignments.of_monitors(self._shards.place, own - waiting)
             self._plan.drop(own - waiting - {assignment.spec.monitor_id for assignment in assigned})
             self._plan_all(assigned)
@@ -353,7 +344,7 @@ class Checker:
             token = self._shards.tokens[shard]
             job = Job(monitor_id, assignment.spec, assignment.interval, shard, token, standing)
             self._plan.put(job, now)
-            self._returns.remember(job.claim(), standing, assignment)
+            self._outcomes.remember(job.claim(), standing, assignment)
         self._paused_until = float("-inf")
 
     @property
@@ -366,12 +357,12 @@ class Checker:
         """Start the due checks, unless starts pause."""
         if now < self._paused_until:
             return
-        may_start = self._shards.may_start(now) and not self._returns.full
+        may_start = self._shards.may_start(now) and not self._outcomes.full
         if may_start:
-            late = -(self.checks.until_due() or 0.0)
-            room = min(AT_ONCE, self._bucket.available(now, late)) if self._paced else AT_ONCE
+            overdue = -(self.checks.until_due() or 0.0)
+            room = min(AT_ONCE, self._bucket.available(now, overdue)) if self._paced else AT_ONCE
             # If two results had the same turn, the second would be dropped.
-            self._bucket.take(len(self.checks.start_due(room, without=self._returns.unrecorded())))
+            self._bucket.take(len(self.checks.start_due(room, without=self._outcomes.unrecorded())))
         left = self.checks.until_due()
         if left is not None and left <= 0 and (self._paced or not may_start):
             self._paused_until = now + MIN_PAUSE_SECONDS
@@ -383,31 +374,17 @@ class Checker:
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")
 
-    def _refuse_other_carrier(self) -> None:
-        """Raise OtherCarrier before anything is started. Without a database, ``_look_at_shards``
-        does it.
-        """
-        with suppress(SQLAlchemyError):
-            join(self.settings.location, self._own_carrier, _now())
-
-    def _was_network_down(self) -> bool:
-        """Whether Wakeful's own network was down when the previous checker ended."""
-        try:
-            return is_notice_set(NOTICE_NETWORK)
-        except SQLAlchemyError:
-            return False
-
     def _network_changed(self) -> None:
         """Set the notice, or remove it and repeat the checks that failed because of our network."""
         down, now = self.checks.network.down, _now()
         if self._remote is None:  # the notice is about this instance's own network
             keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self.checks.follow_network()
-        if not down:
+        if down:
+            log.warning("Wakeful's own network does not work: every canary fails.")
+        else:
             log.warning("Wakeful's own network works again.")
             self._paused_until = float("-inf")
-        else:
-            log.warning("Wakeful's own network does not work: every canary fails.")
 
     # --- the end
 
@@ -415,8 +392,8 @@ class Checker:
         """Record all outcomes, and give up all shards."""
         with self.app.app_context():
             try:
-                self._returns.flush(all=True)
-                self._shards.give_up(_now(), self._returns.last_check_at)
+                self._outcomes.flush(all=True)
+                self._shards.give_up(_now(), self._outcomes.last_check_at)
             except Exception as fault:
                 # The leases end by themselves, and another checker takes the shards.
                 tell(log, "Running checks could not be recorded, or shards not given up.", fault)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from flask import Flask
 from sqlalchemy import and_, delete, or_, select
@@ -70,9 +71,11 @@ CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
 
 @dataclass(slots=True)
 class Chore:
-    """A periodic task: ``do`` is called every ``every`` seconds, with an application context."""
+    """A periodic task: ``do`` is called with the time every ``every`` seconds, with an application
+    context.
+    """
 
-    do: Callable[[], object]
+    do: Callable[[datetime], object]
     every: float
     due: float = 0.0
 
@@ -87,14 +90,12 @@ class Housekeeper:
         policies: Policies,
         canaries: Canaries | None = None,
         *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         look_up: Callable[[str], DomainExpiry] | None = None,
     ) -> None:
         self.app = app
         self.settings = settings
-        self.clock = clock
-        self._silence_watch = SilenceWatch(clock)
-        self._deadlines = DeadlineWatch(clock)
+        self._silence_watch = SilenceWatch(datetime.now(UTC))
+        self._deadlines = DeadlineWatch()
         self._policies = policies
         self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
@@ -103,27 +104,25 @@ class Housekeeper:
         """Run the chores until ``stop`` is set; returns the threads, to be joined."""
         rounds = {
             "housekeeping": [
-                Chore(self.ask_canaries, HOUR),
-                Chore(self.roll, MINUTE),
-                Chore(self.pack, MINUTE),
-                Chore(self.repair_unassigned, MINUTE),
-                Chore(self.remind, MINUTE),
-                Chore(self.write_posts, POSTS_SECONDS),
-                Chore(self.watch_places, EVERY_SECONDS),
-                Chore(self.mail_reports, MINUTE),
-                Chore(security_log.log_left_out, MINUTE),
+                # Asked at a time when our network probably works
+                Chore(self._canaries.learn, HOUR),
+                Chore(rollups.roll, MINUTE),
+                Chore(partial(packed.pack_old, seconds=PACK_SECONDS), MINUTE),
+                Chore(repair_unassigned, MINUTE),
+                Chore(recorder.remind, MINUTE),
+                Chore(posts.write_due, POSTS_SECONDS),
+                Chore(self._silence_watch.look, EVERY_SECONDS),
+                Chore(report_mails.send, MINUTE),
+                Chore(lambda _now: security_log.log_left_out(), MINUTE),
                 Chore(self.delete_old, HOUR),
             ],
             "domains": [Chore(self.check_domains, MINUTE)],
         }
+        loops = {name: partial(self._run, chores, stop) for name, chores in rounds.items()}
+        loops["deadlines"] = partial(self._deadlines.run, self.app, stop)
         threads = [
-            threading.Thread(target=self._run, args=(chores, stop), name=name, daemon=True)
-            for name, chores in rounds.items()
+            threading.Thread(target=run, name=name, daemon=True) for name, run in loops.items()
         ]
-        run = self._deadlines.run
-        threads.append(
-            threading.Thread(target=run, args=(self.app, stop), name="deadlines", daemon=True)
-        )
         for thread in threads:
             thread.start()
         return threads
@@ -146,70 +145,17 @@ class Housekeeper:
     def _do(self, chore: Chore) -> None:
         try:
             with self.app.app_context(), patience(CHORE_SECONDS):
-                chore.do()
+                chore.do(datetime.now(UTC))
         except Exception as fault:
             faults.tell(log, "A periodic task failed. Wakeful will retry it.", fault)
 
     # --- the chores
 
-    def ask_canaries(self) -> None:
-        """Learn which canaries accept connections, at a time when our network probably works."""
-        self._canaries.learn(self.clock())
-
-    def roll(self) -> None:
-        """Sum the results of the running hour, and of hours that have ended since the last time."""
-        rollups.roll(self.clock())
-
-    def pack(self) -> None:
-        """Pack hours of results that are over and summed, and no reader wants as rows."""
-        packed.pack_old(self.clock(), PACK_SECONDS)
-
-    def repair_unassigned(self) -> None:
-        """Give a state and a place to monitors that have none: they would never be checked."""
-        states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
-        called = HeartbeatStateRow.monitor_id  # a heartbeat has no place
-        unassigned = (
-            select(MonitorRow.id)
-            .outerjoin(MonitorStateRow, states == MonitorRow.id)
-            .outerjoin(AssignmentRow, places == MonitorRow.id)
-            .outerjoin(HeartbeatStateRow, called == MonitorRow.id)
-            .where(or_(states.is_(None), and_(places.is_(None), called.is_(None))))
-            .distinct()
-        )
-        if db.session.scalar(unassigned.limit(1)) is None:
-            return
-        with writing() as session:
-            for id in session.scalars(unassigned).all():
-                log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
-                if session.get(MonitorStateRow, id) is None:
-                    session.add(MonitorStateRow(monitor_id=id, failures=0))
-                heartbeat = session.get(HeartbeatStateRow, id)
-                if heartbeat is None and not assignments.of_each(session, [id])[id]:
-                    assignments.assign(session, id, [Location.DEFAULT], self.clock())
-                changes.note(session, id)
-
-    def remind(self) -> None:
-        """Send reminders of open incidents that nobody has acknowledged."""
-        recorder.remind(self.clock())
-
-    def write_posts(self) -> None:
-        """Write the automatic posts of status pages."""
-        posts.write_due(self.clock())
-
-    def watch_places(self) -> None:
-        """Show the monitors as unknown that no place checks, and notify people of silent places."""
-        self._silence_watch.look()
-
-    def mail_reports(self) -> None:
-        """Send the reports of the month that is over."""
-        report_mails.send(self.clock())
-
-    def delete_old(self) -> None:
+    def delete_old(self, now: datetime) -> None:
         """Delete old results, deliveries, markers and changes, expired counters,
         sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
         the audit log, and the heartbeats of dead processes.
         """
-        now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(MonitorRow.id)))
         for first in range(0, len(ids), MONITORS_AT_ONCE):
@@ -229,29 +175,55 @@ class Housekeeper:
         places.store_signs(now)
         heartbeats.delete_old(now)
         with writing() as session:
+            ended_before, before = now - CANCELLED_KEPT, now - MARKERS_KEPT
             session.execute(
-                delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)
+                delete(CancelledEventRow).where(CancelledEventRow.end_at < ended_before)
             )
-            session.execute(delete(MarkerRow).where(MarkerRow.time < now - MARKERS_KEPT))
+            session.execute(delete(MarkerRow).where(MarkerRow.time < before))
         Access().forget_old()
         dashboard_hosts.forget_old(now)
 
-    def check_domains(self) -> None:
+    def check_domains(self, now: datetime) -> None:
         """Ask for the expiry of domains, and alert to those that expire soon."""
         # A configured RDAP bootstrap may also list private top-level domains.
         private = self.settings.rdap_bootstrap is not None
         while domains.name_domains(private=private):
             pass
         until = time.monotonic() + MINUTE
-        while time.monotonic() < until and (domain := domains.claim_domain(self.clock())):
+        while time.monotonic() < until and (domain := domains.claim_domain(now)):
             domains.ask(domain, self._look_up)
-        domains.tell_expiring(self.clock())
+        domains.tell_expiring(now)
 
     def _ask_registry(self, domain: str) -> DomainExpiry:
         return domain_expiry(
             domain,
             bootstrap=self.settings.rdap_bootstrap,
-            now=self.clock(),
+            now=datetime.now(UTC),
             network=self.settings.network(self._policies.current()),
             timeout=LOOK_UP_SECONDS,
         )
+
+
+def repair_unassigned(now: datetime) -> None:
+    """Give a state and a place to monitors that have none: they would never be checked."""
+    states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
+    called = HeartbeatStateRow.monitor_id  # a heartbeat has no place
+    unassigned = (
+        select(MonitorRow.id)
+        .outerjoin(MonitorStateRow, states == MonitorRow.id)
+        .outerjoin(AssignmentRow, places == MonitorRow.id)
+        .outerjoin(HeartbeatStateRow, called == MonitorRow.id)
+        .where(or_(states.is_(None), and_(places.is_(None), called.is_(None))))
+        .distinct()
+    )
+    if db.session.scalar(unassigned.limit(1)) is None:
+        return
+    with writing() as session:
+        for id in session.scalars(unassigned).all():
+            log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
+            if session.get(MonitorStateRow, id) is None:
+                session.add(MonitorStateRow(monitor_id=id, failures=0))
+            heartbeat = session.get(HeartbeatStateRow, id)
+            if heartbeat is None and not assignments.of_each(session, [id])[id]:
+                assignments.assign(session, id, [Location.DEFAULT], now)
+            changes.note(session, id)

@@ -101,11 +101,11 @@ class OwnNetwork:
         ready = self._by_canaries(now) if self._answer is not None else []
         if self._asking:
             return ready
-        late = [check for since, check in self._on_hold if now - since >= HOLD_SECONDS]
+        waited = [check for since, check in self._on_hold if now - since >= HOLD_SECONDS]
         self._on_hold = [waiting for waiting in self._on_hold if now - waiting[0] < HOLD_SECONDS]
         if self._known_dead(now):
-            return ready + self._final(late)
-        self._waiting += late
+            return ready + self._final(waited)
+        self._waiting += waited
         if self._waiting or self.down:
             self._ask()  # while down even if no check waits, to notice when the network is back
         return ready

@@ -188,7 +188,7 @@ def pace(checks_per_second: float) -> float:
 
 class Bucket:
     """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once. Where
-    the first is late, it allows those of that time: with a far database, a turn takes a second.
+    the first is overdue, it allows those of that time: with a far database, a turn takes a second.
 
     Times are of the monotonic clock, given by the caller.
     """
@@ -198,12 +198,12 @@ class Bucket:
         self._tokens = self._room(0.0)
         self._filled = now
 
-    def _room(self, late: float) -> float:
-        return max(5.0, self.pace * min(max(MIN_BURST_SECONDS, late), MAX_BURST_SECONDS))
+    def _room(self, overdue: float) -> float:
+        return max(5.0, self.pace * min(max(MIN_BURST_SECONDS, overdue), MAX_BURST_SECONDS))
 
-    def available(self, now: float, late: float = 0.0) -> int:
-        """How many may start now. ``late``: by how many seconds the first of them is overdue."""
-        self._tokens = min(self._room(late), self._tokens + (now - self._filled) * self.pace)
+    def available(self, now: float, overdue: float = 0.0) -> int:
+        """How many may start now. ``overdue``: by how many seconds the first of them is."""
+        self._tokens = min(self._room(overdue), self._tokens + (now - self._filled) * self.pace)
         self._filled = now
         return int(self._tokens)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -24,14 +24,15 @@ LOOK_SECONDS = 60.0  # time limit of a statement
 
 
 class SilenceWatch:
-    """Looks from one process, at each call of ``look``. ``alone``: only while no checker runs."""
+    """Looks from one process since ``now``, at each call of ``look``. ``alone``: only while no
+    checker runs.
+    """
 
-    def __init__(self, clock: Callable[[], datetime], *, alone: bool = False) -> None:
-        self._clock, self._alone = clock, alone
-        self._since = self._notifying_since = self._looked_at = clock()
+    def __init__(self, now: datetime, *, alone: bool = False) -> None:
+        self._alone = alone
+        self._since = self._notifying_since = self._looked_at = now
 
-    def look(self) -> None:
-        now = self._clock()
+    def look(self, now: datetime) -> None:
         # After a pause (a machine that slept, a clock that was set, a database that was away), all
         # places seem silent: their grace starts again.
         if not timedelta(0) <= now - self._looked_at <= MAX_PAUSE:
@@ -52,13 +53,13 @@ class SilenceWatch:
 def watching_silence(app: Flask) -> Iterator[None]:
     """Look in a thread while no checker runs, until the block ends."""
     stop = threading.Event()
-    watch = SilenceWatch(lambda: datetime.now(UTC), alone=True)
+    watch = SilenceWatch(datetime.now(UTC), alone=True)
 
     def run() -> None:
         while not stop.wait(EVERY_SECONDS):
             try:
                 with app.app_context(), patience(LOOK_SECONDS):
-                    watch.look()
+                    watch.look(datetime.now(UTC))
             except Exception as fault:
                 faults.tell(log, "Silent places could not be looked for. Trying again.", fault)
 

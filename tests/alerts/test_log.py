@@ -162,10 +162,8 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
     (young,) = box.notice(monitor)
     with box.app.app_context():
         assert forget_deliveries(box.clock.now - timedelta(days=900)) == 0
-        keeper = Housekeeper(
-            box.app, box.settings, Policies(box.settings), clock=lambda: box.clock.now
-        )
-        keeper.delete_old()
+        keeper = Housekeeper(box.app, box.settings, Policies(box.settings))
+        keeper.delete_old(box.clock.now)
     pending = old[list(DeliveryStatus).index(DeliveryStatus.PENDING)]
     assert [row.id for row in box.rows()] == [pending, young]
 

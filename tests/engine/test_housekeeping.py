@@ -24,7 +24,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine import domains
-from app.engine.housekeeping import Housekeeper
+from app.engine.housekeeping import Housekeeper, repair_unassigned
 from app.engine.recorder import apply_changes
 from tests.factories import make_monitor, make_outcome
 
@@ -57,9 +57,7 @@ class House:
         self.core = core
         self.registry = Registry()
         self.now = NOW
-        self.keeper = Housekeeper(
-            core, settings, Policies(settings), clock=lambda: self.now, look_up=self.registry
-        )
+        self.keeper = Housekeeper(core, settings, Policies(settings), look_up=self.registry)
 
     def monitor(self, url, **fields):
         fields = {"alerts": [["email", "a@example.test"]]} | fields
@@ -73,7 +71,7 @@ class House:
 
     def check_domains(self, days=0):
         self.now = NOW + days * DAY
-        self.keeper.check_domains()
+        self.keeper.check_domains(self.now)
         db.session.expire_all()
 
     def notices(self):
@@ -239,7 +237,7 @@ def test_old_rows_are_deleted(house):
             session.add(
                 MarkerRow(name=str(days), time=NOW - days * DAY, created_at=NOW, updated_at=NOW)
             )
-    house.keeper.delete_old()
+    house.keeper.delete_old(house.now)
     assert list(db.session.scalars(select(MarkerRow.name))) == ["399"]
     assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
@@ -253,7 +251,7 @@ def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     with writing() as session:
         session.execute(delete(MonitorStateRow))
         session.execute(delete(AssignmentRow))
-    house.keeper.repair_unassigned()
+    repair_unassigned(house.now)
     assert db.session.get(MonitorStateRow, id) is not None
     assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
@@ -262,7 +260,7 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     done = threading.Event()
     monkeypatch.setattr("app.engine.housekeeping.MIN_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr("app.engine.housekeeping.rollups.roll", lambda _now: 1 / 0)
-    monkeypatch.setattr(Housekeeper, "repair_unassigned", lambda _self: done.set())
+    monkeypatch.setattr("app.engine.housekeeping.repair_unassigned", lambda _now: done.set())
     stop = threading.Event()
     threads = house.keeper.start(stop)
     assert done.wait(60)
@@ -291,5 +289,5 @@ def test_cancelled_calendar_entries_are_kept_for_90_days_after_their_end(house):
                     cancelled_at=end - DAY,
                 )
             )
-    house.keeper.delete_old()
+    house.keeper.delete_old(house.now)
     assert db.session.scalars(select(CancelledEventRow.uid)).all() == ["ended-89"]

@@ -373,7 +373,7 @@ def impatient(monkeypatch):
     """A checker that takes a batch for lost soon, and a prober that says often what it has."""
     monkeypatch.setattr(sender, "LOST_SECONDS", 2.0)
     monkeypatch.setattr(sender, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(sender, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(sender, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(far, "ALIVE_SECONDS", 0.05)
     monkeypatch.setattr(far, "SEND_SECONDS", 0.02)
 
@@ -451,7 +451,7 @@ def test_a_batch_that_has_arrived_though_sending_failed_is_sent_once(
 
     monkeypatch.setattr(carrier._celery, "send_task", sent)
     carrier.submit(CheckSpec("http://127.0.0.1:9/", 7), lambda _outcome: None)
-    eventually(lambda: "The broker works again." in caplog.messages, "the end of the trouble")
+    eventually(lambda: "The broker works again." in caplog.messages, "the end of the faults")
     until = time.monotonic() + 1.2 * sender.LOST_SECONDS
     eventually(lambda: time.monotonic() > until, "the time of a batch that is lost")
     assert len(waiting(redis_server)) == 1
@@ -489,7 +489,7 @@ def test_a_broker_that_is_away_is_logged_once_and_no_check_is_lost(
             eventually(lambda: not carrier._state.pending, "a try to send it")
         redis_server.start()
         eventually(lambda: waiting(redis_server), "the checks")
-        eventually(lambda: "The broker works again." in caplog.messages, "the end of the trouble")
+        eventually(lambda: "The broker works again." in caplog.messages, "the end of the faults")
     away = [
         message for message in caplog.messages if message.startswith("The broker cannot be used (")
     ]

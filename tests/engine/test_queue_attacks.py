@@ -24,7 +24,7 @@ from app.engine.carriers.queue.broker import (
     TASK,
     MessageRefused,
     NonceCache,
-    QueueTrouble,
+    QueueFaults,
     Receiver,
     about_checks,
     about_outcomes,
@@ -109,7 +109,7 @@ def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
     clock = Mock(return_value=0.0)
     monkeypatch.setattr(lasting, "TTLCache", partial(TTLCache, timer=clock))
-    refuser = QueueTrouble("taking a batch")
+    refuser = QueueFaults("taking a batch")
     receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
 
     def refuse(sealed):

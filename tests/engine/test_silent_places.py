@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
-from app.access.settings import Policies
 from app.db import db, heartbeats, journal, places, writing
 from app.db.settings import setting
 from app.db.tables import (
@@ -19,7 +18,6 @@ from app.db.tables import (
     MonitorStateRow,
 )
 from app.engine import recorder
-from app.engine.housekeeping import Housekeeper
 from app.engine.silence_watch import SilenceWatch
 from app.records import IncidentQuery, Notice
 from app.rules.time import iso
@@ -42,7 +40,7 @@ class House:
 
     def __init__(self, core, settings):
         self.core, self.settings, self.now = core, settings, START
-        self.keeper = Housekeeper(core, settings, Policies(settings), clock=lambda: self.now)
+        self.watch = SilenceWatch(self.now)
         self.id = journal.location_id("oslo")
         with writing() as session:
             session.get(LocationRow, self.id).label = "Oslo"
@@ -82,7 +80,7 @@ class House:
                 self.hear(name)
             if self.worker_runs:
                 heartbeats.write("worker:host:1", self.now)
-            self.keeper.watch_places()
+            self.watch.look(self.now)
 
     def up_seconds(self, id):
         """How long the monitor was up, as its figures say."""
@@ -159,7 +157,7 @@ def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
     house.pass_minutes(counts / 60, "default", "oslo")
     assert house.state(id).verdict == "up"
     house.now += timedelta(seconds=5)
-    house.keeper.watch_places()
+    house.watch.look(house.now)
     state = house.state(id)
     assert (state.verdict, state.status_since) == ("unknown", house.now)
     assert house.up_seconds(id) == counts
@@ -184,7 +182,7 @@ def test_after_another_interval_too_a_monitor_is_up_as_long_as_its_figures_say(
     house.now += timedelta(seconds=5)
     if after > before:
         house.pass_minutes(minutes, "default")
-    house.keeper.watch_places()
+    house.watch.look(house.now)
     assert (house.up_seconds(id), house.state(id).verdict) == (counted, verdict)
 
 
@@ -209,7 +207,7 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", recorded_first)
-    house.keeper.watch_places()
+    house.watch.look(house.now)
     assert house.state(id).checked_at == house.now
     assert house.state(id).verdict == "up"
 
@@ -235,7 +233,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", changed_first)
-    house.keeper.watch_places()
+    house.watch.look(house.now)
     assert house.state(id).verdict == "up"
 
 
@@ -243,12 +241,12 @@ def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(hou
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")
     house.now += 120 * MINUTE  # the machine was off, and its checker does not come back
-    alone = SilenceWatch(lambda: house.now, alone=True)
+    alone = SilenceWatch(house.now, alone=True)
     for passed, verdict in ((timedelta(minutes=2), "up"), (timedelta(minutes=2), "unknown")):
         until = house.now + passed
         while house.now < until:
             house.now += timedelta(seconds=15)
-            alone.look()
+            alone.look(house.now)
         assert house.state(id).verdict == verdict
     assert house.up_seconds(id) == 3690
 
@@ -285,12 +283,12 @@ def test_a_place_that_a_monitor_loses_takes_no_result_of_another_one(house):
 def test_without_a_checker_the_alert_worker_looks(house):
     """A monitor would be up for ever, and nobody would be told that nothing is checked."""
     id = house.monitor("default")
-    watched = SilenceWatch(lambda: house.now, alone=True)
+    watched = SilenceWatch(house.now, alone=True)
 
     def pass_seconds(seconds):
         for _step in range(seconds // 5):
             house.now += timedelta(seconds=5)
-            watched.look()
+            watched.look(house.now)
 
     def checker():
         name = heartbeats.process_name(heartbeats.CHECKER)
@@ -309,12 +307,12 @@ def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
     """The checker looks itself."""
     id = house.monitor("default")
     house.check(id, "default")
-    watched = SilenceWatch(lambda: house.now, alone=True)
+    watched = SilenceWatch(house.now, alone=True)
     name = heartbeats.process_name(heartbeats.CHECKER)
     for _step in range(60):
         house.now += timedelta(seconds=5)
         heartbeats.write(name, house.now, house.now, location="default")
-        watched.look()
+        watched.look(house.now)
     assert house.state(id).verdict == "up"
 
 
@@ -483,21 +481,21 @@ def test_in_quiet_hours_the_message_waits_for_their_end(house):
 
 
 @pytest.mark.both_databases
-def test_two_checkers_that_look_at_once_tell_once(house, settings):
-    other = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
+def test_two_checkers_that_look_at_once_tell_once(house):
+    other = SilenceWatch(house.now)
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")
     for _ in range(20):
         house.pass_minutes(0.25)
-        other.watch_places()
+        other.look(house.now)
     assert [event for event, _ in house.messages()] == [SILENT]
 
 
-def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
+def test_a_restart_while_a_place_is_silent_tells_nothing_again(house):
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")
     house.pass_minutes(5)
-    house.keeper = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
+    house.watch = SilenceWatch(house.now)
     house.pass_minutes(5)
     assert [event for event, _ in house.messages()] == [SILENT]
     assert setting(Notice.PLACES_SILENT) == "Oslo"

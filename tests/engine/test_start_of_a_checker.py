@@ -125,7 +125,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
         checker._keep_shards(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         checker._turn()
-        checker._returns.flush()
+        checker._outcomes.flush()
         assert len(db.session.execute(select(ResultRow.at)).all()) == 5
     written = [text.split()[2] for text in statements if text.startswith(("INSERT", "UPDATE"))]
     assert written == ["results"]
@@ -200,7 +200,7 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
     with core.app_context():
         checker._keep_shards(time.monotonic())
         checker._start_due(time.monotonic())
-        checker._returns.take(checker.checks.collect(0.0))
+        checker._outcomes.take(checker.checks.collect(0.0))
         with writing() as session:
             for id in ids:
                 changes.note(session, id)
@@ -212,7 +212,7 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
         )
         for _batch in range(2):
             checker._feed_at = float("-inf")
-            checker._returns.record()
+            checker._outcomes.record()
             checker._reload_changed(time.monotonic())
         assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.MAX_AT_ONCE
         assert checker._outdated == set()

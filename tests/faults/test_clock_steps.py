@@ -312,7 +312,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     with core.app_context():
         Access(clock=lambda: now() + 10 * HOURS).counters.count("login:account:x", 300)
         assert db.session.scalar(access_counts) == 1
-        Housekeeper(core, settings, Policies(settings)).delete_old()
+        Housekeeper(core, settings, Policies(settings)).delete_old(now())
         assert db.session.scalar(access_counts) == 0
         assert db.session.scalar(sa.select(sa.func.count()).select_from(HeartbeatRow)) == 0
 

@@ -151,7 +151,7 @@ def first_error(name):
 
 @pytest.mark.parametrize("part", [Checker, Worker])
 def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch, part):
-    monkeypatch.setattr(sys.modules[part.__module__], "TROUBLE_SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules[part.__module__], "RETRY_SECONDS", 0.0)
     make_monitor(core)
     with locked(core), first_error(part.__module__) as first:
         part(core, settings).run(first)
@@ -159,7 +159,7 @@ def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch
 
 
 def test_a_chore_logs_one_line_with_the_cause(core, settings, caplog):
-    def write():
+    def write(_now):
         with writing():
             raise AssertionError("it is locked")
 

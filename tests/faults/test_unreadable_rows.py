@@ -286,8 +286,8 @@ def test_dropped_results_do_not_count_as_checks(app, settings, site):
     overwrite_root(app, "results")
     with running(app, settings) as checker:
         until(app, lambda: site.asked)
-        until(app, lambda: not checker._returns.unrecorded())
-    assert checker._returns.last_check_at is None
+        until(app, lambda: not checker._outcomes.unrecorded())
+    assert checker._outcomes.last_check_at is None
     with app.app_context():
         assert health.health(now()).faults
 
@@ -363,7 +363,7 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
 def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
     stop, turns = threading.Event(), []
-    monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)
+    monkeypatch.setattr("app.alerts.worker.RETRY_SECONDS", 0.0)
     box.worker.on_turn = lambda: turns.append("turned")
 
     def due(*_arguments):

@@ -368,7 +368,7 @@ def test_packed_hours_end_with_their_age_and_with_their_monitor(
     rollups.roll(here)
     packed.pack_old(here, 60)
     later = here + timedelta(days=settings.retention_days, hours=-36)
-    Housekeeper(core, settings, Policies(settings), clock=lambda: later).delete_old()
+    Housekeeper(core, settings, Policies(settings)).delete_old(later)
     oldest = db.session.scalar(select(func.min(PackedHourRow.hour)))
     assert oldest == (to_ms(here) - 36 * HOUR_MS) // HOUR_MS
     with writing() as session:

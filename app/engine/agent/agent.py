@@ -8,13 +8,11 @@ server can add one.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from app.codec.packing import pack
@@ -24,7 +22,7 @@ from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, MadeResult
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import AssignedNews, Greeted, News, ServerLink, StandingsNews
+from app.engine.agent.link import AssignedNews, Greeted, ServerLink, StandingsNews
 from app.engine.carriers import Finished
 from app.engine.checking import (
     MIN_PAUSE_SECONDS,
@@ -39,7 +37,7 @@ from app.engine.plan import Job, Plan
 from app.engine.schedule import Standing
 from app.i18n import _
 from app.lasting import Lasting
-from app.records import Cause, Outcome, Result
+from app.records import Cause, Result
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +61,9 @@ class Agent:
                     )
                 )
         self.settings = settings
-        folder = _folder(settings)
-        self._clock = Clock()
+        self._clock, folder = Clock(), settings.instance
         try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._buffer = Buffer(folder)
         except InUse:
             raise SettingError(
@@ -77,7 +75,10 @@ class Agent:
                 )
             ) from None
         except OSError as fault:
-            raise _unusable(folder, fault) from None
+            raise SettingError(
+                f"{PREFIX}INSTANCE is wrong: {folder} cannot be used as a folder"
+                f" ({fault.strerror})."
+            ) from None
         self._policy = own_policy(settings, "this agent")
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(own_canaries(settings), self._plan, self._clock.now)
@@ -128,10 +129,8 @@ class Agent:
     def _notice_step(self) -> None:
         offset = self._clock.offset
         if abs(offset - self._offset) > timedelta(seconds=STEP_SECONDS):
-            log.warning(
-                "This machine's clock differs from the server's by %+.1f s.",
-                -offset.total_seconds(),
-            )
+            ahead = -offset.total_seconds()
+            log.warning("This machine's clock differs from the server's by %+.1f s.", ahead)
         self._offset = offset
         self.checks.notice_step()  # of the corrected time
 
@@ -153,22 +152,13 @@ class Agent:
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             made_results.append(MadeResult(claim.monitor_id, claim.turn, at, body))
-            self._plan.end(claim, self._standing_after(job, placed), now)
+            self._plan.end(claim, _standing_after(job, placed.result), now)
         if made_results:
             results = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._refused_checks.note(results, self._jobs.keys())
             self._buffer.add(made_results)
             self._done |= {made.monitor_id: (made.version, made.at) for made in made_results}
             self._link.send_soon()
-
-    def _standing_after(self, job: Job, outcome: Outcome) -> Standing:
-        result = outcome.result
-        return replace(
-            job.standing,
-            slot=schedule.last_slot(job.monitor_id, job.interval, result.checked_at),
-            checked_at=result.checked_at,
-            blind=result.cause_code == Cause.NETWORK_DOWN,
-        )
 
     def _figures(self) -> Mapping[str, Any]:
         """What each request reports of this agent. Called on the link's thread."""
@@ -177,21 +167,15 @@ class Agent:
     # --- answers of the server
 
     def _take_news(self) -> None:
-        while True:
-            try:
-                news = self._link.news.get_nowait()
-            except queue.Empty:
-                return
-            self._follow(news)
-
-    def _follow(self, news: News) -> None:
-        if isinstance(news, Greeted):
-            log.info("Checking for the place %s.", news.location)
-            self._plan.set_confirm(news.confirm, self._clock.now())
-        elif isinstance(news, AssignedNews):
-            self._assign(news)
-        else:
-            self._update_standings(news)
+        while not self._link.news.empty():
+            news = self._link.news.get()
+            if isinstance(news, Greeted):
+                log.info("Checking for the place %s.", news.location)
+                self._plan.set_confirm(news.confirm, self._clock.now())
+            elif isinstance(news, AssignedNews):
+                self._assign(news)
+            else:
+                self._update_standings(news)
 
     def _assign(self, news: AssignedNews) -> None:
         now = self._clock.now()
@@ -210,9 +194,8 @@ class Agent:
         gone = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
-            self._jobs.pop(monitor_id, None)
-            self._done.pop(monitor_id, None)
-            self._started_at.pop(monitor_id, None)
+            for by_monitor in (self._jobs, self._done, self._started_at):
+                by_monitor.pop(monitor_id, None)
 
     def _note_malformed(self, malformed: list[str], *, whole: bool) -> None:
         """Log once that monitors cannot be read: a server may send the same each second."""
@@ -241,9 +224,8 @@ class Agent:
         done_version, at = self._done.get(monitor_id, (version, None))
         if at is not None and done_version == version and _is_news(at, standing):
             # The result of a later check is on its way to the server.
-            standing = replace(
-                standing, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at
-            )
+            slot = schedule.last_slot(monitor_id, interval, at)
+            standing = replace(standing, slot=slot, checked_at=at)
         return Job(monitor_id, spec, interval, 0, 0, standing)
 
     def _update_standings(self, news: StandingsNews) -> None:
@@ -267,6 +249,12 @@ def _is_news(at: datetime, standing: Standing) -> bool:
     return standing.checked_at is None or at > standing.checked_at
 
 
+def _standing_after(job: Job, result: Result) -> Standing:
+    at, blind = result.checked_at, result.cause_code == Cause.NETWORK_DOWN
+    slot = schedule.last_slot(job.monitor_id, job.interval, at)
+    return replace(job.standing, slot=slot, checked_at=at, blind=blind)
+
+
 def _standing(standing: Json, turn: int) -> Standing:
     return Standing(
         turn,
@@ -275,20 +263,6 @@ def _standing(standing: Json, turn: int) -> Standing:
         moment(standing.get("unconfirmed_at")),
         standing.get("blind") is True,
         moment(standing.get("asked_at")),
-    )
-
-
-def _folder(settings: Settings) -> Path:
-    try:
-        settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as fault:
-        raise _unusable(settings.instance, fault) from None
-    return settings.instance
-
-
-def _unusable(folder: Path, fault: OSError) -> SettingError:
-    return SettingError(
-        f"{PREFIX}INSTANCE is wrong: {folder} cannot be used as a folder ({fault.strerror})."
     )
 
 
@@ -306,11 +280,8 @@ class RefusedChecks:
         ``monitors`` of the agent were refused.
         """
         for id, result in results:
-            if result.was_made:
-                self._refused.discard(id)
-            else:
-                self._refused.add(id)
-        self._refused = {id for id in self._refused if id in monitors}
+            (self._refused.discard if result.was_made else self._refused.add)(id)
+        self._refused.intersection_update(monitors)
         all_refused = bool(self._refused) and len(self._refused) == len(monitors)
         if all_refused and results:
             self._log.warning(

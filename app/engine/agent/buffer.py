@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, at REAL, body TEXT)",
     "CREATE TABLE IF NOT EXISTS done (monitor_id INTEGER PRIMARY KEY, version INTEGER, at REAL)",
 )
+_ALL_DONE = "SELECT monitor_id, version, at FROM done"
 _BETWEEN = "SELECT id, body FROM results WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 
 
@@ -114,7 +116,7 @@ class Buffer:
         while the server is away, nobody else knows it.
         """
         with self._lock:
-            rows: list[Any] = self._try(_all_done, READ, [])
+            rows: list[Any] = self._try(lambda file: file.execute(_ALL_DONE).fetchall(), READ, [])
         checks: dict[int, tuple[int, datetime]] = {}
         for id, version, at in rows:
             with suppress(TypeError, ValueError, OverflowError, OSError):  # a damaged value
@@ -148,7 +150,9 @@ class Buffer:
         written.
         """
         with self._lock:
-            self._unwritten = [result for result in self._unwritten if not _is_in(sent, result.id)]
+            self._unwritten = [
+                result for result in self._unwritten if not sent.first <= result.id <= sent.last
+            ]
             self._sent = _united([*self._sent, (sent.first, min(sent.last, self._written))])
             self._write()
 
@@ -245,7 +249,7 @@ class Buffer:
         try:
             result = _transaction(self._opened(), work)
         except sqlite3.DatabaseError as fault:
-            if not _is_damaged(fault):
+            if getattr(fault, "sqlite_errorcode", 0) & 0xFF not in DAMAGED:
                 raise
             self._set_aside()
             result = _transaction(self._opened(), work)
@@ -292,7 +296,8 @@ class Buffer:
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
     """The file, and its newest id."""
     file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    file.text_factory = _text
+    # The text of a damaged column too: an exception would lose all other rows.
+    file.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
@@ -317,23 +322,6 @@ def _transaction(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], 
         with suppress(sqlite3.Error):
             file.execute("ROLLBACK")  # otherwise no other transaction could begin
         raise
-
-
-def _is_damaged(fault: sqlite3.DatabaseError) -> bool:
-    return getattr(fault, "sqlite_errorcode", 0) & 0xFF in DAMAGED
-
-
-def _all_done(file: sqlite3.Connection) -> list[Any]:
-    return file.execute("SELECT monitor_id, version, at FROM done").fetchall()
-
-
-def _text(data: bytes) -> str:
-    """The text of a column, also if it is damaged: an exception would lose all other rows."""
-    return data.decode(errors="replace")
-
-
-def _is_in(batch: Batch, id: int) -> bool:
-    return batch.first <= id <= batch.last
 
 
 def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -22,11 +22,11 @@ from app.codec import MalformedData
 from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal_text
 from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
 from app.config import SettingError
-from app.engine.agent import trouble
+from app.engine.agent import exchange
 from app.engine.agent.assigned_file import AssignedFile, replace_file
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.trouble import AgentRefused, Foreign, Later, ServerFault
+from app.engine.agent.exchange import AgentRefused, Foreign, Later, ServerFault
 from app.i18n import _
 from app.lasting import Lasting
 from app.net.client import Network
@@ -177,24 +177,24 @@ class ServerLink:
             try:
                 more = self._turn()
             except Exception as fault:
-                self._trouble(fault)
+                self._log_fault(fault)
                 if last:
                     return
                 # Also if many results wait: each attempt would be another request.
-                self._rest(fault)
+                self._pause_after(fault)
                 continue
             if last and not more:
                 return
             if not more:
                 self._wait()
 
-    def _rest(self, fault: Exception) -> None:
+    def _pause_after(self, fault: Exception) -> None:
         """Pause after a request that failed."""
         if isinstance(fault, Later) and fault.seconds:
             self._pauses.reset()
             self._ended.wait(fault.seconds)
-            return
-        self._ended.wait(self._pauses.take())
+        else:
+            self._ended.wait(self._pauses.take())
 
     def _wait(self) -> None:
         """Wait until there are results to send, or it is time to ask for changes."""
@@ -227,22 +227,22 @@ class ServerLink:
         except Exception as fault:
             if not more or isinstance(fault, Later):
                 raise
-            self._trouble(fault)
+            self._log_fault(fault)
             self._ask_at = time.monotonic() + self._pauses.take()
             return False
         return True
 
-    def _trouble(self, fault: Exception) -> None:
+    def _log_fault(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, AgentRefused):
             self._location = ""
-        sentence = trouble.sentence_of(self._server, fault)
+        sentence = exchange.sentence_of(self._server, fault)
         self._log.error(
             "%s",
             sentence,
             # Each answer 429 has another number of seconds.
             cause=LATER if isinstance(fault, Later) else sentence,
-            exc_info=None if isinstance(fault, trouble.DESCRIBED) else fault,
+            exc_info=None if isinstance(fault, exchange.DESCRIBED) else fault,
         )
 
     def _log_recovery(self, more: bool) -> None:
@@ -382,7 +382,7 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
         decoded = None
     key = "data" if status == 200 else "message"
     if not isinstance(decoded, dict) or key not in decoded:
-        raise Foreign(trouble.no_api(status))
+        raise Foreign(exchange.no_api(status))
     return decoded
 
 

@@ -145,7 +145,7 @@ MAX_TEXT = 200
 Line = tuple[str, int]  # of a file
 
 
-class QueueTrouble:
+class QueueFaults:
     """Logs the faults of one thread of the queue, without a flood.
 
     The broker may be away for hours: that is logged once. A message that is refused is logged once

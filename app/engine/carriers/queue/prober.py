@@ -39,7 +39,7 @@ from app.engine.carriers.queue.broker import (
     KEPT_SECONDS,
     TASK,
     MessageRefused,
-    QueueTrouble,
+    QueueFaults,
     Receiver,
     about_checks,
     about_outcomes,
@@ -114,7 +114,7 @@ class Desk:
         self._state = _ProberState()
         self._closing, self._ended = False, threading.Event()
         self._alive_at = self._sign_at = float("-inf")
-        self._trouble = QueueTrouble("sending outcomes")
+        self._faults = QueueFaults("sending outcomes")
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
@@ -195,7 +195,7 @@ class Desk:
                 self._sign_at = now
                 self._sign()
         except Exception as fault:
-            self._trouble.tell(fault)
+            self._faults.tell(fault)
 
     def _keep(self, finished: list[Finished]) -> None:
         """Keep outcomes until they are sent."""
@@ -216,7 +216,7 @@ class Desk:
         try:
             return pack(outcome)
         except Exception as fault:
-            self._trouble.tell(fault)
+            self._faults.tell(fault)
             return None
 
     def _send(self, *, to_all: bool) -> None:
@@ -237,7 +237,7 @@ class Desk:
         hour, and a dead one would look the same.
         """
         names = self._listeners()
-        self._trouble.ended()
+        self._faults.ended()
         for to in names:
             self._send_to(to, [], [])
 
@@ -255,13 +255,13 @@ class Desk:
             try:
                 self._reply(to, self._key.seal(message, about_outcomes(self.location, to)))
             except BROKER_FAULTS as fault:
-                self._trouble.tell(fault)
+                self._faults.tell(fault)
                 with self._lock:
                     self._state.unsent[to] = (outcomes[start:] + self._state.unsent[to])[
                         -MAX_UNSENT:
                     ]
                 return
-            self._trouble.ended()
+            self._faults.ended()
 
 
 def make_desk(settings: Settings) -> Desk:
@@ -311,16 +311,16 @@ def run(settings: Settings) -> int:
     own_queue = queue_of(settings.location)
     log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     celery, client = make_celery(broker_url), make_redis(broker_url)
-    desk, trouble, stop = make_desk(settings), QueueTrouble("taking a batch"), threading.Event()
+    desk, faults, stop = make_desk(settings), QueueFaults("taking a batch"), threading.Event()
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
         try:
             desk.take(base64.b64decode(sealed))
         except Exception as fault:
-            trouble.tell(fault)  # Celery would log the arguments
+            faults.tell(fault)  # Celery would log the arguments
         else:
-            trouble.ended()
+            faults.ended()
 
     def end() -> None:
         """Without Celery, whose consumer hangs."""

@@ -25,7 +25,7 @@ from app.engine.carriers.queue.broker import (
     MAX_SEALED,
     TASK,
     MessageRefused,
-    QueueTrouble,
+    QueueFaults,
     Receiver,
     about_checks,
     about_outcomes,
@@ -48,7 +48,7 @@ GATHER_SECONDS = 0.2  # how long a check waits for others, to be sent in one bat
 LOOK_SECONDS = 1.0  # how often lost batches are looked for
 # A batch that no prober has named for so long among those that it runs is lost.
 LOST_SECONDS = 5.0
-TROUBLE_SECONDS = 1.0  # pause after Redis could not be used
+RETRY_SECONDS = 1.0  # pause after Redis could not be used
 WAIT_SECONDS = 1  # for outcomes, in one command
 
 
@@ -118,14 +118,14 @@ class QueueCarrier:
         self._listened_at = float("-inf")  # when Redis was last notified that this checker listens
         self._away_at = float("-inf")  # when the broker last could not be used
         self._sending, self._taking = (
-            QueueTrouble("sending batches"),
-            QueueTrouble("taking outcomes"),
+            QueueFaults("sending batches"),
+            QueueFaults("taking outcomes"),
         )
         about = about_outcomes(self.location, self.name)
         self._receiver = Receiver(self._key, about, dated="now", plural="Outcomes")
         self._threads = [
-            threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
-            for turn, trouble, name in (
+            threading.Thread(target=self._run, args=(turn, faults), name=name, daemon=True)
+            for turn, faults, name in (
                 (self._send_turn, self._sending, "queue-send"),
                 (self._take_turn, self._taking, "queue-take"),
             )
@@ -176,21 +176,21 @@ class QueueCarrier:
 
     # --- the two threads
 
-    def _run(self, turn: Callable[[], bool], trouble: QueueTrouble) -> None:
+    def _run(self, turn: Callable[[], bool], faults: QueueFaults) -> None:
         """The loop of a thread. ``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
                 used = turn()
             except Exception as fault:
                 if not self._ended:
-                    self._failed(trouble, fault)
-                    time.sleep(TROUBLE_SECONDS)
+                    self._failed(faults, fault)
+                    time.sleep(RETRY_SECONDS)
             else:
                 if used:
-                    trouble.ended()
+                    faults.ended()
 
-    def _failed(self, trouble: QueueTrouble, fault: Exception) -> None:
-        trouble.tell(fault)
+    def _failed(self, faults: QueueFaults, fault: Exception) -> None:
+        faults.tell(fault)
         if not isinstance(fault, BROKER_FAULTS):
             return
         with self._lock:  # while the broker is away, no prober can name its batches
@@ -272,9 +272,9 @@ class QueueCarrier:
         with self._lock:
             self._drop_finished()
             waiting = [batch for batch in self._state.batches.values() if batch.named_at is None]
-            is_late = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
+            is_overdue = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
         # A batch that no prober has taken may be waiting behind others; then there is no hurry.
-        is_empty = is_late and self._redis.llen(queue_of(self.location)) == 0
+        is_empty = is_overdue and self._redis.llen(queue_of(self.location)) == 0
         with self._lock:
             lost = [
                 (batch_id, batch)
@@ -284,7 +284,7 @@ class QueueCarrier:
         count = sum(self._resend(batch_id, batch) for batch_id, batch in lost)
         if count:
             self._log_lost(count)
-        return is_late
+        return is_overdue
 
     def _resend(self, batch_id: str, batch: _SentBatch) -> int:
         """Put the checks of a lost batch in front of the pending ones; returns their number, 0 if a

@@ -8,7 +8,7 @@ import pytest
 
 from app.db import shards, writing
 from app.engine import recorder
-from app.engine.returns import MAX_AT_ONCE, MIN_AT_ONCE, Returns, _size_of_next
+from app.engine.recording import MAX_AT_ONCE, MIN_AT_ONCE, OutcomeRecorder, _size_of_next
 from app.engine.schedule import Claim
 from tests.factories import make_monitor, make_outcome
 
@@ -35,7 +35,7 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         with writing():
             shards.make(1)
         calls = []
-        returns = Returns(settings.location, lambda *given: calls.append(given))
+        returns = OutcomeRecorder(settings.location, lambda *given: calls.append(given))
 
         def put_outcome(turn):
             returns.take([(Claim(monitor.id, turn=turn), make_outcome(verdict))])
@@ -54,7 +54,7 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
         with writing():
             shards.make(1)
         calls = []
-        returns = Returns(settings.location, lambda *given: calls.append(given))
+        returns = OutcomeRecorder(settings.location, lambda *given: calls.append(given))
         returns.take([(Claim(monitor.id), make_outcome())])
         returns.flush()
         came = returns.last_check_at
@@ -69,7 +69,7 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
 
 
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
-    returns = Returns(settings.location, lambda *_change: None)
+    returns = OutcomeRecorder(settings.location, lambda *_change: None)
     assert returns.wait(60.0) > 0
     returns.take([(Claim(1), make_outcome("down"))])
     assert returns.wait(60.0) == 0

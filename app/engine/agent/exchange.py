@@ -42,60 +42,57 @@ class Foreign(Exception):
     """The answer is not of Wakeful's API. The text is the end of a sentence."""
 
 
-# The faults that ``sentence_of`` has words for: all others are faults of the agent, or of its
-# machine.
-DESCRIBED = (
-    AgentRefused,
-    ServerFault,
-    Later,
-    Foreign,
-    MalformedData,
-    Forged,
-    requests.RequestException,
+# The sentence of each kind of fault; the first that fits counts.
+_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
+    (AgentRefused, "The server {server} refuses the agent: {why}"),
+    (ServerFault, "The server {server} has a fault: {why}"),
+    (
+        Later,
+        "The server {server}, or a proxy before it, takes no more requests now ({why})."
+        " Results are kept here for a day, and are sent later.",
+    ),
+    (Foreign, "The server {server} cannot be reached: {why}."),
+    (
+        MalformedData,
+        "The agent cannot read what the server {server} answers ({why}). If their versions"
+        " of Wakeful differ, run the same on both.",
+    ),
+    (
+        Forged,
+        "The server {server} has the key of another agent for this place, so this one hears of"
+        " no change. Make a new token for the place on its page, and start the agent with it.",
+    ),
+    (requests.RequestException, "The server {server} cannot be reached: {why}."),
+    (Exception, "The agent's exchange with the server {server} failed: {why}."),
 )
+# All others are faults of the agent, or of its machine.
+DESCRIBED = tuple(kind for kind, _sentence in _SENTENCES if kind is not Exception)
 
 
 def sentence_of(server: str, fault: Exception) -> str:
     """The sentence for the log about a failed exchange with ``server``."""
-    if isinstance(fault, AgentRefused):
-        return f"The server {server} refuses the agent: {fault}"
-    if isinstance(fault, ServerFault):
-        return f"The server {server} has a fault: {fault}"
-    if isinstance(fault, Later):
-        why = f"429: {fault}" if str(fault) else "429"
-        return (
-            f"The server {server}, or a proxy before it, takes no more requests now ({why})."
-            " Results are kept here for a day, and are sent later."
-        )
-    if isinstance(fault, Foreign):
-        return f"The server {server} cannot be reached: {fault}."
-    if isinstance(fault, MalformedData):
-        return (
-            f"The agent cannot read what the server {server} answers ({fault}). If their versions"
-            " of Wakeful differ, run the same on both."
-        )
-    if isinstance(fault, Forged):
-        return (
-            f"The server {server} has the key of another agent for this place, so this one hears of"
-            " no change. Make a new token for the place on its page, and start the agent with it."
-        )
+    sentence = next(text for kind, text in _SENTENCES if isinstance(fault, kind))
+    return sentence.format(server=server, why=_why(fault))
+
+
+def _why(fault: Exception) -> str:
     if isinstance(fault, requests.RequestException):
-        return f"The server {server} cannot be reached: {_why(fault)}."
-    return f"The agent's exchange with the server {server} failed: {_own_fault(fault)}."
+        return _of_request(fault)
+    if isinstance(fault, Later):
+        return f"429: {fault}" if str(fault) else "429"
+    if isinstance(fault, DESCRIBED):
+        return str(fault)
+    # A fault on this machine, as of its disk, or any other exception
+    return (_of_system(fault) if isinstance(fault, OSError) else "") or type(fault).__name__
 
 
-def _own_fault(fault: Exception) -> str:
-    """The words for a fault on this machine, as of its disk, or for any other exception."""
-    return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
-
-
-def _why(fault: requests.RequestException) -> str:
+def _of_request(fault: requests.RequestException) -> str:
     """The reason in our words: the error's own text has addresses in memory and the whole URL."""
     causes = list(_chain(fault))
     sentences = (
         words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
     )
-    reason = next(filter(None, sentences), _name(fault))
+    reason = next(filter(None, sentences), type(fault).__name__)
     by_proxy = isinstance(fault, requests.exceptions.ProxyError)
     return f"the proxy of HTTPS_PROXY: {reason}" if by_proxy else reason
 
@@ -116,16 +113,8 @@ def _chain(fault: BaseException) -> Iterator[BaseException]:
         if isinstance(cause, BaseException) and cause not in causes:
             causes.append(cause)
             yield cause
-            waiting += [
-                getattr(cause, "reason", None),
-                *cause.args,
-                cause.__cause__,
-                cause.__context__,
-            ]
-
-
-def _name(fault: BaseException) -> str:
-    return type(fault).__name__
+            reason = getattr(cause, "reason", None)
+            waiting += [reason, *cause.args, cause.__cause__, cause.__context__]
 
 
 def _of_tls(fault: ssl.SSLError) -> str:

@@ -23,10 +23,11 @@ MIN_AT_ONCE = 10
 TRANSACTION_SECONDS = 0.5
 
 
-class Returns:
-    """``on_done`` is called for each check that was recorded (with its monitor's new standing) or
-    dropped (with None). It is not called if a bug keeps a check from being recorded, so that the
-    check is not repeated at once. Recording needs an application context.
+class OutcomeRecorder:
+    """Records the outcomes of one checker. ``on_done`` is called for each check that was recorded
+    (with its monitor's new standing) or dropped (with None). It is not called if a bug keeps a
+    check from being recorded, so that the check is not repeated at once. Recording needs an
+    application context.
     """
 
     def __init__(self, location: str, on_done: Callable[[Claim, Standing | None], None]) -> None:
@@ -56,7 +57,11 @@ class Returns:
 
     def take(self, finished: Iterable[Finished]) -> None:
         """Take outcomes in, to be recorded. Needs no application context."""
-        self._unrecorded += [check for check in finished if not self._taken(check)]
+        for claim, outcome in finished:
+            if (standing := self._steady.take(claim, outcome)) is not None:
+                self._on_done(claim, standing)
+            else:
+                self._unrecorded.append((claim, outcome))
 
     @property
     def must_write(self) -> bool:
@@ -94,13 +99,6 @@ class Returns:
         while self._unrecorded:
             self._record_batch()
 
-    def _taken(self, finished: Finished) -> bool:
-        standing = self._steady.take(*finished)
-        if standing is None:
-            return False
-        self._on_done(finished[0], standing)
-        return True
-
     def _write_steady(self, *, all: bool = False) -> None:
         waited = self._steady.waiting
         try:
@@ -127,7 +125,10 @@ class Returns:
         except Exception as fault:
             if passes(fault):
                 # Kept and retried. If the database is unavailable for long, the oldest are dropped.
-                self._drop_oldest(len(self._unrecorded) - MAX_KEPT_RESULTS)
+                dropped = max(0, len(self._unrecorded) - MAX_KEPT_RESULTS)
+                for claim, _outcome in self._unrecorded[:dropped]:
+                    self._on_done(claim, None)
+                del self._unrecorded[:dropped]
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
             standings = self._singly(batch)
@@ -153,15 +154,9 @@ class Returns:
             except Exception as fault:
                 if passes(fault):
                     raise
-                log.exception(
-                    "The result of monitor %s could not be recorded", finished[0].monitor_id
-                )
+                id = finished[0].monitor_id
+                log.exception("The result of monitor %s could not be recorded", id)
         return standings
-
-    def _drop_oldest(self, count: int) -> None:
-        for claim, _outcome in self._unrecorded[: max(0, count)]:
-            self._on_done(claim, None)
-        del self._unrecorded[: max(0, count)]
 
 
 def _size_of_next(size: int, seconds: float) -> int:
