@@ -137,7 +137,7 @@ def test_a_large_batch_is_sent_in_parts(redis_server, settings, carrier, monkeyp
     """Otherwise probers would drop it, and its checks would never be made."""
     spec = CheckSpec("http://127.0.0.1:9/", request_body="x" * 30_000)
     size = len(BatchKey(KEY).seal([sender.pack(spec)], ""))
-    monkeypatch.setattr(sender, "MAX_SEALED", 3 * size)
+    monkeypatch.setattr(sender.broker, "MAX_SEALED", 3 * size)
     monkeypatch.setattr(sender, "GATHER_SECONDS", 60)
     monkeypatch.setattr(sender, "ENOUGH", 9)
     made = QueueCarrier(settings)

@@ -42,27 +42,9 @@ from app.engine.recorder.results import judge_anew, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "FIELDS_THAT_FORCE_A_REVOTE",
-    "Steady",
-    "add_absence",
-    "apply_changes",
-    "ask",
-    "change_incident",
-    "delete_incident",
-    "delete_monitor",
-    "judge_anew",
-    "next_deadline",
-    "pause",
-    "record",
-    "record_claimed",
-    "record_deadlines",
-    "record_late",
-    "record_pings",
-    "remind",
-    "resume",
-    "show_unknown",
-    "store_incident",
-    "watch",
-    "watch_from",
+    "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "add_absence", "apply_changes", "ask",
+    "change_incident", "delete_incident", "delete_monitor", "judge_anew", "next_deadline",
+    "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
+    "remind", "resume", "show_unknown", "store_incident", "watch", "watch_from",
     "watch_heartbeat",
-]
+]  # fmt: skip

@@ -224,12 +224,9 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
 def store_evidence(incident: IncidentRow, evidence: Mapping[str, Any]) -> None:
     """Store the evidence of an incident, and the places that saw it, which lists show."""
     incident.evidence = evidence
-    saw = [
-        title_of(place)
-        for place in named_places(evidence)
-        if place.get("verdict") == incident.severity  # the words are those of a verdict
-    ]
-    incident.seen_by = saw or None
+    # The words of severities are those of verdicts.
+    saw = [place for place in named_places(evidence) if place.get("verdict") == incident.severity]
+    incident.seen_by = list(map(title_of, saw)) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +319,7 @@ MIN_CHECKS = 5  # of fewer, no figure is usual
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: run for each incident that opens.
 _GOOD_IN_ALL = (
-    select(
-        _RESULTS.c.at,
-        _RESULTS.c.response_time,
-        *(_RESULTS.c[name] for name in PHASES),
-        _RESULTS.c.context_id,
-    )
+    select(*(_RESULTS.c[name] for name in ("at", "response_time", *PHASES, "context_id")))
     .where(
         _RESULTS.c.monitor_id == bindparam("id"),
         _RESULTS.c.at >= bindparam("first"),
@@ -375,10 +367,10 @@ def _good(session: AnySession, failure: FailureStart) -> Sequence[Any]:
         "id": failure.monitor_id,
         "first": to_ms(max(failure.since - USUAL_WITHIN, failure.changed)),
         "since": to_ms(failure.since),
+        "place": failure.place,
     }
-    if failure.place is None:
-        return session.execute(_GOOD_IN_ALL, parameters).all()
-    return session.execute(_GOOD_IN_PLACE, parameters | {"place": failure.place}).all()
+    query = _GOOD_IN_ALL if failure.place is None else _GOOD_IN_PLACE
+    return session.execute(query, parameters).all()
 
 
 def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] | None:

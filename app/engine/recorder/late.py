@@ -28,21 +28,11 @@ from app.records import Result
 # SQLite.
 CHUNK = 50
 _MONITORS = select(
-    MonitorRow.id,
-    MonitorRow.interval,
-    MonitorRow.timeout,
-    MonitorRow.confirmations,
-    MonitorRow.location_rule,
-    MonitorRow.created_at,
-    MonitorStateRow.paused_at,
-    MonitorStateRow.resumed_at,
-    MonitorStateRow.judged_since,
-    MonitorRow.paused,
-    MonitorRow.maintenance_start_at,
-    MonitorRow.maintenance_end_at,
-    MonitorRow.tags,
-    MonitorStateRow.rolled_until,
-).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+    MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
+    MonitorRow.location_rule, MonitorRow.created_at, MonitorRow.paused, MonitorRow.tags,
+    MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at, MonitorStateRow.paused_at,
+    MonitorStateRow.resumed_at, MonitorStateRow.judged_since, MonitorStateRow.rolled_until,
+).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)  # fmt: skip
 
 
 def record_late(

@@ -52,12 +52,9 @@ from app.rules.figures import in_one_unit
 AT_ONCE = 500  # heartbeats in one transaction
 MAX_MS = 2**31 - 1  # that the column of response times holds
 _CAUSES = (
-    Cause.HEARTBEAT_MISSED,
-    Cause.HEARTBEAT_FAILED,
-    Cause.HEARTBEAT_OVERRAN,
-    Cause.NOT_LISTENING,
+    Cause.HEARTBEAT_MISSED, Cause.HEARTBEAT_FAILED, Cause.HEARTBEAT_OVERRAN, Cause.NOT_LISTENING,
     Cause.SLOW_RESPONSE,
-)
+)  # fmt: skip
 _SLOW_RUN = N_("The run took %(time)s, longer than the %(limit)s set as slow.")
 _WATCHED = (
     select(HeartbeatStateRow, MonitorRow, MonitorStateRow.verdict, MonitorStateRow.cause)

@@ -33,23 +33,8 @@ from app.codec.specs import spec_of
 from app.codec.values import MalformedData, own_id
 from app.config import PREFIX, Settings
 from app.engine.carriers import Finished
-from app.engine.carriers.queue.broker import (
-    BROKER_FAULTS,
-    FRESH_SECONDS,
-    KEPT_SECONDS,
-    TASK,
-    MessageRefused,
-    QueueFaults,
-    Receiver,
-    about_checks,
-    about_outcomes,
-    broker_and_key,
-    claim,
-    listeners,
-    make_celery,
-    make_redis,
-    queue_of,
-)
+from app.engine.carriers.queue import broker
+from app.engine.carriers.queue.broker import BROKER_FAULTS, MessageRefused, QueueFaults
 from app.engine.checking import STOP_SECONDS, CheckLoop, make_prober, own_canaries, own_policy
 from app.engine.schedule import Claim
 from app.i18n import _
@@ -97,12 +82,12 @@ class Desk:
         works: Callable[[], bool] | None = None,
         listeners: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        _url, key = broker_and_key(settings)
+        _url, key = broker.broker_and_key(settings)
         self.name = f"prober:{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
         self.location = settings.location
         self._key = BatchKey(key)
-        about = about_checks(self.location)
-        self._receiver = Receiver(self._key, about, dated="at", plural="Batches")
+        about = broker.about_checks(self.location)
+        self._receiver = broker.Receiver(self._key, about, dated="at", plural="Batches")
         self.taken = 0  # batches so far, with those that were refused
         self._prober = prober
         self._checks = CheckLoop(works, gather=SEND_SECONDS)
@@ -131,7 +116,7 @@ class Desk:
         with self._lock:  # from now on, messages to the checker name the batch
             tickets = {ticket for ticket, _spec in checks}
             self._state.batches[batch["id"]] = _RunningBatch(batch["to"], tickets)
-        self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - age)
+        self._wait_for_room(batch["id"], time.monotonic() + broker.FRESH_SECONDS - age)
         self._begin(batch["id"], checks)
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
@@ -143,8 +128,9 @@ class Desk:
                 with self._lock:
                     del self._state.batches[batch_id]
                 raise MessageRefused(
-                    f"A batch is dropped: there was no room for its checks in {FRESH_SECONDS:.0f} "
-                    "s. This prober has too much to do; start another one."
+                    "A batch is dropped: there was no room for its checks in"
+                    f" {broker.FRESH_SECONDS:.0f} s. This prober has too much to do; start another"
+                    " one."
                 )
             time.sleep(SEND_SECONDS)
 
@@ -253,7 +239,7 @@ class Desk:
                 "outcomes": part,
             }
             try:
-                self._reply(to, self._key.seal(message, about_outcomes(self.location, to)))
+                self._reply(to, self._key.seal(message, broker.about_outcomes(self.location, to)))
             except BROKER_FAULTS as fault:
                 self._faults.tell(fault)
                 with self._lock:
@@ -266,18 +252,20 @@ class Desk:
 
 def make_desk(settings: Settings) -> Desk:
     """The desk of this process, which has threads."""
-    broker_url, _key = broker_and_key(settings)
-    client = make_redis(broker_url)
+    broker_url, _key = broker.broker_and_key(settings)
+    client = broker.make_redis(broker_url)
 
     def reply(to: str, sealed: bytes) -> None:
         with client.pipeline() as pipe:
             pipe.rpush(to, sealed)
-            pipe.expire(to, KEPT_SECONDS)
+            pipe.expire(to, broker.KEPT_SECONDS)
             pipe.execute()
 
     prober = make_prober(settings, own_policy(settings, "this prober"))
-    names = partial(listeners, client, settings.location)
-    return Desk(settings, prober, reply, partial(claim, client), own_canaries(settings), names)
+    names = partial(broker.listeners, client, settings.location)
+    return Desk(
+        settings, prober, reply, partial(broker.claim, client), own_canaries(settings), names
+    )
 
 
 def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) -> None:
@@ -307,13 +295,13 @@ def _spec(packed: Any) -> CheckSpec:
 
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
-    broker_url, _key = broker_and_key(settings)
-    own_queue = queue_of(settings.location)
+    broker_url, _key = broker.broker_and_key(settings)
+    own_queue = broker.queue_of(settings.location)
     log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
-    celery, client = make_celery(broker_url), make_redis(broker_url)
+    celery, client = broker.make_celery(broker_url), broker.make_redis(broker_url)
     desk, faults, stop = make_desk(settings), QueueFaults("taking a batch"), threading.Event()
 
-    @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
+    @celery.task(name=broker.TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
         try:
             desk.take(base64.b64decode(sealed))

@@ -18,25 +18,8 @@ from app.codec.sealing import BatchKey
 from app.codec.values import MalformedData
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, ProberReport, RemoteNetwork
-from app.engine.carriers.queue.broker import (
-    BROKER_FAULTS,
-    FRESH_SECONDS,
-    LISTEN_SECONDS,
-    MAX_SEALED,
-    TASK,
-    MessageRefused,
-    QueueFaults,
-    Receiver,
-    about_checks,
-    about_outcomes,
-    broker_and_key,
-    claim,
-    make_celery,
-    make_redis,
-    note_listener,
-    outcomes_of,
-    queue_of,
-)
+from app.engine.carriers.queue import broker
+from app.engine.carriers.queue.broker import BROKER_FAULTS, MessageRefused, QueueFaults
 from app.records import CheckSpec
 from app.rules.clocks import Offset
 
@@ -101,14 +84,14 @@ class QueueCarrier:
     """A ``CheckCarrier`` that sends checks to probers through Redis."""
 
     def __init__(self, settings: Settings, network: RemoteNetwork | None = None) -> None:
-        broker_url, key = broker_and_key(settings)
+        broker_url, key = broker.broker_and_key(settings)
         self.location = settings.location
-        self.name = f"{outcomes_of(settings.location)}{secrets.token_hex(8)}"
+        self.name = f"{broker.outcomes_of(settings.location)}{secrets.token_hex(8)}"
         self.network = network or RemoteNetwork()
         self.network.reports = self.reports
         self._key = BatchKey(key)
-        self._celery = make_celery(broker_url)
-        self._redis = make_redis(broker_url)
+        self._celery = broker.make_celery(broker_url)
+        self._redis = broker.make_redis(broker_url)
         self._state = _SenderState()
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
@@ -121,8 +104,8 @@ class QueueCarrier:
             QueueFaults("sending batches"),
             QueueFaults("taking outcomes"),
         )
-        about = about_outcomes(self.location, self.name)
-        self._receiver = Receiver(self._key, about, dated="now", plural="Outcomes")
+        about = broker.about_outcomes(self.location, self.name)
+        self._receiver = broker.Receiver(self._key, about, dated="now", plural="Outcomes")
         self._threads = [
             threading.Thread(target=self._run, args=(turn, faults), name=name, daemon=True)
             for turn, faults, name in (
@@ -200,8 +183,8 @@ class QueueCarrier:
 
     def _send_turn(self) -> bool:
         used = self._send(self._gather())
-        if time.monotonic() - self._listened_at >= LISTEN_SECONDS:
-            note_listener(self._redis, self.location, self.name)
+        if time.monotonic() - self._listened_at >= broker.LISTEN_SECONDS:
+            broker.note_listener(self._redis, self.location, self.name)
             self._listened_at = time.monotonic()
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
             used |= self._resend_lost()
@@ -234,8 +217,8 @@ class QueueCarrier:
             "at": datetime.now(UTC).isoformat(),
             "checks": checks,
         }
-        sealed = self._key.seal(batch, about_checks(self.location))
-        if len(sealed) > MAX_SEALED and len(checks) > 1:
+        sealed = self._key.seal(batch, broker.about_checks(self.location))
+        if len(sealed) > broker.MAX_SEALED and len(checks) > 1:
             return self._send_in_parts([ticket for ticket, _packed in checks])
         # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
@@ -243,9 +226,9 @@ class QueueCarrier:
             sent = {ticket for ticket, _packed in checks}
             self._state.batches[batch_id] = _SentBatch(sent, time.monotonic())
         self._celery.send_task(
-            TASK,
+            broker.TASK,
             args=[base64.b64encode(sealed).decode()],
-            queue=queue_of(self.location),
+            queue=broker.queue_of(self.location),
             retry=False,
             argsrepr="(...)",  # Celery would put the arguments into the headers once more
         )
@@ -274,7 +257,7 @@ class QueueCarrier:
             waiting = [batch for batch in self._state.batches.values() if batch.named_at is None]
             is_overdue = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
         # A batch that no prober has taken may be waiting behind others; then there is no hurry.
-        is_empty = is_overdue and self._redis.llen(queue_of(self.location)) == 0
+        is_empty = is_overdue and self._redis.llen(broker.queue_of(self.location)) == 0
         with self._lock:
             lost = [
                 (batch_id, batch)
@@ -290,7 +273,7 @@ class QueueCarrier:
         """Put the checks of a lost batch in front of the pending ones; returns their number, 0 if a
         prober has just taken the batch.
         """
-        if batch.named_at is None and not claim(self._redis, batch_id):
+        if batch.named_at is None and not broker.claim(self._redis, batch_id):
             batch.named_at = time.monotonic()
             return 0
         with self._lock:
@@ -302,7 +285,7 @@ class QueueCarrier:
     def _log_lost(self, count: int) -> None:
         number = "1 check was" if count == 1 else f"{count} checks were"
         log.warning("%s lost on the way, so sent again.", number)
-        if not self._state.probers and time.monotonic() - self._away_at > FRESH_SECONDS:
+        if not self._state.probers and time.monotonic() - self._away_at > broker.FRESH_SECONDS:
             log.warning(
                 "No prober of %s was heard lately. Is one running, with the same %sBATCH_KEY?",
                 self.location,
@@ -313,7 +296,7 @@ class QueueCarrier:
     def _is_lost(batch: _SentBatch, now: float, is_empty: bool) -> bool:
         if batch.named_at is not None:
             return now - batch.named_at > LOST_SECONDS
-        return now - batch.sent_at > (LOST_SECONDS if is_empty else FRESH_SECONDS)
+        return now - batch.sent_at > (LOST_SECONDS if is_empty else broker.FRESH_SECONDS)
 
     def _drop_finished(self) -> None:
         """Remove finished batches, and probers that send nothing any more."""
@@ -322,7 +305,7 @@ class QueueCarrier:
             if batch.tickets.isdisjoint(state.checks):
                 del state.batches[batch_id]
         for name, prober in list(state.probers.items()):
-            if now - prober.seen_at > FRESH_SECONDS:
+            if now - prober.seen_at > broker.FRESH_SECONDS:
                 del state.probers[name]
         probers = state.probers.values()
         self.network.down = bool(probers) and all(prober.network_down for prober in probers)
