@@ -11,15 +11,7 @@ from datetime import datetime
 
 from app.config import Settings
 from app.db.settings import change_setting, setting
-from app.net.canary import (
-    MEMORY,
-    ask,
-    have_accepted,
-    network_works,
-    parse_canaries,
-    read_memory,
-    write_memory,
-)
+from app.net import canary
 
 log = logging.getLogger(__name__)
 
@@ -30,31 +22,31 @@ class Canaries:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.named = parse_canaries(settings.canaries)
+        self.named = canary.parse_canaries(settings.canaries)
         self._dns_servers = settings.name_servers
         self._place = settings.location
         self._accepted: frozenset[str] = frozenset()
 
     def works(self) -> bool:
         """Whether our own network works."""
-        return network_works(self.named, self._accepted, dns_servers=self._dns_servers)
+        return canary.network_works(self.named, self._accepted, dns_servers=self._dns_servers)
 
     def recall(self) -> None:
         """Read which canaries have accepted before; without that, a refusal counts as an answer."""
         try:
-            self._keep(setting(MEMORY))
+            self._keep(setting(canary.MEMORY))
         except Exception:
             log.exception("The earlier answers of the canaries cannot be read.")
 
     def learn(self, now: datetime) -> None:
         """Ask all canaries, and store which of them accept."""
         if self.named:
-            answers = ask(self.named, dns_servers=self._dns_servers)
-            self._keep(
-                change_setting(
-                    MEMORY, lambda memory: write_memory(memory, self._place, answers), now
-                )
-            )
+            answers = canary.ask(self.named, dns_servers=self._dns_servers)
+
+            def with_answers(memory: str | None) -> str:
+                return canary.write_memory(memory, self._place, answers)
+
+            self._keep(change_setting(canary.MEMORY, with_answers, now))
 
     def _keep(self, memory: str | None) -> None:
-        self._accepted |= have_accepted(read_memory(memory, self._place))
+        self._accepted |= canary.have_accepted(canary.read_memory(memory, self._place))

@@ -101,7 +101,7 @@ def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
             row.source = answer.source
 
 
-def tell_expiring(now: datetime) -> int:
+def alert_expiring(now: datetime) -> int:
     """Alert to domains that expire soon, once for each monitor and date; returns how many."""
     ids = [expiring.monitor.id for expiring in _expiring(db.session, now)]
     if not ids:
@@ -111,9 +111,7 @@ def tell_expiring(now: datetime) -> int:
         due = [expiring for expiring in _expiring(session, now) if expiring.monitor.id in ids]
         for expiring in due:
             facts = {
-                "expires_at": expiring.expires_at,
-                "days_left": expiring.days_left,
-                "domain": expiring.domain,
+                name: getattr(expiring, name) for name in ("expires_at", "days_left", "domain")
             }
             enqueue(session, Event.DOMAIN_EXPIRING, expiring.monitor, None, now, facts)
             session.execute(

@@ -101,12 +101,11 @@ class Brought:
 
 def ask(spec: CheckSpec, checking_places: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
     """Ask these places for a check. Raises NotFound."""
-    monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
+    monitor_id, seconds = spec.monitor_id or 0, spec.timeout + WAIT_SECONDS
+    patience = timedelta(seconds=seconds)
     since = _asked(monitor_id, [place.id for place in checking_places], now, patience)
     began = time.monotonic()
-    return CheckRequest(
-        monitor_id, checking_places, since, patience, began, began + seconds_of(spec)
-    )
+    return CheckRequest(monitor_id, checking_places, since, patience, began, began + seconds)
 
 
 def _asked(
@@ -154,15 +153,9 @@ class _Signs:
     def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
         """The places that gave no new sign for ``SIGN_SECONDS``, as last read."""
         if clock >= self._look_at:
-            self._look(clock)
             self._look_at = clock + SIGNS_SECONDS
-        return {
-            id: self._places[id]
-            for id, since in self._since.items()
-            if clock - since >= SIGN_SECONDS
-        }
-
-    def _look(self, clock: float) -> None:
-        for place in places_of(self._monitor_id, datetime.now(UTC)):
-            if place.id in self._places and place.seen_at != self._places[place.id].seen_at:
-                self._places[place.id], self._since[place.id] = place, clock
+            for place in places_of(self._monitor_id, datetime.now(UTC)):
+                if place.id in self._places and place.seen_at != self._places[place.id].seen_at:
+                    self._places[place.id], self._since[place.id] = place, clock
+        silent = [id for id, since in self._since.items() if clock - since >= SIGN_SECONDS]
+        return {id: self._places[id] for id in silent}

@@ -192,7 +192,7 @@ class Housekeeper:
         until = time.monotonic() + MINUTE
         while time.monotonic() < until and (domain := domains.claim_domain(now)):
             domains.ask(domain, self._look_up)
-        domains.tell_expiring(now)
+        domains.alert_expiring(now)
 
     def _ask_registry(self, domain: str) -> DomainExpiry:
         return domain_expiry(

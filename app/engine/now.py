@@ -66,8 +66,7 @@ def check_now(monitor_id: int) -> CheckedNow:
     which has no place, is checked here. Requests during a running check share its result.
 
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent or it is a
-    heartbeat, and
-    Unavailable if no check comes back.
+    heartbeat, and Unavailable if no check comes back.
     """
     specs = assignments.specs([monitor_id])
     if not specs:
@@ -75,9 +74,9 @@ def check_now(monitor_id: int) -> CheckedNow:
     spec, now = specs[0], datetime.now(UTC)
     if is_heartbeat(spec.url):
         raise Conflict(_(CALLED))
-    own = _settings().location
+    here = _settings().location
     places = elsewhere.places_of(monitor_id, now)
-    elsewhere_places = [place for place in places if place.name != own]
+    elsewhere_places = [place for place in places if place.name != here]
     is_here = len(elsewhere_places) == len(places) - 1 or not places
     reachable = [place for place in elsewhere_places if place.is_reachable(now)]
     if not is_here:
@@ -85,7 +84,7 @@ def check_now(monitor_id: int) -> CheckedNow:
     with _waiting_for(monitor_id) if reachable else nullcontext(), _waiting():
         results, brought = _checked_in_places(spec, reachable, now, is_here=is_here)
     no_result.require_some(results, reachable, brought, datetime.now(UTC))
-    return _answer(places, results, brought, {own, *(place.name for place in reachable)})
+    return _answer(places, results, brought, {here, *(place.name for place in reachable)})
 
 
 def _checked_in_places(
@@ -103,16 +102,14 @@ def _checked_in_places(
                 raise
     brought = elsewhere.wait(request) if request else Brought()
     by_id = brought.results
-    return results | {
-        place.name: by_id[place.id] for place in reachable if place.id in by_id
-    }, brought
+    results |= {place.name: by_id[place.id] for place in reachable if place.id in by_id}
+    return results, brought
 
 
 def _shared(spec: CheckSpec) -> Result:
     """The result of a check that is made here, shared by all requests while it runs."""
-    running: SingleFlight[Result] = current_app.extensions.setdefault(
-        _SINGLE_FLIGHT, SingleFlight()
-    )
+    extensions = current_app.extensions
+    running: SingleFlight[Result] = extensions.setdefault(_SINGLE_FLIGHT, SingleFlight())
     return running.get(spec, lambda: _recorded(spec))
 
 
@@ -143,10 +140,8 @@ def _answer(
 
     checked = [of_place(place) for place in places]
     checked = checked or [PlaceChecked(name, result=result) for name, result in results.items()]
-    made_results = [
-        checked_place.result for checked_place in checked if checked_place.result is not None
-    ]
-    worst = min(made_results, key=lambda result: _WORST_FIRST.index(result.verdict))
+    made = [place.result for place in checked if place.result is not None]
+    worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}
     return CheckedNow(**values, places=checked)
 
@@ -219,9 +214,7 @@ def _own_prober() -> _OwnProber:
     with _lock:
         own: _OwnProber | None = current_app.extensions.get(_KEY)
         if own is None or own.pid != os.getpid():
-            own = current_app.extensions[_KEY] = _OwnProber(
-                current_app.extensions["wakeful.settings"]
-            )
+            own = current_app.extensions[_KEY] = _OwnProber(_settings())
             atexit.register(own.prober.close)
         return own
 
@@ -248,14 +241,11 @@ class SingleFlight(Generic[T]):
             return running.result()
         try:
             answer = make()
+            future.set_result(answer)
+            return answer
         except BaseException as fault:
-            self._end(key)
             future.set_exception(fault)
             raise
-        self._end(key)
-        future.set_result(answer)
-        return answer
-
-    def _end(self, key: Hashable) -> None:
-        with self._lock:
-            del self._running[key]
+        finally:
+            with self._lock:
+                del self._running[key]

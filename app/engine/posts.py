@@ -106,12 +106,8 @@ def _post(session: AnySession, page_id: int, now: datetime) -> bool:
     first = next((incident for incident, _monitor in unposted if incident.started_at <= due), None)
     if first is None:
         return False
-    incidents = [
-        (incident, monitor)
-        for incident, monitor in unposted
-        if incident.started_at <= first.started_at + SAME_POST_WITHIN
-    ]
-    _write(session, page_id, incidents, now)
+    latest = first.started_at + SAME_POST_WITHIN
+    _write(session, page_id, [row for row in unposted if row[0].started_at <= latest], now)
     return True
 
 
@@ -131,14 +127,12 @@ def _unposted(
         )
         .order_by(IncidentRow.started_at, IncidentRow.id, MonitorRow.id)
     )
-    rows = [(row[0], row[1]) for row in session.execute(query)]
+    rows = session.execute(query).all()
     windows = MaintenanceTimes(session, now) if rows else None
     return [
         (incident, monitor)
         for incident, monitor in rows
-        if windows is not None
-        and not windows.covers(monitor, now)
-        and not windows.covers(monitor, incident.started_at)
+        if windows and not any(windows.covers(monitor, at) for at in (now, incident.started_at))
     ]
 
 
@@ -169,14 +163,14 @@ def _is_about(now: datetime) -> ColumnElement[bool]:
 def _write(
     session: AnySession,
     page_id: int,
-    troubles: Sequence[tuple[IncidentRow, MonitorRow]],
+    incidents: Sequence[tuple[IncidentRow, MonitorRow]],
     now: datetime,
 ) -> None:
-    posted = [incident for incident, _monitor in troubles]
-    ids = list(dict.fromkeys(monitor.id for _incident, monitor in troubles))
+    posted = [incident for incident, _monitor in incidents]
+    ids = list(dict.fromkeys(monitor.id for _incident, monitor in incidents))
     codes = {
         incident.cause_code if incident.monitor_id == monitor.id else Cause.UNREACHABLE
-        for incident, monitor in troubles
+        for incident, monitor in incidents
     }
     names = names_on_page(session, page_id, ids)
     with _speaking(session, page_id):

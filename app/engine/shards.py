@@ -17,13 +17,15 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
-from app.db import DbSession, heartbeats, journal, shards, writing
+from app.db import heartbeats, journal, shards, writing
 from app.db.shards import LEASE, Shard
 from app.version import __version__
 
@@ -52,8 +54,8 @@ def fair_share(name: str, alive: Collection[str], owned: Mapping[str, int], coun
     so that no shard moves without need.
     """
     order = sorted(alive, key=lambda checker: (-owned.get(checker, 0), checker))
-    share, rest = divmod(count, len(order))
-    return share + (order.index(name) < rest)
+    share, remainder = divmod(count, len(order))
+    return share + (order.index(name) < remainder)
 
 
 class Shards:
@@ -96,32 +98,28 @@ class Shards:
         """
         place, before, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
-            heartbeats.write(
-                self.name,
-                now,
-                last_check_at,
-                location=self.location,
-                version=__version__,
-                checks_per_minute=rate,
-            )
+            self._sign(now, last_check_at, checks_per_minute=rate)
             stored = shards.read(place)
             if len(stored) < shards.count():
                 shards.make(place)
                 stored = shards.read(place)
-            numbers = {shard.number for shard in stored if self._is_still_owned(shard, before)}
+            ours = {shard.number: shard.token for shard in stored if shard.owner == self.name}
+            numbers = {number for number in ours if before.get(number) == ours[number]}
             alive, owned = self._live_checkers(stored, now)
             part = fair_share(self.name, alive, owned, len(stored))
             beyond = set(sorted(numbers)[part:])
             numbers -= beyond
-            own = {shard.number for shard in stored if shard.owner == self.name}
-            if beyond_share := own - numbers:
+            if beyond_share := ours.keys() - numbers:
                 shards.release(session, place, beyond_share, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.
             numbers = {number for number in numbers if renewed.get(number) == before[number]}
-            free = [shard for shard in stored if self._is_free(shard, now)]
-            free = [shard for shard in free if shard.number not in numbers | beyond]
-            taken = self._take(session, place, free[: part - len(numbers)], now)
+            free = [
+                shard
+                for shard in stored
+                if shard.number not in numbers | beyond and self._is_free(shard, now)
+            ][: part - len(numbers)]
+            taken = shards.take(session, place, free, self.name, now + LEASE) if free else {}
         lost = frozenset(self.tokens) - numbers
         self.tokens = {number: before[number] for number in numbers} | taken
         self._renewed, self._alone = clock, len(alive) == 1
@@ -132,23 +130,13 @@ class Shards:
         place = self.place
         with writing() as session:
             shards.release(session, place, range(shards.count()), self.name, now)
-            heartbeats.write(
-                self.name,
-                now,
-                last_check_at,
-                ended_at=now,
-                location=self.location,
-                version=__version__,
-            )
+            self._sign(now, last_check_at, ended_at=now)
         self.tokens = {}
 
-    def _take(
-        self, session: DbSession, place: int, free: Sequence[Shard], now: datetime
-    ) -> dict[int, int]:
-        return shards.take(session, place, free, self.name, now + LEASE) if free else {}
-
-    def _is_still_owned(self, shard: Shard, before: Mapping[int, int]) -> bool:
-        return shard.owner == self.name and before.get(shard.number) == shard.token
+    def _sign(self, now: datetime, last_check_at: datetime | None, **facts: Any) -> None:
+        """Store a sign of life of this checker."""
+        facts |= {"location": self.location, "version": __version__}
+        heartbeats.write(self.name, now, last_check_at, **facts)
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
@@ -209,11 +197,9 @@ class Unread:
 
     def done(self, piece: Piece, last: int | None) -> None:
         """Note that the piece was read up to the monitor ``last``, or to its end (None)."""
-        for shard in piece.shards:
-            if last is None:
-                del self._after[shard]
-            else:
-                self._after[shard] = last
+        self._after.update(dict.fromkeys(piece.shards, last or 0))
+        if last is None:
+            self.keep(self._after.keys() - piece.shards)
 
 
 # --- Names of checkers
@@ -254,15 +240,11 @@ def has_ended(token: str) -> bool:
 @cache
 def _process_space() -> str:
     """An id of the space in which process ids are unique: machine, boot and container."""
-    about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), _namespace()]
+    namespace = ""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+    about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), namespace]
     return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
 
 
 def _start(pid: int) -> int | None:

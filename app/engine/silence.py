@@ -56,10 +56,8 @@ _COUNTS_UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
 def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
     """Whether a monitor has a result that was made between two times."""
     of_monitor = _RESULTS.c.monitor_id == _STATES.c.monitor_id
-    query = select(_RESULTS.c.monitor_id).where(
-        of_monitor, _RESULTS.c.at.between(since, until), *conditions
-    )
-    return query.exists()
+    query = select(_RESULTS.c.monitor_id).where(of_monitor, *conditions)
+    return query.where(_RESULTS.c.at.between(since, until)).exists()
 
 
 # How long a result counts follows from the monitor's interval when it was made. A state may lack
@@ -125,13 +123,8 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
             _notify(place, Event.LOCATION_ONLINE, dead_places, now)
     _notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unchecked.items()}
-    checked_meanwhile = partial(
-        _checked_meanwhile,
-        now=now,
-        unchecked_monitors=set(unchecked_monitors),
-        dead_places=dead_places,
-    )
-    recorder.show_unknown(causes, now, checked_meanwhile)
+    checked = partial(_checked_meanwhile, now, set(unchecked_monitors), dead_places)
+    recorder.show_unknown(causes, now, checked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +146,11 @@ def _without_result(
 
 
 def _checked_meanwhile(
-    session: AnySession,
-    ids: Collection[int],
-    *,
     now: datetime,
     unchecked_monitors: Collection[int],
     dead_places: Collection[int],
+    session: AnySession,
+    ids: Collection[int],
 ) -> set[int]:
     """The monitors among these that must not be shown as unknown. One of the
     ``unchecked_monitors`` has a result again. Another has a recent result, or is paused, or was
@@ -167,16 +159,16 @@ def _checked_meanwhile(
     """
     without = set(ids) & set(unchecked_monitors)
     back = without - set(_without_result(session, now, without))
-    rest = set(ids) - without
+    others = set(ids) - without
     recent = (
         select(_RESULTS.c.monitor_id)
         .distinct()
         .where(
-            _RESULTS.c.monitor_id.in_(rest),
+            _RESULTS.c.monitor_id.in_(others),
             _RESULTS.c.at.between(to_ms(now) - RECENT_MS, last_moment(now)),
         )
     )
-    changed = rest - _only_from(dead_places, among=rest).keys()
+    changed = others - _only_from(dead_places, among=others).keys()
     return back | set(session.scalars(recent)) | changed
 
 
@@ -243,14 +235,11 @@ def _notify(place: _Place, event: Event, dead_places: Collection[int], now: date
         )
         if getattr(done, "rowcount", 0) != 1:
             return  # another checker was faster
-        counted = (
-            select(func.count())
-            .select_from(AssignmentRow)
-            .where(AssignmentRow.location_id == place.id)
-        )
-        alone = counted.join(
-            MonitorRow, (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False)
-        ).where(AssignmentRow.monitor_id.not_in(_checked_elsewhere(dead_places)))
+        all_assigned = select(func.count()).select_from(AssignmentRow)
+        counted = all_assigned.where(AssignmentRow.location_id == place.id)
+        watched = (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False)
+        only_here = AssignmentRow.monitor_id.not_in(_checked_elsewhere(dead_places))
+        alone = counted.join(MonitorRow, watched).where(only_here)
         facts = {
             "location": {"id": place.id, "name": place.name, "label": place.label},
             "monitors": session.scalar(counted) or 0,

@@ -627,7 +627,7 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
         monkeypatch.setattr(link._ended, "wait", waits.append)
         with pytest.raises(Later) as caught:
             link._turn()
-        link._rest(caught.value)
+        link._pause_after(caught.value)
     assert waits == [waited]
 
 

@@ -129,7 +129,7 @@ def test_the_expiry_of_a_domain_is_alerted_as_the_monitor_was_just_changed(
     id = engine.monitor(domain_alert_days=30, state={"domain": "shop.test"})
     with writing() as session:
         session.add(DomainRow(domain="shop.test", expires_at=at(0) + timedelta(days=3)))
-    engine.changed_before(id, dict(changes), lambda: domains.tell_expiring(at(61)))
+    engine.changed_before(id, dict(changes), lambda: domains.alert_expiring(at(61)))
     assert engine.channels == expected
 
 

@@ -428,7 +428,7 @@ def test_a_batch_without_room_in_time_is_dropped_and_its_checks_are_sent_again(
 ):
     with full_desk(redis_server, settings, carrier, monkeypatch) as (made, sealed, gate, done):
         with monkeypatch.context() as patch:
-            patch.setattr(far, "FRESH_SECONDS", 1.0)
+            patch.setattr(far.broker, "FRESH_SECONDS", 1.0)
             with pytest.raises(MessageRefused, match="A batch is dropped: there was no room"):
                 made.take(sealed)
         again = next_batch(redis_server)

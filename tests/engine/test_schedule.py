@@ -59,7 +59,7 @@ def test_a_backlog_starts_at_the_pace_and_an_idle_bucket_saves_no_burst():
 def test_checks_that_are_late_because_a_turn_took_long_start_together():
     bucket = Bucket(pace=100, now=0)
     bucket.take(bucket.available(0))
-    assert bucket.available(1, late=1) == 100
+    assert bucket.available(1, overdue=1) == 100
     bucket.take(100)
-    assert bucket.available(1.1, late=1) == 10
-    assert bucket.available(3600, late=3600) == 200, "not those of an hour"
+    assert bucket.available(1.1, overdue=1) == 10
+    assert bucket.available(3600, overdue=3600) == 200, "not those of an hour"

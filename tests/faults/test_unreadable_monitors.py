@@ -269,7 +269,7 @@ def test_an_expiry_is_alerted_once_the_alerts_can_be_read_again(app, api):
         with app.app_context():
             with writing() as session:
                 session.merge(DomainRow(domain="x.test", expires_at=soon))
-            domains.tell_expiring(now())
+            domains.alert_expiring(now())
             for monitor in (shop, neighbour):
                 outcome = make_outcome("up", ssl_expires_at=soon, ssl_fingerprint="ab" * 32)
                 recorder.record([(monitor.id, outcome)], now())

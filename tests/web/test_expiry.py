@@ -61,7 +61,7 @@ def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side)
             session.get_one(MonitorRow, monitor.id).alerts = [["email", "ops@shop.test"]]
         with writing() as session:
             alerting.notify_certificate(session, monitor.id, outcome, now)
-        domains.tell_expiring(now)
+        domains.alert_expiring(now)
         deliveries = list(db.session.scalars(db.select(DeliveryRow)))
         assert len(deliveries) == 2
         for row in deliveries:

@@ -18,7 +18,6 @@ from app.rules.clocks import believable
 
 # A request so soon after another gets the same check: a double click is one request.
 SAME_REQUEST = timedelta(seconds=1)
-_NEXT = timedelta(milliseconds=1)  # as exact as times are stored
 
 
 def ask(
@@ -42,35 +41,22 @@ def ask(
     ).all()
     asked = {row.location_id: row.asked_at for row in rows if _is_joined(row, now, patience)}
     if not_asked := set(places) - asked.keys():
-        asked |= dict.fromkeys(not_asked, _asked_anew(session, monitor_id, not_asked, now))
-    return asked
-
-
-def _asked_anew(
-    session: AnySession, monitor_id: int, places: Collection[int], now: datetime
-) -> datetime:
-    asked_at = from_ms(to_ms(now))  # as it is stored, and compared with
-    if (newest := _newest_ahead(session, monitor_id, places, now)) is not None:
-        asked_at = from_ms(newest) + _NEXT
-    session.execute(
-        updating(AssignmentRow)
-        .where(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(places))
-        .values(asked_at=asked_at)
-    )
-    return asked_at
-
-
-def _newest_ahead(
-    session: AnySession, monitor_id: int, places: Collection[int], now: datetime
-) -> int | None:
-    """The time (ms) of the newest result of these places, if it is not before ``now``."""
-    return session.scalar(
-        select(func.max(ResultRow.at)).where(
-            ResultRow.monitor_id == monitor_id,
-            ResultRow.at.between(to_ms(now), latest.last_moment(now)),
-            ResultRow.location_id.in_(places),
+        newest = session.scalar(  # if it is not before ``now``
+            select(func.max(ResultRow.at)).where(
+                ResultRow.monitor_id == monitor_id,
+                ResultRow.at.between(to_ms(now), latest.last_moment(now)),
+                ResultRow.location_id.in_(not_asked),
+            )
         )
-    )
+        # As it is stored, and compared with: in whole milliseconds
+        asked_at = from_ms(to_ms(now) if newest is None else newest + 1)
+        session.execute(
+            updating(AssignmentRow)
+            .where(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(not_asked))
+            .values(asked_at=asked_at)
+        )
+        asked |= dict.fromkeys(not_asked, asked_at)
+    return asked
 
 
 def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:

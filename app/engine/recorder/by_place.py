@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -82,15 +82,6 @@ def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:
             len(names),
             names=", ".join(names),
         )
-
-
-def evidence_of(
-    places: Sequence[NewestCheck], aside: Mapping[str, Any], since: datetime
-) -> list[dict[str, Any]]:
-    """``evidence.places`` of an incident that began at ``since``. ``aside``: the failing checks of
-    places by name, of those that have none among the checks that opened it.
-    """
-    return [place_of(place, since, aside.get(place.name)) for place in places]
 
 
 def place_of(place: NewestCheck, since: datetime, check: Any = None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
 "usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good one
 before them that is stored in full (null when there was none), the usual figures before that
-(``usual_before``), and the newest check of each place (app/engine/recorder/by_place.py).
+(``_usual_before``), and the newest check of each place (app/engine/recorder/by_place.py).
 
 A failing check of a place that does not change the state (other places are good, or have just been
 counted for the same repeat) is kept aside, the newest of each place, until an incident opens. A
@@ -244,27 +244,16 @@ def of_incidents(
     """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
     keep an incident from opening.
     """
-    aside = {incident.monitor.id: failing.aside(incident.monitor.id) for incident in new_incidents}
-    checks = {incident.monitor.id: failing.take(incident.monitor.id) for incident in new_incidents}
-    good = _last_good(session, list(checks))
-    figures = usual_before(
-        session,
-        [
-            FailureStart(
-                incident.monitor.id,
-                incident.since,
-                _first_place(incident.places, checks[incident.monitor.id]),
-                incident.monitor.updated_at,
-            )
-            for incident in new_incidents
-        ],
-    )
+    ids = [incident.monitor.id for incident in new_incidents]
+    aside = {id: failing.aside(id) for id in ids}
+    checks = {id: failing.take(id) for id in ids}
+    good, usual = _last_good(session, ids), _usual_before(session, new_incidents, checks)
     return {
         (id := incident.monitor.id): {
             "failing": checks[id][0] if checks[id] else None,
             "confirming": checks[id][1:],
             "last_good": _good_before(checks[id], good.get(id)),
-            "usual": figures[id],
+            "usual": usual[id],
             "places": _places(incident, checks[id], aside[id]),
         }
         for incident in new_incidents
@@ -299,16 +288,16 @@ def _places(
     incident: NewIncident, checks: Sequence[Any], aside: Sequence[Any]
 ) -> list[dict[str, Any]]:
     failing_in = {check.get("location") for check in checks}
-    return by_place.evidence_of(
-        incident.places,
-        {
-            check["location"]: {key: value for key, value in check.items() if key != ASIDE}
-            for check in aside
-            if check.get("location") not in failing_in
-        },
-        # All places check in the same slot, some a moment before the first that failed.
-        last_slot(incident.monitor.id, incident.monitor.interval, incident.since),
-    )
+    aside_by_place = {
+        check["location"]: {key: value for key, value in check.items() if key != ASIDE}
+        for check in aside
+        if check.get("location") not in failing_in
+    }
+    # All places check in the same slot, some a moment before the first that failed.
+    begin = last_slot(incident.monitor.id, incident.monitor.interval, incident.since)
+    return [
+        by_place.place_of(place, begin, aside_by_place.get(place.name)) for place in incident.places
+    ]
 
 
 # --- The usual figures before an incident
@@ -333,44 +322,35 @@ _GOOD_IN_ALL = (
 _GOOD_IN_PLACE = _GOOD_IN_ALL.where(_RESULTS.c.location_id == bindparam("place"))
 
 
-@dataclass(frozen=True, slots=True)
-class FailureStart:
-    """A failure that began at ``since``. ``place``: of its first check; None if that is not stored.
-    ``changed``: when the monitor was changed last.
-    """
-
-    monitor_id: int
-    since: datetime
-    place: int | None
-    changed: datetime
-
-
-def usual_before(
-    session: AnySession, failures: Sequence[FailureStart]
+def _usual_before(
+    session: AnySession, new_incidents: Sequence[NewIncident], checks: Mapping[int, Sequence[Any]]
 ) -> dict[int, dict[str, Any] | None]:
     """By monitor, ``{"checked_at": of the last good check, "response_time", "timings",
-    "addresses"}`` over the newest good checks before its failure, of its place or (None) of all;
-    None if there was none.
+    "addresses"}`` over the newest good checks before its failure, of the place of the first of its
+    failing ``checks`` or (where none is stored) of all; None if there was none.
 
     The figures are medians, so that one slow check does not count, and null if there were few.
     Checks from before the monitor's last change are left out: they may be of another target.
     """
-    good = {failure.monitor_id: _good(session, failure) for failure in failures}
+    good = {
+        incident.monitor.id: _good(session, incident, checks[incident.monitor.id])
+        for incident in new_incidents
+    }
     contexts = {row.context_id for rows in good.values() for row in rows}
     addresses = {id: context.get("ip") for id, context in journal.contexts(contexts).items()}
     return {id: _usual(rows, addresses) for id, rows in good.items()}
 
 
-def _good(session: AnySession, failure: FailureStart) -> Sequence[Any]:
+def _good(session: AnySession, incident: NewIncident, checks: Sequence[Any]) -> Sequence[Any]:
     """Rows of ``_GOOD_IN_ALL``, the newest first."""
+    place, monitor = _first_place(incident.places, checks), incident.monitor
     parameters = {
-        "id": failure.monitor_id,
-        "first": to_ms(max(failure.since - USUAL_WITHIN, failure.changed)),
-        "since": to_ms(failure.since),
-        "place": failure.place,
+        "id": monitor.id,
+        "first": to_ms(max(incident.since - USUAL_WITHIN, monitor.updated_at)),
+        "since": to_ms(incident.since),
+        "place": place,
     }
-    query = _GOOD_IN_ALL if failure.place is None else _GOOD_IN_PLACE
-    return session.execute(query, parameters).all()
+    return session.execute(_GOOD_IN_ALL if place is None else _GOOD_IN_PLACE, parameters).all()
 
 
 def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] | None:

@@ -131,32 +131,19 @@ def find(
     for search in searches:
         by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
     changed: dict[int, TimeSpan] = {}
-    for _depth, alike in sorted(by_depth.items()):
-        changed |= _find(session, alike, above, title, now)
-    return changed
-
-
-def _find(
-    session: AnySession,
-    searches: Sequence[Search],
-    above: Mapping[int, Collection[int]],
-    title: str,
-    now: datetime,
-) -> dict[int, TimeSpan]:
-    """``find`` for monitors none of which is reached through another of them."""
-    searches = with_stored(session, searches)
-    incidents, parents = _incidents(session, searches), _parents(session, searches, above)
-    changed: dict[int, TimeSpan] = {}
-    for search, replaced, spans, behind in _replayed(searches, incidents, parents):
-        outages = [outage for span in spans if (outage := _outage(span, search, title))]
-        stored = [_as_stored(row) for row in replaced]
-        times = _store_behind(session, search, behind)
-        if outages != stored:
-            times += _changed_span(stored, outages) or ()
-            _store(session, search.monitor.id, replaced, outages, now)
-        if times:
-            changed[search.monitor.id] = min(times), max(times)
-    session.flush()
+    for _depth, alike in sorted(by_depth.items()):  # none is reached through another of the same
+        needed = with_stored(session, alike)
+        incidents, parents = _incidents(session, needed), _parents(session, needed, above)
+        for search, replaced, spans, behind in _replayed(needed, incidents, parents):
+            outages = [outage for span in spans if (outage := _outage(span, search, title))]
+            stored = [_as_stored(row) for row in replaced]
+            times = _store_behind(session, search, behind)
+            if outages != stored:
+                times += _changed_span(stored, outages) or ()
+                _store(session, search.monitor.id, replaced, outages, now)
+            if times:
+                changed[search.monitor.id] = min(times), max(times)
+        session.flush()
     return changed
 
 
@@ -175,14 +162,9 @@ def _store_behind(
     for gone in stored.keys() - spans:
         session.delete(stored[gone])
     for parent, start, end in sorted(spans - stored.keys()):
+        times = {"started_at": start, "ended_at": end}
         session.add(
-            UnreachableRow(
-                monitor_id=search.monitor.id,
-                parent_id=parent,
-                started_at=start,
-                ended_at=end,
-                found_late=True,
-            )
+            UnreachableRow(monitor_id=search.monitor.id, parent_id=parent, **times, found_late=True)
         )
     return tuple(time for _parent, *times in spans ^ stored.keys() for time in times)
 
@@ -222,9 +204,8 @@ def _set_behind(session: AnySession, by_id: Mapping[int, Search]) -> None:
     for id, search in by_id.items():
         own = [span for span in rows if span.monitor_id == id and _end_of(span) >= search.since]
         search.behind = [span for span in own if span.found_late]
-        search.behind_in_time = [
-            (span.started_at, _end_of(span)) for span in own if not span.found_late
-        ]
+        in_time = [span for span in own if not span.found_late]
+        search.behind_in_time = [(span.started_at, _end_of(span)) for span in in_time]
 
 
 def _store(
@@ -239,25 +220,22 @@ def _store(
     """
     left = list(replaced)
     for outage in outages:
-        row = next((row for row in left if _overlap(row, outage)), None)
+        start, end = outage.started_at, outage.ended_at
+        row = next((row for row in left if row.started_at <= end and _end_of(row) >= start), None)
         if row is None:
             row = IncidentRow(monitor_id=monitor_id, found_late=True, created_at=whole(now))
             session.add(row)
         else:
             left.remove(row)
-        row.started_at, row.ended_at = outage.started_at, outage.ended_at
+        row.started_at, row.ended_at = start, end
         row.cause, row.cause_code = outage.cause, outage.cause_code
         row.cause_folded = outage.cause and outage.cause.casefold()
         row.seen_by = list(outage.seen_by)
         row.updated_at = whole(now)
         if row.acknowledged_at is not None:
-            row.acknowledged_at = min(max(row.acknowledged_at, row.started_at), row.ended_at)
+            row.acknowledged_at = min(max(row.acknowledged_at, start), end)
     for row in left:
         session.delete(row)
-
-
-def _overlap(row: IncidentRow, outage: Outage) -> bool:
-    return row.started_at <= outage.ended_at and _end_of(row) >= outage.started_at
 
 
 def _end_of(row: IncidentRow | UnreachableRow) -> datetime:
@@ -268,19 +246,14 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
     """End the incidents of a monitor that were found late ``now`` at the latest: it is paused, or
     loses a place.
     """
-    session.execute(
-        updating(IncidentRow)
-        .where(IncidentRow.monitor_id == monitor_id, _CORRECTABLE)
-        .where(IncidentRow.started_at < now, IncidentRow.ended_at > now)
-        .values(ended_at=whole(now))
-    )
-    behind = UnreachableRow
-    session.execute(
-        updating(behind)
-        .where(behind.monitor_id == monitor_id, behind.found_late)
-        .where(behind.started_at < now, behind.ended_at > now)
-        .values(ended_at=whole(now))
-    )
+    correctable = ((IncidentRow, _CORRECTABLE), (UnreachableRow, UnreachableRow.found_late))
+    for row, is_correctable in correctable:
+        session.execute(
+            updating(row)
+            .where(row.monitor_id == monitor_id, is_correctable)
+            .where(row.started_at < now, row.ended_at > now)
+            .values(ended_at=whole(now))
+        )
 
 
 def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, list[BlockedSpan]]:
@@ -327,11 +300,8 @@ def _replayed(
     """
     going_on = []
     for search, checks in _read((search, search.begin, search.settled) for search in searches):
-        spans = [
-            span
-            for span in incidents[search.monitor.id]
-            if (span.ended_at or FAR_FUTURE) > search.begin
-        ]
+        of_monitor = incidents[search.monitor.id]
+        spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
         parents_at = parents.get(search.monitor.id, no_parents)
         replay, earlier = (_fold(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
@@ -340,25 +310,17 @@ def _replayed(
         if outages is None:
             going_on.append((search, replay, earlier))
         else:
-            replaced = [
-                incident for incident in search.stored if incident.started_at < search.settled
-            ]
+            replaced = [row for row in search.stored if row.started_at < search.settled]
             search.behind = [row for row in search.behind if row.started_at < search.settled]
             found_now = _not_judged_in_time(outages, earlier.all_outages(), replaced)
             yield search, replaced, found_now, replay.all_behind()
     folds = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
-    for search, checks in _read(
-        (search, search.settled, None) for search, _replay, _earlier in going_on
-    ):
+    for search, checks in _read((search, search.settled, None) for search, *_folds in going_on):
         replay, earlier = folds[search.monitor.id]
         replay.judge(checks)
         earlier.judge(checks)
-        yield (
-            search,
-            list(search.stored),
-            _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored),
-            replay.all_behind(),
-        )
+        outages = _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored)
+        yield search, list(search.stored), outages, replay.all_behind()
 
 
 def _fold(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Fold:
@@ -432,17 +394,15 @@ def _read(
     spans = [(to_ms(begin), to_ms(stop or FAR_FUTURE), search) for search, begin, stop in searches]
     group: list[tuple[int, int, Search]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
-        if group and not _is_alike(group[0], span):
-            yield from _read_group(group)
-            group = []
+        if group:
+            first, length = group[0][0], group[0][1] - group[0][0]
+            begins_near = span[0] - first <= min(length, HOUR_MS) // 2
+            if not begins_near or span[1] - span[0] > 2 * length:
+                yield from _read_group(group)
+                group = []
         group.append(span)
     if group:
         yield from _read_group(group)
-
-
-def _is_alike(first: tuple[int, int, Search], span: tuple[int, int, Search]) -> bool:
-    length = first[1] - first[0]
-    return span[0] - first[0] <= min(length, HOUR_MS) // 2 and span[1] - span[0] <= 2 * length
 
 
 def _read_group(
@@ -469,10 +429,8 @@ def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
     causes = [(row.started_at, row.cause, row.cause_code) for row in incidents]
     causes += [(result.checked_at, result.cause, result.cause_code) for result in failures]
     _at, cause, code = min(causes, key=lambda cause: cause[0])
-    places = {
-        *chain.from_iterable(row.seen_by or () for row in incidents),
-        *([title] if failures else []),
-    }
+    places = set(chain.from_iterable(row.seen_by or () for row in incidents))
+    places |= {title} if failures else set()
     return Outage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
 
 

@@ -62,8 +62,7 @@ def after_silence(
     """The gap of the silence that began at ``since`` and ends with the check at ``at``. Late
     results may have filled a part of it: the gap begins at the ``last`` check before.
     """
-    incident = open_incident(session, monitor.id)
-    if incident is not None:
+    if (incident := open_incident(session, monitor.id)) is not None:
         drop(incident, since)
     if last is None or at - last <= _one_check_apart(monitor):
         return None
@@ -105,8 +104,7 @@ def _one_check_apart(monitor: Any) -> timedelta:
 
 def note(session: AnySession, monitor_id: int, gap: Gap) -> None:
     """Write the gap into the open incident."""
-    incident = open_incident(session, monitor_id)
-    if incident is not None:
+    if (incident := open_incident(session, monitor_id)) is not None:
         add(incident, *gap)
 
 

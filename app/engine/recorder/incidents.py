@@ -92,7 +92,17 @@ def change_incident(
         _only_open_one(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)
     session.flush()
-    _notify(session, incident, state, was_open, was_acknowledged, now, by)
+    is_open, monitor = incident.ended_at is None, session.get_one(MonitorRow, incident.monitor_id)
+    if was_open != is_open:
+        reset_confirmation(session, state)
+    if is_open and incident.acknowledged_at is not None and not was_acknowledged:
+        enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
+    if was_open and not is_open:
+        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, {"resolved_by": by})
+    if is_open and not was_open:
+        # A recovery was sent, so it is alerted again, and reminders count from now.
+        incident.reminded_at = now
+        notify_opened(session, monitor, incident, now)
     return incident
 
 
@@ -106,29 +116,6 @@ def delete_incident(session: AnySession, incident_id: int, now: datetime) -> Non
         enqueue_closing(session, monitor, incident, now, deleted=True)
     session.delete(incident)
     session.flush()
-
-
-def _notify(
-    session: AnySession,
-    incident: IncidentRow,
-    state: MonitorStateRow,
-    was_open: bool,
-    was_acknowledged: bool,
-    now: datetime,
-    by: str | None,
-) -> None:
-    is_open = incident.ended_at is None
-    monitor = session.get_one(MonitorRow, incident.monitor_id)
-    if was_open != is_open:
-        reset_confirmation(session, state)
-    if is_open and incident.acknowledged_at is not None and not was_acknowledged:
-        enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
-    if was_open and not is_open:
-        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, {"resolved_by": by})
-    if is_open and not was_open:
-        # A recovery was sent, so it is alerted again, and reminders count from now.
-        incident.reminded_at = now
-        notify_opened(session, monitor, incident, now)
 
 
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:

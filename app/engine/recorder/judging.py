@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -61,14 +61,9 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
     result = outcome.result
     _note_gap(batch, monitor, result.checked_at)
     check = NewResult(
-        batch.place_id,
-        result.checked_at,
-        result.verdict,
-        result.maintenance,
-        outcome.conclusive,
-        outcome.since,
-        unreachable.parents_of(batch, monitor),
-    )
+        batch.place_id, result.checked_at, result.verdict, result.maintenance, outcome.conclusive,
+        outcome.since, unreachable.parents_of(batch, monitor),
+    )  # fmt: skip
     before = monitor.situation = without_future(monitor.situation, check, batch.now)
     if is_outdated(before, check):
         return
@@ -183,14 +178,14 @@ def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, resul
         if not is_same_repeat:
             soon = decision.recheck or decision.unconfirmed
             columns["unconfirmed_at"] = batch.now if soon else None
-    elif decision.waits and before is not None and _all_repeat(decision.votes, before):
+    elif (
+        decision.waits
+        and before is not None
+        and all(is_repeat(before, vote.at, confirm_pause()) for vote in decision.votes)
+    ):
         columns["unconfirmed_at"] = batch.now
     if columns["unconfirmed_at"] != before and monitor.assigned.others_wait:
         changes.note(batch.session, monitor.row.id)
-
-
-def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
-    return all(is_repeat(since, vote.at, confirm_pause()) for vote in votes)
 
 
 def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
@@ -264,21 +259,13 @@ def _incident(
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, before.started_at, batch.now)
-        silent = (
-            [place for place in _newest_checks(batch, monitor) if place.place_id in places]
-            if places
-            else ()
-        )
+        newest = _newest_checks(batch, monitor) if places else ()
+        silent = [place for place in newest if place.place_id in places]
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)
+        slow = monitor.state.verdict is Verdict.DEGRADED
         batch.incident_changes[id] = outages.Closing(
-            id,
-            moment,
-            monitor.rolled_until,
-            good,
-            silent,
-            by_silence,
-            slow=monitor.state.verdict is Verdict.DEGRADED,
+            id, moment, monitor.rolled_until, good, silent, by_silence, slow=slow
         )
 
 
@@ -342,25 +329,18 @@ def _notify_again(batch: ResultBatch, monitor: MonitorInBatch, result: Result) -
 def carry_out(batch: ResultBatch) -> None:
     """Write the results, and the incidents that they open and end."""
     _write_rows(batch)
-    _write_good(batch)  # an incident that opens now includes it
-    if batch.incident_changes:
-        assigned.write(
-            batch.session, [batch.monitors[id].assigned for id in batch.incident_changes]
-        )
-        outages.carry_out(
-            batch.session, list(batch.incident_changes.values()), batch.failing, batch.now
-        )
-        batch.incident_changes = {}
-
-
-def _write_good(batch: ResultBatch) -> None:
     of_several_places = {
         id: check for id, check in batch.good.items() if batch.monitors[id].assigned.elsewhere
     }
     if of_several_places:
         batch.good |= evidence.beside_others(batch.session, of_several_places)
-    journal.keep_evidence("last_good", batch.good)
+    journal.keep_evidence("last_good", batch.good)  # which an incident that opens now has
     batch.good = {}
+    if incident_changes := batch.incident_changes:
+        assigned.write(batch.session, [batch.monitors[id].assigned for id in incident_changes])
+        changes_now = list(incident_changes.values())
+        outages.carry_out(batch.session, changes_now, batch.failing, batch.now)
+        batch.incident_changes = {}
 
 
 def _write_rows(batch: ResultBatch) -> None:
@@ -372,18 +352,14 @@ def finish(batch: ResultBatch) -> None:
     """Write all that has changed."""
     carry_out(batch)
     batch.failing.write()
-    _write_states(batch)
-    for id, moment in batch.sum_again:
-        if rollups.is_summed(batch.monitors[id].rolled_until, moment):
-            rollups.reroll(id, moment)
-    assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])
-
-
-def _write_states(batch: ResultBatch) -> None:
-    changed = [
+    states = [
         {"id": monitor_id} | {f"new_{name}": monitor.columns[name] for name in STATE_COLUMNS}
         for monitor_id, monitor in batch.monitors.items()
         if monitor.changed
     ]
-    if changed:
-        batch.session.execute(_WRITE, changed)
+    if states:
+        batch.session.execute(_WRITE, states)
+    for id, moment in batch.sum_again:
+        if rollups.is_summed(batch.monitors[id].rolled_until, moment):
+            rollups.reroll(id, moment)
+    assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])

@@ -45,7 +45,7 @@ def record_late(
     before may go on with them, or end.
     """
     place = journal.location_id(location)
-    if not results and not _go_on(judged, place):
+    if not results and not _may_change_an_outage(judged, place):
         return 0
     journal.assign_numbers(results)
     ids = _parents_first(_ids([*results, *judged]))
@@ -78,7 +78,7 @@ def _record_some(
     with writing() as session:
         # Two places may bring results of the same time: each must see those of the other.
         lock_states(session, _ids([*results, *judged]))
-        monitors = _monitors(session, [*results, *judged])
+        monitors = _monitors(session, _ids([*results, *judged]))
         fresh = _store(session, results, monitors, place)
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
@@ -108,9 +108,7 @@ def _judge_those_behind(changed: Mapping[int, TimeSpan], place: int, now: dateti
         return
     with writing() as session:
         lock_states(session, times)
-        monitors = {
-            row.id: row for row in session.execute(_MONITORS.where(MonitorRow.id.in_(times)))
-        }
+        monitors = _monitors(session, times)
         places = assignments.of_each(session, monitors)
         searches = [
             Search(monitor, place, min(times[id]), max(times[id]), places[id])
@@ -120,23 +118,20 @@ def _judge_those_behind(changed: Mapping[int, TimeSpan], place: int, now: dateti
         _reroll((), spans, monitors, places)
 
 
-def _go_on(judged: Sequence[Result], place: int) -> bool:
+def _may_change_an_outage(judged: Sequence[Result], place: int) -> bool:
     """Whether an outage is stored that these results may continue or end. Mostly none is, and then
     nothing is locked.
     """
     if not judged:
         return False
-    monitors = _monitors(db.session, judged)
-    outages_go_on = bool(
-        found_late.with_stored(db.session, _searches(place, (), judged, monitors, {}))
-    )
+    searches = _searches(place, (), judged, _monitors(db.session, _ids(judged)), {})
+    needed = found_late.with_stored(db.session, searches)
     db.session.rollback()
-    return outages_go_on
+    return bool(needed)
 
 
-def _monitors(session: AnySession, results: Iterable[Result]) -> dict[int, Any]:
-    rows = session.execute(_MONITORS.where(MonitorRow.id.in_(_ids(results))))
-    return {row.id: row for row in rows}
+def _monitors(session: AnySession, ids: Collection[int]) -> dict[int, Any]:
+    return {row.id: row for row in session.execute(_MONITORS.where(MonitorRow.id.in_(ids)))}
 
 
 def _ids(results: Iterable[Result]) -> set[int]:
@@ -196,42 +191,29 @@ def _searches(
             if monitor is None or result.checked_at < judged_since(monitor):
                 continue
             if monitor.id not in by_monitor:
-                own_places = places.get(monitor.id, ())
-                by_monitor[monitor.id] = Search(
-                    monitor, place, result.checked_at, result.checked_at, own_places
-                )
+                at, its_places = result.checked_at, places.get(monitor.id, ())
+                by_monitor[monitor.id] = Search(monitor, place, at, at, its_places)
             by_monitor[monitor.id].add(result, late=is_late)
     return [by_monitor[id] for id in sorted(by_monitor)]
 
 
 def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
-    """Take the time that these results watched out of the gaps of incidents."""
+    """Take the time that these results watched out of the gaps of incidents: mostly of none."""
     moments: dict[int, list[datetime]] = {}
     for result in results:
         moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
-    for monitor_id in sorted(_with_gaps(session, moments) if moments else ()):
+    if not moments:
+        return
+    row = IncidentRow
+    has_gap = row.monitor_id.in_(moments), row.unwatched.is_not(None)
+    for monitor_id in sorted(set(session.scalars(select(row.monitor_id).where(*has_gap)))):
         lock(session, monitor_id)
         gaps.fill(session, monitors[monitor_id], moments[monitor_id])
 
 
-def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
-    """The monitors, of these, that have an incident with a gap: mostly none."""
-    row = IncidentRow
-    query = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
-    return set(session.scalars(query))
-
-
-def _effect_lasts(monitor: Any, places: Collection[int]) -> timedelta:
-    """How long after a result figures may depend on it: while it counts, and, where several places
-    check, while later failures of its place are being confirmed.
-    """
-    checks = 1 + (monitor.confirmations if len(places) > 1 else 0)
-    return checks * timedelta(seconds=cover_limit_s(monitor))
-
-
 def _reroll(
     results: Sequence[Result],
-    changed: Mapping[int, tuple[datetime, datetime]],
+    changed: Mapping[int, TimeSpan],
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> None:
@@ -239,13 +221,14 @@ def _reroll(
     times = []
     for result in results:
         id, at = result.monitor_id or 0, result.checked_at
-        times += [(id, at), (id, at + _effect_lasts(monitors[id], places[id]))]
+        # Figures depend on a result while it counts and, where several places check, while later
+        # failures of its place are being confirmed.
+        checks = 1 + (monitors[id].confirmations if len(places[id]) > 1 else 0)
+        times += [(id, at), (id, at + checks * timedelta(seconds=cover_limit_s(monitors[id])))]
     times += [(id, time) for id, span in changed.items() for time in span]
-    spans: dict[int, tuple[datetime, datetime]] = {}
+    spans: dict[int, TimeSpan] = {}
     for id, at in times:
-        first, last = spans.get(id, (at, at))
-        spans[id] = min(first, at), max(last, at)
+        first, last = spans.get(id, (at, at + timedelta(milliseconds=1)))
+        spans[id] = min(first, at), max(last, at + timedelta(milliseconds=1))
     if spans:
-        rollups.reroll_each(
-            {id: (first, last + timedelta(milliseconds=1)) for id, (first, last) in spans.items()}
-        )
+        rollups.reroll_each(spans)

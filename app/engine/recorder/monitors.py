@@ -176,19 +176,11 @@ def show_unknown(
     for start in range(0, len(ids), AT_ONCE):
         with writing() as session:
             part = ids[start : start + AT_ONCE]
-            rows = _locked(session, part)
+            of_these = locked(MonitorStateRow).where(MonitorStateRow.monitor_id.in_(part))
+            rows = session.scalars(of_these.order_by(MonitorStateRow.monitor_id)).all()
             checked = checked_meanwhile(session, part)
-            _store_unknown(
-                session, [row for row in rows if row.monitor_id not in checked], causes, now
-            )
-
-
-def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateRow]:
-    return session.scalars(
-        locked(MonitorStateRow)
-        .where(MonitorStateRow.monitor_id.in_(ids))
-        .order_by(MonitorStateRow.monitor_id)
-    ).all()
+            unchecked = [row for row in rows if row.monitor_id not in checked]
+            _store_unknown(session, unchecked, causes, now)
 
 
 def _store_unknown(
@@ -200,21 +192,13 @@ def _store_unknown(
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
-    _note_silence(session, {row.monitor_id: row.checked_at for row in shown}, now)
-
-
-def _note_silence(
-    session: AnySession, checked: Mapping[int, datetime | None], now: datetime
-) -> None:
-    """Note a gap since the last check in the open incidents of these monitors; the next check
-    corrects its end (``gaps.after_silence``).
-    """
-    row = IncidentRow
-    open_now = select(row).where(row.monitor_id.in_(checked), row.ended_at.is_(None), ~row.by_hand)
-    for incident in session.scalars(open_now):
-        last = checked[incident.monitor_id]
-        if last is not None and last < now:
-            gaps.add(incident, last, now)
+    # A gap since the last check; the next check corrects its end (``gaps.after_silence``).
+    last = {row.monitor_id: row.checked_at for row in shown if row.checked_at is not None}
+    is_open = IncidentRow.ended_at.is_(None), ~IncidentRow.by_hand
+    of_these = select(IncidentRow).where(IncidentRow.monitor_id.in_(last), *is_open)
+    for incident in session.scalars(of_these):
+        if last[incident.monitor_id] < now:
+            gaps.add(incident, last[incident.monitor_id], now)
 
 
 def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -251,15 +235,9 @@ def _reset_places(session: AnySession, monitor_id: int, now: datetime) -> None:
     before a pause, or of another check. (``reset_confirmation`` and ``_reset_verdict`` reset its
     state.)
     """
-    _make_due(
-        session,
-        monitor_id,
-        now,
-        checked_at=None,
-        verdict=None,
-        failures=0,
-        asked_at=None,  # a request from before must not be joined by a new one
-    )
+    # A request from before must not be joined by a new one.
+    values = {"checked_at": None, "verdict": None, "failures": 0, "asked_at": None}
+    _make_due(session, monitor_id, now, **values)
 
 
 def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any) -> None:

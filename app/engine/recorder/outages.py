@@ -6,7 +6,7 @@ as long, and people would be notified of the last ones after minutes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -91,9 +91,8 @@ def carry_out(
     """Open and end these incidents, at most one of each monitor, and write the alerts about them in
     this order. The results of the batch must be stored.
     """
-    monitors = _by_id(
-        session.execute(_MONITORS, {"ids": [change.monitor_id for change in changes]})
-    )
+    ids = [change.monitor_id for change in changes]
+    monitors = {monitor.id: monitor for monitor in session.execute(_MONITORS, {"ids": ids})}
     openings = [change for change in changes if isinstance(change, Opening)]
     closings = [change for change in changes if isinstance(change, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
@@ -125,10 +124,6 @@ def _besides(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
     return {"slow": True} if change.slow else None
 
 
-def _by_id(monitors: Iterable[Any]) -> dict[int, Any]:
-    return {monitor.id: monitor for monitor in monitors}
-
-
 def _open(
     session: AnySession,
     openings: Sequence[Opening],
@@ -137,13 +132,10 @@ def _open(
     now: datetime,
 ) -> dict[int, IncidentRow]:
     """Open incidents, by monitor."""
-    places = by_place.of_monitors(
-        session, [monitors[opening.monitor_id] for opening in openings], now
-    )
+    opened = {opening.monitor_id: monitors[opening.monitor_id] for opening in openings}
+    places = by_place.of_monitors(session, opened.values(), now)
     new_incidents = [
-        evidence.NewIncident(
-            monitors[opening.monitor_id], opening.since, places[opening.monitor_id]
-        )
+        evidence.NewIncident(opened[opening.monitor_id], opening.since, places[opening.monitor_id])
         for opening in openings
     ]
     evidence_of = evidence.of_incidents(session, failing, new_incidents)
@@ -199,7 +191,8 @@ def _incident(
         created_at=whole(now),
     )
     if (slow := opening.slow) is not None:
-        usual = usual or _usual_before(parts["usual"])
+        if usual is None and (before := parts["usual"]):  # of a monitor without a week
+            usual = Usual(before["response_time"], before["timings"], in_week=False)
         cause = slowness.cause_at(slow.checks, slow.limit, usual, places, slow.voters)
         code = Cause.SLOW_RESPONSE
     elif degraded is not None:
@@ -210,13 +203,6 @@ def _incident(
     incident.updated_at = whole(now)
     evidence.store_evidence(incident, parts)
     return incident
-
-
-def _usual_before(figures: Mapping[str, Any] | None) -> Usual | None:
-    """What was usual in the checks just before: of a monitor without a week."""
-    if figures is None:
-        return None
-    return Usual(figures["response_time"], figures["timings"], in_week=False)
 
 
 def _become_down(incident: IncidentRow, since: datetime, now: datetime) -> None:

@@ -102,10 +102,8 @@ def steady_of(
         return None
     if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR or state.slow_since:
         return None
-    if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
+    if standing.slot is None or standing.is_awaited:  # a request is another check of a done slot
         return None
-    if standing.is_asked:
-        return None  # the check on request is another one of a slot that is done
     fingerprint = columns["ssl_fingerprint"]
     return SteadyMonitor(
         id=monitor.id,
@@ -171,13 +169,9 @@ class Steady:
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Forget the monitors of all other shards."""
-        without_token = [
-            id
-            for id, monitor in self._monitors.items()
-            if tokens.get(monitor.shard) != monitor.token
-        ]
-        for id in without_token:
-            del self._monitors[id]
+        for id in list(self._monitors):
+            if not self._is_valid(id, tokens):
+                del self._monitors[id]
 
     # --- results
 

@@ -235,8 +235,8 @@ def _note_span(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: d
 def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
     """End the time in which a monitor is unreachable."""
     row = UnreachableRow
-    open_now = select(row).where(row.monitor_id == monitor_id, row.ended_at.is_(None))
-    for span in session.scalars(open_now):
+    is_open = row.monitor_id == monitor_id, row.ended_at.is_(None)
+    for span in session.scalars(select(row).where(*is_open)):
         span.ended_at = max(at, span.started_at)
     session.flush()
 
@@ -260,10 +260,8 @@ def release(session: AnySession, parent_id: int, now: datetime) -> None:
     unreachable until then.
     """
     row = UnreachableRow
-    ids = session.scalars(
-        select(row.monitor_id).where(row.parent_id == parent_id, row.ended_at.is_(None))
-    ).all()
-    check_again(session, ids, now)
+    is_behind = row.parent_id == parent_id, row.ended_at.is_(None)
+    check_again(session, session.scalars(select(row.monitor_id).where(*is_behind)).all(), now)
 
 
 def check_again(session: AnySession, ids: Collection[int], now: datetime) -> None:
@@ -295,9 +293,8 @@ def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetim
 def forget(session: AnySession, parent_id: int, now: datetime) -> None:
     """Take a monitor that is deleted out of those that others are behind."""
     release(session, parent_id, now)
-    for row in session.scalars(
-        select(MonitorStateRow).where(MonitorStateRow.behind_id == parent_id)
-    ):
+    behind = select(MonitorStateRow).where(MonitorStateRow.behind_id == parent_id)
+    for row in session.scalars(behind):
         leave(session, row, now)
 
 
