@@ -631,12 +631,6 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
     assert waits == [waited]
 
 
-def test_an_agent_with_another_key_says_what_to_do(app, place, ask, tmp_path, caplog):
-    ask("hello", public_key=public())
-    with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):
-        eventually(lambda: "make a new token" in caplog.text, "the log says it")
-
-
 def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
     app, place, tmp_path, caplog
 ):
@@ -954,31 +948,6 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
     assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
 
-def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, tmp_path, caplog):
-    """Line breaks are requests of other protocols: commands for a Redis beside the agent."""
-    received = []
-
-    def listen(connection):
-        received.append(connection.read_until(b"\r\n\r\n"))
-        connection.send(b"HTTP/1.1 204 No Content\r\n\r\n")
-
-    smuggled = "\r\nSET smuggled yes\r\n"
-    lies = [{"request_method": f"SET{smuggled}"}, {"request_headers": [["X", f"a{smuggled}"]]}]
-    liar, settings = Liar(app, lies), with_our_key(tmp_path, place)
-    with closing(Listener(listen)) as site, serving(liar) as url:
-        monitor = make_monitor(app, url=page(site), places=[place[0]])
-        liar.spec = {"url": page(site), "monitor_id": monitor.id}
-        liar.version = to_ms(monitor.updated_at)
-        with running(replace(settings, server=url)):
-            eventually(lambda: stored(app, monitor.id), "a result of the good monitor")
-    assert {request.split()[0] for request in received} == {b"GET"}
-    assert b"smuggled" not in b"".join(received)
-    sentence = "monitors that the server sent cannot be read and are not checked"
-    assert caplog.text.count(f"4 {sentence} (request_headers, request_method).") == 1, (
-        "not each time"
-    )
-
-
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
     clock, sent = Clock(), uptime()
     late = datetime.now(UTC) + timedelta(seconds=1.9)
@@ -993,13 +962,4 @@ def test_setting_this_machines_clock_does_not_change_the_servers_time(monkeypatc
     clock.measure(uptime(), 0.0, at, at)
     monkeypatch.setattr("app.engine.agent.clock.time.time", lambda: real() - 3600)
     assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=5)
-    assert clock.offset.total_seconds() == pytest.approx(3600, abs=5)
-
-
-def test_an_answer_that_contradicts_older_ones_replaces_them():
-    """The server's clock was set. A slower answer is believed, and not the quickest of before."""
-    clock, at = Clock(), datetime.now(UTC)
-    for later, took in ((0, 0.01), (3600, 0.5)):
-        moment = at + timedelta(seconds=later)
-        clock.measure(uptime() - took, took, moment, moment)
     assert clock.offset.total_seconds() == pytest.approx(3600, abs=5)

@@ -161,34 +161,6 @@ def test_a_result_that_comes_while_old_ones_are_forgotten_is_not_removed_for_ano
         assert newest(buffer) == [1]
 
 
-def test_a_result_that_is_written_down_while_it_is_sent_is_not_sent_again(tmp_path):
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.add(made(0))
-        write_protect(buffer, on=True)
-        buffer.add(made(1))
-        sent = buffer.newest(1, 100)
-        write_protect(buffer, on=False)
-        buffer.add(made(2))
-        buffer.remove(sent)
-        assert newest(buffer) == [2, 0]
-
-
-def test_what_comes_while_a_batch_is_sent_is_kept_if_the_disk_is_full_after_it(tmp_path):
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.add(made(*range(6)))
-        first = buffer.newest(2, 100)
-        buffer.add(made(6, 7, 8))
-        write_protect(buffer, on=True)
-        buffer.remove(first)
-        second = buffer.newest(1, 100)
-        assert read(second) == [8]
-        buffer.remove(second)
-        buffer.add(made(9))
-        assert newest(buffer) == [9, 7, 6, 3, 2, 1, 0]
-    with closing(Buffer(tmp_path)) as buffer:
-        assert newest(buffer) == [8, 7, 6, 5, 4, 3, 2, 1, 0], "what could be written"
-
-
 def test_results_in_memory_are_forgotten_after_a_day_too(tmp_path):
     with closing(Buffer(tmp_path)) as buffer:
         buffer.add(made(0))

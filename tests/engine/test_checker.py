@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +18,6 @@ from app.db.tables import (
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
-    MonitorEvidenceRow,
     MonitorStateRow,
     ResultRow,
     SettingRow,
@@ -32,7 +30,6 @@ from app.stores.local import LocalStore
 from app.version import __version__
 from tests.factories import make_monitor
 from tests.lab.net import BlackHole, ClosedPort, Listener
-from tests.lab.tcp import greeting
 from tests.support.checkers import Place, Site, due_at_once, results, running, until
 from tests.support.command import HOME
 
@@ -93,36 +90,6 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         assert sign.last_check_at is not None
         assert (sign.location, sign.version) == ("default", __version__)
     assert site.asked == 6, "not one check more"
-
-
-def test_an_outage_of_a_port_is_followed_from_monitor_to_alert(core, settings):
-    """The kind tcp through checker, recorder, incident, evidence and outbox."""
-    with closing(ClosedPort()) as port:
-        number = port.port
-        id = make_monitor(
-            core, url=f"tcp://127.0.0.1:{number}", confirmations=1,
-            alert_condition="url_no_text", alert_text_lookup="ESMTP",
-            alerts=[["email", "a@example.test"]],
-        ).id  # fmt: skip
-        with running(core, settings):
-            until(core, lambda: db.session.scalar(select(IncidentRow.id)))
-            port.close()
-            with closing(Listener(greeting, port=number)):
-                due_at_once(core, id)
-                until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
-    with core.app_context():
-        incident = db.session.scalars(select(IncidentRow)).one()
-        assert incident.cause_code == "connection_refused"
-        assert str(number) in incident.cause
-        failing = incident.evidence["failing"]
-        assert failing["url"] == f"tcp://127.0.0.1:{number}"
-        assert failing["resolved"] == ["127.0.0.1"]
-        assert failing["status_code"] is None
-        events = db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)).all()
-        assert events == ["incident.opened", "incident.resolved"]
-        assert db.session.get(MonitorStateRow, id).verdict == "up"
-        kept = db.session.get(MonitorEvidenceRow, id).last_good
-        assert kept["banner"] == "220 mail.lab.test ESMTP ready\r\n"
 
 
 def checked():
@@ -194,23 +161,6 @@ def test_two_places_each_make_their_own_checks(core, settings, site):
         until(core, lambda: checked() == wanted)
     with core.app_context():
         assert {result.location for result in results(both)} == {"default", "oslo"}
-
-
-def test_an_outage_that_every_place_sees_is_one_incident(core, settings, site):
-    elsewhere = replace(settings, location="oslo")
-    with core.app_context():
-        oslo = journal.location_id("oslo")
-    id = make_monitor(core, url=site.url, places=[1, oslo], confirmations=2).id
-    with running(core, settings), running(core, elsewhere):
-        until(core, lambda: len(results(id)) == 2)
-        site.status = 503
-        due_at_once(core, id)
-        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
-        site.status = 200
-        due_at_once(core, id)
-        until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
-    with core.app_context():
-        assert len(db.session.scalars(select(IncidentRow)).all()) == 1
 
 
 def test_a_place_that_is_taken_off_makes_no_more_checks(core, settings, site):
@@ -421,14 +371,6 @@ def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
         outcome = now.check_fields(CheckSpec(url=site.url))
         assert outcome.result.verdict == Verdict.UP
         assert db.session.scalar(select(ResultRow.monitor_id)) is None
-
-
-@pytest.mark.settings(canaries="127.255.255.255:9")
-def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core):
-    with core.app_context():
-        outcome = now.check_fields(CheckSpec(url=f"http://127.0.0.1:{closed_port()}/"))
-    assert outcome.result.verdict == Verdict.UNKNOWN
-    assert outcome.result.cause_code == "network_down"
 
 
 def test_a_checker_loads_nothing_that_only_others_use() -> None:

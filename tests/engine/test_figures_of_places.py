@@ -20,19 +20,6 @@ def places(core, settings: Settings):
         yield Figures(core, LocalStore(settings))
 
 
-@pytest.mark.parametrize("late", [("oslo",)])
-def test_a_place_that_cannot_tell_does_not_make_the_monitor_unknown(places, late):
-    places.start()
-    places.each_minute(0, 20, oslo="unknown", late=late)
-    live = places.seconds(20 * 60)
-    assert live["up"] >= 1199
-    assert live["unknown"] <= 1  # until the second place has checked for the first time
-    rollups.roll(at(ROLLED))
-    stored = places.seconds(ROLLED)
-    assert stored["up"] >= live["up"]
-    assert stored["unknown"] <= 1, "sums are made of the same"
-
-
 @pytest.mark.parametrize(("rule", "down"), [("any", 8), ("majority", 0)])
 def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, down):
     places.start(confirmations=0, location_rule=rule)
@@ -45,29 +32,6 @@ def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, d
     assert live["unknown"] <= 1
     rollups.roll(at(ROLLED))
     assert places.seconds(ROLLED)["down"] == live["down"]
-
-
-@pytest.mark.parametrize(("failing", "degraded"), [(2, 0), (3, 1)])
-def test_what_one_place_sees_through_all_confirmations_is_degraded(places, failing, degraded):
-    """In minutes: from the check that confirms the failure until the place is up again."""
-    places.start(confirmations=2)
-    places.each_minute(0, 5)
-    places.each_minute(5, 5 + failing, sydney="down")
-    places.each_minute(5 + failing, 20)
-    assert places.degraded(20 * 60) == pytest.approx(60 * degraded, abs=1)
-    assert places.seconds(20 * 60)["down"] == 0
-    rollups.roll(at(ROLLED))
-    assert places.degraded(ROLLED) == pytest.approx(60 * degraded, abs=1)
-
-
-def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
-    """``unknown`` has no vote, so the failure is the verdict of all, and an incident's time."""
-    places.start(confirmations=2)
-    places.each_minute(0, 5)
-    places.each_minute(5, 15, sydney="down", oslo="unknown", berlin="unknown")
-    places.each_minute(15, 20)
-    assert places.degraded(20 * 60) == pytest.approx(0, abs=1)
-    assert places.seconds(20 * 60)["down"] == pytest.approx(600, abs=125), "votes count on a while"
 
 
 def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(places):

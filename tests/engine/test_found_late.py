@@ -11,7 +11,6 @@ from sqlalchemy import delete, select
 from app.config import Settings
 from app.db import db, dependencies, journal, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, ResultRow, RollupRow, UnreachableRow
-from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import late
 from app.judge.verdict import NewResult, State, Step, advance
@@ -470,15 +469,6 @@ def in_time(lab, *names, verdict="up"):
             lab.see(name, verdict, SLOT * minute + 1)
 
 
-def test_a_late_minority_is_no_outage(lab):
-    lab.start(confirmations=2)
-    in_time(lab, "berlin", "sydney")
-    lab.late(AN_HOUR_AGO)
-    assert lab.outages == []
-    lab.late(AN_HOUR_AGO, name="elsewhere")
-    assert lab.seconds(HOUR)["down"] == 0
-
-
 def test_late_results_of_two_places_are_a_majority_together(lab):
     lab.start(confirmations=2)
     in_time(lab, "sydney")
@@ -497,40 +487,6 @@ def test_an_outage_is_none_any_more_once_a_place_brings_other_results(lab):
     lab.late(script("up", 0, 20), name="berlin")
     assert lab.outages == []
     assert lab.seconds(HOUR)["down"] == 0
-
-
-def test_places_that_fail_at_once_confirm_once_together(lab):
-    lab.start(confirmations=1)
-    for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
-        lab.late([("up", more), ("down", SLOT + more), ("up", 2 * SLOT + more)], name=name)
-    assert lab.outages == []
-    for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
-        lab.late([("down", SLOT + 10 + more)], name=name)
-    assert lab.outages == [(SLOT + 2, 2 * SLOT + 2)]
-
-
-def test_pieces_of_several_places_in_any_order_show_the_same(lab):
-    for seed in range(2):
-        chance = random.Random(seed)
-        checks = []
-        pieces = []
-        for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
-            verdict = "up"
-            for start in range(0, 30, 6):
-                part = []
-                for minute in range(start, start + 6):
-                    if chance.random() < 0.3:
-                        verdict = chance.choice(["up", "down", "down", "unknown"])
-                    part.append((verdict, SLOT * minute + more))
-                pieces.append((name, part))
-        for _order in range(2):
-            lab.start(confirmations=1)
-            chance.shuffle(pieces)
-            for name, part in pieces:
-                lab.late(part, name)
-            checks.append(lab.outages)
-            lab.forget()
-        assert checks[0] == checks[1], seed
 
 
 def in_time_and_late(lab, checks, pause=(), **fields):
@@ -562,20 +518,6 @@ def in_time_and_late(lab, checks, pause=(), **fields):
     return times, outages
 
 
-def test_good_checks_of_one_place_confirm_no_failure_of_another(lab):
-    """As in time: oslo fails once and stops, rome goes on."""
-    checks = [("oslo", "up", 0), ("berlin", "up", 1), ("oslo", "down", 60)]
-    checks += [("berlin", "up", SLOT * minute + 1) for minute in range(1, 8)]
-    assert in_time_and_late(lab, checks, confirmations=1, location_rule="any") == ([], [])
-
-
-def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
-    checks = [("oslo", "down", second) for second in (0, 10, 20)]
-    checks += [("oslo", "up", 30), ("berlin", "up", 40), ("sydney", "up", 41), ("oslo", "up", 50)]
-    new = {"assignment": {"turn": to_ms(at(0)), "blind": False}}  # the time of the assignment
-    assert in_time_and_late(lab, checks, confirmations=1, **new) == ([], [])
-
-
 MAINTENANCE = {"maintenance_start_at": at(90), "maintenance_end_at": at(130)}
 
 
@@ -592,14 +534,6 @@ def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_afte
     assert in_time_and_late(lab, checks, confirmations=0, **between) == ([], [])
     live, late = in_time_and_late(lab, checks, confirmations=0)
     assert live == late == [(140, 145)], "without it two of three fail together"
-
-
-@pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
-def test_a_maintenance_drops_a_failure_that_is_being_confirmed(lab, names):
-    """With several places it did not: the incident began before the maintenance."""
-    story = [("up", 0), *(("down", second) for second in (20, 40, 60, 100, 140, 160)), ("up", 180)]
-    checks = [(name, verdict, when + n) for verdict, when in story for n, name in enumerate(names)]
-    assert in_time_and_late(lab, checks, confirmations=3, **MAINTENANCE) == ([], [])
 
 
 def test_late_results_of_places_show_the_same_as_in_time(lab):

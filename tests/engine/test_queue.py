@@ -8,7 +8,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from celery import signals
@@ -104,19 +103,6 @@ def test_a_prober_without_checks_is_heard_until_it_ends(settings, carrier, monke
     assert carrier.reports() == [], "it has ended"
 
 
-def test_a_prober_is_heard_before_its_first_check(redis_server, settings, carrier):
-    process = command.Running(
-        ["prober", "--location", "eu"], prober_environ(redis_server, settings)
-    )
-    try:
-        reports = eventually(carrier.reports, "its sign")
-    finally:
-        process.kill()
-        process.wait(60)
-        process.stdout.close()
-    assert [(report.process.split(":")[0], report.checks) for report in reports] == [("prober", 0)]
-
-
 def test_signs_go_to_the_checkers_that_listen(redis_server, settings, carrier):
     client, now = redis_server.client, time.time()
     eventually(lambda: listeners(client, "eu"), "the checker")
@@ -202,29 +188,6 @@ def test_a_checker_takes_no_result_that_is_forged_copied_or_of_another_monitor(
     carrier.close(0)
     assert len(first) == 1
     assert second == []
-
-
-def test_a_result_is_timed_by_the_clock_of_the_checker(redis_server, settings, carrier):
-    done = []
-    before = datetime.now(UTC)
-    with closing(Listener(serve)) as site, desk(settings) as made:
-        carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
-        made.take(sent_batch(redis_server))
-        about = about_outcomes("eu", carrier.name)
-
-        def with_outcome():  # a sign of the prober may come before it
-            opened = (BatchKey(KEY).open(sealed, about) for _to, sealed in made.sent)
-            return next((batch for batch in opened if batch["outcomes"]), None)
-
-        batch = eventually(with_outcome, "the outcome")
-    late = timedelta(seconds=20)
-    batch["now"] = (datetime.fromisoformat(batch["now"]) + late).isoformat()
-    result = batch["outcomes"][0][1]["result"]
-    result["checked_at"] = (datetime.fromisoformat(result["checked_at"]) + late).isoformat()
-    redis_server.client.rpush(carrier.name, BatchKey(KEY).seal(batch, about))
-    eventually(lambda: done, "the outcome")
-    assert before <= done[0].result.checked_at <= datetime.now(UTC)
-    assert abs(carrier.reports()[0].clock_offset - late) < timedelta(seconds=5)
 
 
 def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypatch, caplog):

@@ -218,15 +218,6 @@ def sent_messages(redis_server):
     return eventually(lambda: redis_server.client.lrange(QUEUE, 0, 0), "a batch")
 
 
-def test_two_probers_run_a_copy_of_a_batch_once(redis_server, settings, carrier):
-    with closing(Listener(serve)) as site, desk(settings) as first, desk(settings) as other:
-        carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
-        sealed = next_batch(redis_server)
-        first.take(sealed)
-        with pytest.raises(MessageRefused, match="made by another prober"):
-            other.take(sealed)
-
-
 def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
     redis_server, settings, carrier
 ):
@@ -281,26 +272,6 @@ def bring(redis_server, carrier, *sealed):
 
     eventually(read, "all are read")
     return [report for report in reports if not report.process.startswith("last of")]
-
-
-def test_a_copy_of_outcomes_says_nothing_about_their_place(redis_server, carrier, caplog):
-    """Sent again every few seconds, it kept a place online that had no probers."""
-    sealed = report_of(carrier, "gone")
-    bring(redis_server, carrier, sealed)
-    heard = carrier._state.probers["gone"].seen_at
-    bring(redis_server, carrier, *50 * [sealed])
-    assert carrier._state.probers["gone"].seen_at == heard
-    dropped = [message for message in caplog.messages if "dropped" in message]
-    assert dropped == ["Outcomes came a second time, and were dropped."], "said once"
-
-
-@pytest.mark.parametrize("seconds", [-40, 40])
-def test_outcomes_that_were_held_back_say_nothing_about_their_place(
-    redis_server, carrier, caplog, seconds
-):
-    at = datetime.now(UTC) + timedelta(seconds=seconds)
-    assert bring(redis_server, carrier, report_of(carrier, "gone", at=at)) == []
-    assert "or the clocks of the checker and of the prober differ" in caplog.text
 
 
 @pytest.mark.parametrize("ahead", [-10, 0, 20])

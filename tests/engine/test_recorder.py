@@ -205,12 +205,6 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
     assert [result.ip for result in journal.decode(rows)] == wanted
 
 
-def test_two_checks_in_one_millisecond_are_two_results(engine):
-    id = engine.monitor()
-    ids = {engine.check(id, "up", 0).id for _ in range(2)}
-    assert len(ids) == count(ResultRow) == 2
-
-
 @pytest.mark.both_databases
 @pytest.mark.parametrize("paused", [False, True])
 def test_each_check_of_one_millisecond_is_a_result(engine, paused):
@@ -581,42 +575,6 @@ def places(*names):
     return {name: journal.location_id(name) for name in names}
 
 
-@pytest.mark.parametrize(
-    ("rule", "script", "incidents"), [("majority", "Bu Hu Od Bd", 1), ("all", "B? Od", 1)]
-)
-def test_the_newest_result_of_each_place_decides_by_the_rule(engine, rule, script, incidents):
-    names = {"B": "berlin", "O": "oslo", "H": "harare"}
-    ids = places(*names.values())
-    id = engine.monitor(confirmations=0, places=[*ids.values()], location_rule=rule)
-    verdicts = {"u": "up", "d": "down", "?": "unknown"}
-    for second, (place, mark) in enumerate(script.split()):
-        claim = engine.claim(id, ids[names[place]])
-        standing = engine.scheduled(claim, verdicts[mark], second, names[place])
-        assert standing.turn == claim.turn + 1
-        rows = db.session.execute(select(*journal.RAW.values()).order_by(ResultRow.at)).all()
-        result = journal.decode(rows)[-1]
-        assert (result.location, result.verdict) == (names[place], verdicts[mark])
-    assert len(engine.incidents(id)) == incidents
-
-
-def test_places_that_repeat_a_failure_at_once_confirm_it_once_together(engine):
-    ids = places("berlin", "oslo", "harare")
-    id = engine.monitor(confirmations=2, places=[*ids.values()])
-
-    def check_everywhere(seconds):
-        for name, place in ids.items():
-            engine.scheduled(engine.claim(id, place), "down", seconds, name, took=0.5)
-
-    check_everywhere(0)
-    assert engine.state(id).failures == 1
-    assert engine.state(id).unconfirmed_at == at(0.5)
-    check_everywhere(10)
-    assert engine.state(id).failures == 2
-    assert engine.incidents(id) == []
-    check_everywhere(20)
-    assert len(engine.incidents(id)) == 1
-
-
 def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     ids = places("berlin", "oslo")
     id = engine.monitor(confirmations=1, places=[*ids.values()])
@@ -657,17 +615,6 @@ def test_a_place_that_is_no_longer_assigned_has_no_vote(engine):
     with writing() as session:
         recorder.watch_from(session, id, ids.values(), at(4))
     assert engine.scheduled(late, "up", 5, "oslo") is None, "of before it watched again"
-
-
-def test_a_place_whose_result_is_unknown_confirms_nothing(engine):
-    ids = places("berlin", "oslo")
-    id = engine.monitor(confirmations=1, places=[*ids.values()])
-    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 0, "berlin")
-    engine.scheduled(engine.claim(id, ids["oslo"]), "unknown", 5, "oslo")
-    assert engine.incidents(id) == []
-    assert engine.assignment(id, ids["oslo"]).blind
-    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 10, "berlin")
-    assert len(engine.incidents(id)) == 1
 
 
 # --- Certificates

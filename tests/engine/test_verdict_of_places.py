@@ -192,19 +192,6 @@ def test_an_end_by_a_change_of_the_monitor_is_no_recovery(places, settings, fiel
     assert remarks == ([CHANGED] if ending == "changed" else [])
 
 
-def test_a_monitor_that_moves_to_another_place_while_it_fails_has_not_recovered(places, settings):
-    places.places = {name: journal.location_id(name) for name in NAMES}
-    oslo = places.places["oslo"]
-    places.id = places.monitor(places=[oslo], confirmations=0, updated_at=at(-60))
-    places.see("oslo", "up", 0)
-    places.see("oslo", "down", 60)
-    change(settings, places.id, {"locations": ["berlin"]}, at(80))
-    for seconds in (90, 120):
-        places.see("berlin", "up", seconds)
-    (incident,) = places.opened
-    assert (incident.ending, incident.ended_at is None) == ("changed", False)
-
-
 def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(places):
     places.start(confirmations=1)
     for seconds in (0, 60, 70):
@@ -522,19 +509,6 @@ def test_an_outage_that_outlasts_its_maintenance_is_confirmed_again_in_each_plac
     assert min(check["checked_at"] for check in checks if check) > iso(at(100))
 
 
-def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
-    places.start(confirmations=1, location_rule="any", interval=3600)
-    places.round(0)
-    places.round(60, berlin="down")
-    for name, verdict in (("oslo", "down"), ("berlin", "up"), ("sydney", "up")):
-        places.see(name, verdict, 71)
-    assert places.opened == [], "each of them failed once"
-    assert places.shown.unconfirmed_at == at(71.5), "so it is repeated once more"
-    places.round(82, oslo="down")
-    (incident,) = places.opened
-    assert incident.started_at == at(60).replace(microsecond=0)
-
-
 def test_the_good_check_that_a_failure_is_compared_with_is_of_its_place(places):
     places.start(confirmations=0, location_rule="any")
     for seconds in (0, 60):
@@ -571,20 +545,6 @@ def test_an_outage_after_the_clock_was_set_back_does_not_begin_in_the_future(pla
     first, second = places.opened
     assert first.ended_at == whole(at(960))
     assert second.started_at == whole(at(280))
-
-
-def test_an_outage_ends_when_enough_places_are_good_though_a_later_check_came_first(places):
-    places.start(confirmations=0)
-    places.round(60, **dict.fromkeys(NAMES, "down"))
-    for name, seconds, recorded in (
-        ("berlin", 76, 0.5), ("berlin", 91, 0.5), ("sydney", 71, 30), ("oslo", 81, 21),
-    ):  # fmt: skip
-        places.see(name, "up", seconds, recorded)
-    for seconds in (103, 114):
-        places.round(seconds)
-    (incident,) = places.opened
-    assert incident.ended_at == whole(at(76)), "one of the three fails"
-    assert places.shown.verdict == "up"
 
 
 def test_a_monitor_is_up_since_the_check_that_an_agent_brings_late(places):

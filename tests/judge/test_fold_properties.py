@@ -1,4 +1,4 @@
-"""The fold over stored results says what the same results say in time, for any history."""
+"""Stored results that are judged in parts show what they show together, for any history."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.fold import BlockedSpan, Fold
-from app.judge.verdict import NewResult, PastResult, Rules, State, Step, advance
+from app.judge.verdict import PastResult, Rules, State
 from app.records import LocationRule, Verdict
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SLOT, COVERS = timedelta(seconds=60), timedelta(seconds=150)
 VERDICTS = st.one_of(st.just(Verdict.DOWN), st.sampled_from(Verdict))
 CONFIRMATIONS = st.integers(0, 5)
-# The checks of one place: a check in each slot, and whether it is in a maintenance.
-CHECKS = st.lists(st.tuples(VERDICTS, st.sampled_from([False, False, False, True])), max_size=60)
 # The checks of three places, in each slot: who checks, and how many milliseconds after its begin.
 PLACES = (1, 2, 3)
 HISTORY = st.lists(
@@ -34,30 +32,6 @@ def ms(moment):
 
 def rules(confirmations, places=(1,), rule=LocationRule.MAJORITY):
     return Rules(rule, confirmations, COVERS, dict.fromkeys(places, BEGIN - timedelta(days=1)))
-
-
-def in_time(checks, confirmations):
-    """The outages by results that are judged one after another."""
-    state, outages, at = State(), [], BEGIN
-    for number, (verdict, maintenance) in enumerate(checks):
-        at, began = BEGIN + number * SLOT, state.started_at
-        after = advance(state, NewResult(0, at, verdict, maintenance), confirmations)
-        state = after.state
-        if after.step is Step.END:
-            outages.append((began, after.moment))
-    if state.started_at:
-        outages.append((state.started_at, state.recovering_since or at + COVERS))
-    return outages
-
-
-@given(CHECKS, CONFIRMATIONS)
-def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(checks, confirmations):
-    replay = Fold(rules(confirmations), COVERS, BEGIN, State())
-    replay.judge(
-        PastResult(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
-        for number, (verdict, maintenance) in enumerate(checks)
-    )
-    assert list(replay.all_outages()) == in_time(checks, confirmations)
 
 
 def stored(history):

@@ -1,11 +1,9 @@
-"""Every transition of the state machine (decision 4), and what holds for any run."""
+"""Every transition of the state machine (decision 4), and what runs of results lead to."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.judge.verdict import NewResult, Stage, State, Step, advance, cleared
 from app.records import Verdict
@@ -148,48 +146,3 @@ def test_results_count_after_the_clock_was_set_back():
 def test_status_since_is_when_the_verdict_changed():
     _, state = run("u u d d")
     assert state.status_since == START + timedelta(seconds=20)
-
-
-RESULTS = st.tuples(
-    st.sampled_from(list(Verdict)),
-    st.booleans(),  # maintenance
-    st.integers(-200, 4000),  # seconds since the last check: the clock may be set back
-    st.sampled_from(["", "", "", "", "close", "report", "pause"]),
-)
-
-
-@given(st.lists(RESULTS, max_size=60), st.integers(0, 5))
-def test_incidents_of_a_monitor_never_overlap(results, confirmations):
-    state, at, open_since = CLEAR, START, None
-    failures = []
-    for verdict, maintenance, seconds, person in results:
-        at += timedelta(seconds=seconds)
-        if person in ("close", "pause"):
-            state, open_since, failures = cleared(state), None, []
-        elif person == "report" and open_since is None:
-            state, open_since = replace(cleared(state), started_at=at, by_hand=True), at
-        before = state
-        after = advance(state, NewResult(0, at, verdict, maintenance), confirmations)
-        state = after.state
-        if before == state:
-            continue
-        if verdict is Verdict.DOWN and not maintenance:
-            failures.append(at)
-        if verdict in (Verdict.UP, Verdict.DEGRADED) or maintenance:
-            failures = [] if open_since is None else failures
-        if after.step is Step.OPEN:
-            assert open_since is None, "at most one open incident"
-            assert not maintenance
-            assert verdict is Verdict.DOWN
-            assert after.moment == failures[0], "it starts with the first failing check"
-            assert len(failures) == confirmations + 1, "each failure is confirmed, none is lost"
-            open_since = after.moment
-        if after.step is Step.END:
-            assert open_since is not None, "no recovery before an outage"
-            assert not before.by_hand
-            assert after.moment >= open_since
-            assert not maintenance
-            open_since, failures = None, []
-        assert (state.started_at is not None) == (open_since is not None)
-        if verdict is Verdict.UNKNOWN and not maintenance:
-            assert (state.stage, after.step) == (before.stage, Step.NONE)

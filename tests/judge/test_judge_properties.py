@@ -198,28 +198,3 @@ def test_an_outage_is_always_noticed_and_always_ends(
             watch.result(60, Verdict.UNKNOWN, False)
     assert watch.open is None
     watch.promises()
-
-
-@given(
-    st.lists(st.tuples(STEPS, st.sampled_from([*GOOD, Verdict.UNKNOWN]), st.booleans())),
-    CONFIRMATIONS,
-)
-def test_a_healthy_target_never_has_an_incident(
-    results: list[tuple[int, Verdict, bool]], confirmations: int
-) -> None:
-    watch = Watch(confirmations)
-    for step, verdict, maintenance in results:
-        watch.result(step, verdict, maintenance)
-    assert not watch.incidents
-
-
-@given(st.lists(st.tuples(st.integers(1, 3600), st.integers(1, 5))), st.integers(1, 5))
-def test_failures_that_a_recheck_cancels_open_nothing(
-    runs: list[tuple[int, int]], confirmations: int
-) -> None:
-    watch = Watch(confirmations)
-    for step, failures in runs:
-        for _ in range(min(failures, confirmations)):
-            watch.result(step, Verdict.DOWN, False)
-        watch.result(step, Verdict.UP, False)
-    assert not watch.incidents

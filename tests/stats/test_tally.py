@@ -112,49 +112,6 @@ def test_time_counts_by_checks_incidents_and_windows(
     assert [seconds(sums) for sums in tallied.values()] == ([] if expected is None else [expected])
 
 
-def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own() -> None:
-    results = [PastResult(HOUR_MS - 10_000, UP, response_time=5), PastResult(HOUR_MS + 50_000, UP)]
-    tallied = tally(results, OutageTimes(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
-    assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in tallied.items()} == {
-        0: (10, 1),
-        1: (200, 1),
-    }
-
-
-def test_a_window_begins_and_ends_between_two_checks() -> None:
-    """Otherwise an hour of maintenance would count as downtime for a monitor checked hourly."""
-    results = [
-        PastResult(0, DOWN),
-        PastResult(2 * MINUTE, DOWN, maintenance=True),
-        PastResult(4 * MINUTE, DOWN),
-    ]
-    what = outage_times([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
-    sums = tally(results, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
-    assert (sums.down, sums.maintenance, sums.up) == (3 * MINUTE, 2 * MINUTE, 0)
-
-
-def test_checks_remember_a_window_that_was_deleted() -> None:
-    results = [
-        PastResult(0, UP),
-        PastResult(2 * MINUTE, UP, maintenance=True),
-        PastResult(4 * MINUTE, UP),
-    ]
-    sums = tally(results, outage_times([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
-    assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
-
-
-def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
-    results = [
-        PastResult(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)
-    ]
-    what = outage_times([(4 * MINUTE, None, None)], 6 * MINUTE)
-    sums = tally(results, what, LIMIT, HOUR_MS, 0, 6 * MINUTE)[0]
-    assert (sums.up, sums.degraded, sums.down) == (4 * MINUTE, 2 * MINUTE, 2 * MINUTE)
-    total = Sums()
-    total.add(sums)
-    assert total.degraded == sums.degraded
-
-
 # What two places see in three minutes, beginning at 0 s and at 20 s; expected seconds of up,
 # unknown and degraded. A failure is confirmed once.
 PLACES = [
@@ -182,11 +139,6 @@ def test_time_counts_by_what_all_places_see_together(
     sums = tally(sorted(results), OutageTimes(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
     figures = (sums.up, sums.unknown, sums.degraded)
     assert tuple(ms // 1000 for ms in figures) == expected
-
-
-def test_a_check_before_the_start_covers_time_after_it() -> None:
-    tallied = tally([PastResult(-30_000, UP)], OutageTimes(), LIMIT, HOUR_MS, 0, HOUR_MS)
-    assert [(sums.up, sums.checks) for sums in tallied.values()] == [(120_000, 0)]
 
 
 def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None:
