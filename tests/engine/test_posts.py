@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
-from typing import Any
 
 import pytest
-from flask import Flask
 
 from app.db import writing
 from app.db.tables import IncidentRow, PostMonitorRow, PostUpdateRow
@@ -22,25 +20,23 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def pages(core: Flask) -> Pages:
+def pages(core):
     return Pages(core)
 
 
-def write_due(app: Flask, now: datetime) -> int:
+def write_due(app, now):
     with app.app_context():
         return posts.write_due(now)
 
 
-def change(app: Flask, row: Any, **fields: Any) -> None:
+def change(app, row, **fields):
     with app.app_context(), writing() as session:
         stored_row = session.get_one(type(row), row.id)
         for name, value in fields.items():
             setattr(stored_row, name, value)
 
 
-def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
-    core: Flask, pages: Pages
-) -> None:
+def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(core, pages):
     monitor = make_monitor(core, name="db-3.internal")
     page = pages.page(monitor, names=["Shop"], now=T, auto_post_after=5)
     incident = make_incident(core, monitor, started_at=T, cause="10.0.0.3 refused port 5432")
@@ -60,7 +56,7 @@ def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
     assert write_due(core, T + 60 * MINUTE) == 0  # once
 
 
-def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> None:
+def test_the_post_is_resolved_with_the_incident(core, pages):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
@@ -74,9 +70,7 @@ def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> No
     assert write_due(core, T + 4 * MINUTE) == 0
 
 
-def test_a_problem_that_ended_only_by_silence_is_not_posted_as_resolved(
-    core: Flask, pages: Pages
-) -> None:
+def test_a_problem_that_ended_only_by_silence_is_not_posted_as_resolved(core, pages):
     """An earlier incident of the monitor that ended so is not what the post is about."""
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -93,9 +87,7 @@ def test_a_problem_that_ended_only_by_silence_is_not_posted_as_resolved(
 
 
 @pytest.mark.parametrize("what", ["deleted", "a false alarm"])
-def test_the_post_is_resolved_when_the_incident_is_none_any_more(
-    core: Flask, pages: Pages, what: str
-) -> None:
+def test_the_post_is_resolved_when_the_incident_is_none_any_more(core, pages, what):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
@@ -110,7 +102,7 @@ def test_the_post_is_resolved_when_the_incident_is_none_any_more(
 
 
 @pytest.mark.parametrize("how", ["update", "correction of the post", "correction of the text"])
-def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages, how: str) -> None:
+def test_a_post_that_a_person_has_written_on_is_theirs(core, pages, how):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
@@ -128,9 +120,7 @@ def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages
     assert [post.state for post in pages.posts()] == ["investigating"]
 
 
-def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
-    core: Flask, pages: Pages
-) -> None:
+def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(core, pages):
     monitor = make_monitor(core)
     page = pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
@@ -138,7 +128,7 @@ def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     assert write_due(core, T + 10 * MINUTE) == 0
 
 
-def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages: Pages) -> None:
+def test_an_open_post_of_a_person_about_the_monitor_is_enough(core, pages):
     shop, till = make_monitor(core), make_monitor(core)
     page = pages.page(shop, till, now=T, auto_post_after=1)
     make_incident(core, shop, started_at=T)
@@ -164,16 +154,14 @@ def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages
     ],
     ids=["false alarm", "classified as maintenance", "within maintenance", "over"],
 )
-def test_what_is_no_outage_for_the_public_gets_no_post(
-    core: Flask, pages: Pages, of_monitor: dict[str, Any], of_incident: dict[str, Any]
-) -> None:
+def test_what_is_no_outage_for_the_public_gets_no_post(core, pages, of_monitor, of_incident):
     monitor = make_monitor(core, **of_monitor)
     pages.page(monitor, now=T, auto_post_after=1)
     make_incident(core, monitor, started_at=T, **of_incident)
     assert write_due(core, T + 10 * MINUTE) == 0
 
 
-def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages: Pages) -> None:
+def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core, pages):
     shown, other = make_monitor(core), make_monitor(core, name="Other")
     pages.page(shown, now=T, slug="never")
     pages.page(other, now=T, slug="of-another", auto_post_after=1)
@@ -181,9 +169,7 @@ def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages
     assert write_due(core, T + 10 * MINUTE) == 0
 
 
-def test_incidents_at_once_become_one_post_that_ends_with_the_last(
-    core: Flask, pages: Pages
-) -> None:
+def test_incidents_at_once_become_one_post_that_ends_with_the_last(core, pages):
     monitors = [make_monitor(core, name=name) for name in ("Shop", "Blog", "Mail", "Late")]
     pages.page(*monitors, now=T, auto_post_after=2)
     seconds = (0, 20, 59, 100)
@@ -206,7 +192,7 @@ def test_incidents_at_once_become_one_post_that_ends_with_the_last(
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
-def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: Pages) -> None:
+def test_a_new_incident_of_the_same_monitor_is_posted_anew(core, pages):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     first = make_incident(core, monitor, started_at=T)
@@ -217,9 +203,7 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
-def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
-    core: Flask, pages: Pages
-) -> None:
+def test_after_the_clock_was_set_back_incidents_are_posted_as_before(core, pages):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     later = T + 60 * MINUTE
@@ -234,15 +218,15 @@ def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
 
 
 @pytest.mark.both_databases
-def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
+def test_several_processes_at_once_write_one_post(core, pages):
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
     incident = make_incident(core, monitor, started_at=T)
 
-    def together(now: datetime) -> list[int]:
+    def together(now):
         start, counts = Barrier(4), []
 
-        def post() -> None:
+        def post():
             start.wait(30)
             counts.append(write_due(core, now))
 
@@ -260,9 +244,7 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
 
 
 @pytest.mark.both_databases
-def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless(
-    core: Flask, pages: Pages
-) -> None:
+def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless(core, pages):
     monitor = make_monitor(core)
     page = pages.page(monitor, now=T, auto_post_after=1)
     make_incident(core, monitor, started_at=T)
@@ -284,9 +266,7 @@ def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless
     assert [post.automatic for post in pages.posts()] == [False]
 
 
-def test_a_page_that_fails_does_not_stop_the_others(
-    core: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_page_that_fails_does_not_stop_the_others(core, pages, monkeypatch, caplog):
     broken, sound = make_monitor(core, name="Broken"), make_monitor(core, name="Sound")
     pages.page(broken, now=T, slug="a", auto_post_after=1)
     pages.page(sound, now=T, slug="b", auto_post_after=1)
@@ -294,7 +274,7 @@ def test_a_page_that_fails_does_not_stop_the_others(
     make_incident(core, sound, started_at=T)
     draft = posts.draft
 
-    def fails(names: Any, *rest: Any) -> dict[str, str]:
+    def fails(names, *rest):
         if names == ["Broken"]:
             raise ValueError("broken")
         return draft(names, *rest)
@@ -305,7 +285,7 @@ def test_a_page_that_fails_does_not_stop_the_others(
     assert "Could not post on the status page" in caplog.text
 
 
-def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> None:
+def test_a_scheduled_post_moves_with_its_times(core, pages):
     page = pages.page(now=T)
     pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
     assert write_due(core, T) == 0
@@ -318,7 +298,7 @@ def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> Non
     assert [post.state for post in pages.posts()] == ["completed"]
 
 
-def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pages: Pages) -> None:
+def test_maintenance_that_nobody_was_there_for_is_only_completed(core, pages):
     page = pages.page(now=T)
     pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
     assert write_due(core, T + 60 * MINUTE) == 1
@@ -326,9 +306,7 @@ def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pa
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
 
 
-def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
-    core: Flask, pages: Pages
-) -> None:
+def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(core, pages):
     page = pages.page(now=T)
     ahead = T + 60 * MINUTE
     pages.post(page, now=ahead, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
@@ -337,7 +315,7 @@ def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
     assert [post.state for post in pages.posts()] == ["completed"]
 
 
-def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: Pages) -> None:
+def test_a_scheduled_post_that_a_person_moved_is_left_alone(core, pages):
     page = pages.page(now=T)
     times = {"starts_at": T + 2 * MINUTE, "ends_at": T + 4 * MINUTE}
     early = pages.post(page, now=T, state="scheduled", **times)
@@ -356,9 +334,7 @@ def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: 
 
 
 @pytest.mark.both_databases
-def test_a_monitor_behind_an_outage_that_the_page_does_not_show_is_posted_about(
-    core: Flask, pages: Pages
-) -> None:
+def test_a_monitor_behind_an_outage_that_the_page_does_not_show_is_posted_about(core, pages):
     router = make_monitor(core, name="router-1.internal")
     behind = {"verdict": "down", "behind_id": router.id}
     shop = make_monitor(core, name="shop", state=behind)
@@ -380,9 +356,7 @@ def test_a_monitor_behind_an_outage_that_the_page_does_not_show_is_posted_about(
     assert pages.updates()[-1] == (post.id, "resolved")
 
 
-def test_a_slow_incident_of_what_a_monitor_is_reached_through_is_not_its_own(
-    core: Flask, pages: Pages
-) -> None:
+def test_a_slow_incident_of_what_a_monitor_is_reached_through_is_not_its_own(core, pages):
     router = make_monitor(core)
     shop = make_monitor(core, state={"verdict": "down", "behind_id": router.id})
     pages.page(shop, now=T, auto_post_after=5)

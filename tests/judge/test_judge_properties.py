@@ -65,26 +65,26 @@ class Watch:
     good: list[datetime] = field(default_factory=list)  # the run of good checks in an incident
 
     @property
-    def open(self) -> Kept | None:
+    def open(self):
         return next((kept for kept in self.incidents if kept.ended_at is None), None)
 
-    def forget(self) -> None:
+    def forget(self):
         self.failing, self.good = [], []
 
-    def close_by_hand(self) -> None:
+    def close_by_hand(self):
         if self.open:
             self.open.ended_at = max(self.now, self.open.started_at)
         self.state = cleared(self.state)
         self.forget()
 
-    def report_by_hand(self) -> None:
+    def report_by_hand(self):
         if self.open:
             return
         self.incidents.append(Kept(self.now, by_hand=True))
         self.state = replace(cleared(self.state), started_at=self.now, by_hand=True)
         self.forget()
 
-    def result(self, step: int, verdict: Verdict, maintenance: bool) -> None:
+    def result(self, step, verdict, maintenance):
         self.now += timedelta(seconds=step)
         before, result = self.state, NewResult(0, self.now, verdict, maintenance)
         transition = advance(before, result, self.confirmations)
@@ -99,7 +99,7 @@ class Watch:
         assert self.state.verdict is verdict
         assert self.state.checked_at == result.at
 
-    def _remember(self, result: NewResult) -> None:
+    def _remember(self, result):
         """What the result means, computed without the state machine."""
         if result.verdict is Verdict.DOWN:
             self.good = []
@@ -112,7 +112,7 @@ class Watch:
         elif result.maintenance:
             self.failing = []
 
-    def _record(self, transition: Transition, result: NewResult) -> None:
+    def _record(self, transition, result):
         due = len(self.failing) > self.confirmations
         over = len(self.good) > 1 and result.verdict in GOOD and not result.maintenance
         assert (transition.step is Step.OPEN) == due, "an outage was lost, or made up"
@@ -129,7 +129,7 @@ class Watch:
             self.open.ended_at = transition.moment
             self.good = []
 
-    def _gap(self, before: State, transition: Transition, maintenance: bool) -> None:
+    def _gap(self, before, transition, maintenance):
         """An unknown result neither confirms, cancels nor ends anything."""
         assert transition.step in ((Step.NONE, Step.CANCEL) if maintenance else (Step.NONE,))
         assert not transition.recheck
@@ -137,7 +137,7 @@ class Watch:
             same = {"checked_at": None, "verdict": None, "status_since": None}
             assert replace(self.state, **same) == replace(before, **same)
 
-    def promises(self) -> None:
+    def promises(self):
         unfinished = [kept for kept in self.incidents if kept.ended_at is None]
         assert len(unfinished) <= 1
         started = unfinished[0].started_at if unfinished else None
@@ -151,7 +151,7 @@ class Watch:
             assert kept.ended_at is None or kept.ended_at >= kept.started_at
 
 
-def live(events: list[tuple[str, int, Verdict, bool]], confirmations: int) -> Watch:
+def live(events, confirmations):
     watch = Watch(confirmations)
     for kind, step, verdict, maintenance in events:
         if kind == "close":
@@ -174,16 +174,12 @@ CLOCK_SET_BACK = [
 
 @given(EVENTS, CONFIRMATIONS)
 @example(CLOCK_SET_BACK, 0)
-def test_the_invariants_hold_for_any_results(
-    events: list[tuple[str, int, Verdict, bool]], confirmations: int
-) -> None:
+def test_the_invariants_hold_for_any_results(events, confirmations):
     live(events, confirmations)
 
 
 @given(EVENTS, CONFIRMATIONS, st.lists(st.sampled_from([0, 1]), min_size=6, max_size=20))
-def test_an_outage_is_always_noticed_and_always_ends(
-    events: list[tuple[str, int, Verdict, bool]], confirmations: int, gaps: list[int]
-) -> None:
+def test_an_outage_is_always_noticed_and_always_ends(events, confirmations, gaps):
     watch = live(events, confirmations)
     watch.close_by_hand()
     watch.now += timedelta(days=1)

@@ -26,7 +26,7 @@ NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize("range_", RANGES)
-def test_the_buckets_of_a_range_cover_it_without_a_gap(range_: str) -> None:
+def test_the_buckets_of_a_range_cover_it_without_a_gap(range_):
     answer = between(span_of_range(range_, NOW), [], [])
     start, length = start_of(range_, NOW), RANGES[range_].total_seconds() * 1000
     assert length - HOUR_MS < NOW - start <= length
@@ -39,7 +39,7 @@ def test_the_buckets_of_a_range_cover_it_without_a_gap(range_: str) -> None:
     assert answer["bucket_seconds"] * 1000 == BUCKETS[range_]
 
 
-def test_pieces_fall_into_their_buckets_and_add_up() -> None:
+def test_pieces_fall_into_their_buckets_and_add_up():
     start = start_of("30d", NOW)
     good = Sums(checks=60, up=HOUR_MS, response_count=60, response_sum=6000, response_max=150)
     good.histogram, good.phases = {80: 60}, [60, 120, 180, 600, 6]
@@ -65,14 +65,14 @@ def test_pieces_fall_into_their_buckets_and_add_up() -> None:
     assert (empty["uptime"], empty["response_time"], empty["timings"]["dns"]) == (None, None, None)
 
 
-def test_the_mean_time_to_recovery_counts_only_ended_incidents() -> None:
+def test_the_mean_time_to_recovery_counts_only_ended_incidents():
     assert mttr([], 8000) is None
     assert mttr([(0, None, None)], 8000) is None
     assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)], 8000) == 2
     assert mttr([(0, 1000, None), (5000, 8000, None)], 7999) == 1, "it ended after that time"
 
 
-def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None:
+def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures():
     """People compare them: the page of a day shows both."""
     start, end = NOW - DAY_MS, NOW
     hours = range(start, end, HOUR_MS)
@@ -103,7 +103,7 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None
     assert (times["avg"], times["p95"]) == (report["avg"], report["p95"])
 
 
-def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> None:
+def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown():
     day = dict.fromkeys(("up", "down", "unknown", "maintenance"), 0)
     assert day_state(day) == "none"
     assert day_state(day | {"unknown": 1}) == "unknown"
@@ -115,7 +115,7 @@ def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> Non
 @pytest.mark.parametrize(
     ("hours", "minutes"), [(0.1, 1), (3, 1), (9, 3), (24, 15), (48, 15), (72, 60), (24 * 366, 1440)]
 )
-def test_a_chosen_time_has_buckets_that_hold_it_and_are_not_too_many(hours, minutes) -> None:
+def test_a_chosen_time_has_buckets_that_hold_it_and_are_not_too_many(hours, minutes):
     start, end = NOW - int(hours * HOUR_MS) - DAY_MS, NOW - DAY_MS
     span = span_of(start, end, NOW)
     assert span.width == minutes * 60_000
@@ -126,7 +126,7 @@ def test_a_chosen_time_has_buckets_that_hold_it_and_are_not_too_many(hours, minu
     assert 1 <= len(answer["buckets"]) <= 370
 
 
-def test_a_chosen_time_that_is_not_over_ends_now() -> None:
+def test_a_chosen_time_that_is_not_over_ends_now():
     assert span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW).end == NOW
     answer = between(span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW), [], [])
     assert answer["buckets"][-1]["start"] < answer["to"] <= answer["buckets"][-1]["end"]

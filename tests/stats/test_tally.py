@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.judge.verdict import PastResult
 from app.records import Classification, Verdict
-from app.stats.cover import Span, cover_limit_ms, overlap
+from app.stats.cover import cover_limit_ms, overlap
 from app.stats.tally import (
     HOUR_MS,
     RATIO,
@@ -27,7 +27,7 @@ LIMIT = cover_limit_ms(interval=60, timeout=30)  # 150 s
 UP, DOWN, UNKNOWN, SLOW = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN, Verdict.DEGRADED
 
 
-def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[PastResult]:
+def checks(*verdicts, step=MINUTE, **fields):
     """A check for each minute; None for a minute without one."""
     return [
         PastResult(place * step, verdict, **fields)
@@ -36,7 +36,7 @@ def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> lis
     ]
 
 
-def seconds(sums: Sums) -> tuple[int, int, int, int]:
+def seconds(sums):
     return tuple(value // 1000 for value in (sums.up, sums.down, sums.unknown, sums.maintenance))  # type: ignore[return-value]
 
 
@@ -97,12 +97,7 @@ TABLE = [
     [row[1:] for row in TABLE],
     ids=[r[0] for r in TABLE],
 )
-def test_time_counts_by_checks_incidents_and_windows(
-    results: list[PastResult],
-    incidents: list[tuple[int, int | None, str | None]],
-    until: int,
-    expected: tuple[int, int, int, int] | None,
-) -> None:
+def test_time_counts_by_checks_incidents_and_windows(results, incidents, until, expected):
     end = until * MINUTE
     spans = [
         (start * MINUTE, None if stop is None else stop * MINUTE, what)
@@ -128,11 +123,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("first", "other", "expected"), [row[1:] for row in PLACES])
-def test_time_counts_by_what_all_places_see_together(
-    first: tuple[Verdict | None, ...],
-    other: tuple[Verdict | None, ...],
-    expected: tuple[int, int, int],
-) -> None:
+def test_time_counts_by_what_all_places_see_together(first, other, expected):
     """Decision 14: ``unknown`` has no vote, whichever result came last."""
     results = [check._replace(place=1) for check in checks(*first)]
     results += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
@@ -141,7 +132,7 @@ def test_time_counts_by_what_all_places_see_together(
     assert tuple(ms // 1000 for ms in figures) == expected
 
 
-def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None:
+def test_only_good_answers_outside_of_maintenance_have_a_response_time():
     results = [
         PastResult(0, UP, response_time=100, phases=(1, 2, None, 90, 7)),
         PastResult(1, Verdict.DEGRADED, response_time=300, phases=(1, 2, 3, 290, 4)),
@@ -155,9 +146,7 @@ def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None
     assert sum(sums.histogram.values()) == 2
 
 
-def made(
-    at: int, verdict: Verdict, maintenance: bool, place: int, covers: int | None = None
-) -> PastResult:
+def made(at, verdict, maintenance, place, covers=None):
     return PastResult(at, verdict, maintenance, place=place, covers_ms=covers)
 
 
@@ -182,12 +171,7 @@ INCIDENTS = st.lists(
 
 
 @given(CHECKS, INCIDENTS, st.integers(1, 11 * HOUR_MS), st.integers(MINUTE, HOUR_MS))
-def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
-    results: list[PastResult],
-    incidents: list[tuple[int, int | None, str | None]],
-    end: int,
-    limit: int,
-) -> None:
+def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(results, incidents, end, limit):
     what = outage_times(incidents, end)
     hours = tally(results, what, limit, HOUR_MS, 0, end)
     total = Sums()
@@ -235,15 +219,7 @@ STEPS = st.integers(0, 60)
     STEPS,
     STEPS,
 )
-def test_sums_equal_a_count_of_each_moment(
-    rows: list[tuple[int, Verdict, bool, int, int | None]],
-    incidents: list[tuple[int, int | None, str | None]],
-    windows: list[Span],
-    limit: int,
-    period: int,
-    start: int,
-    end: int,
-) -> None:
+def test_sums_equal_a_count_of_each_moment(rows, incidents, windows, limit, period, start, end):
     results = sorted((made(*row) for row in rows), key=lambda check: (check.at_ms, check.place))
     expected: dict[int, dict[str, int]] = {}
     for at in range(start, end):
@@ -264,13 +240,7 @@ def test_sums_equal_a_count_of_each_moment(
 KINDS = ("up", "down", "unknown", "maintenance", "degraded")
 
 
-def kind_at(
-    at: int,
-    results: list[PastResult],
-    incidents: list[tuple[int, int | None, str | None]],
-    windows: list[Span],
-    limit: int,
-) -> str | None:
+def kind_at(at, results, incidents, windows, limit):
     """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in results if check.at_ms <= at]
     of_places = {check.place: check for check in past}.values()
@@ -304,7 +274,7 @@ def kind_at(
     st.integers(0, 100),
     st.integers(0, 100),
 )
-def test_overlap_equals_a_count_of_each_step(spans: list[Span], begin: int, end: int) -> None:
+def test_overlap_equals_a_count_of_each_step(spans, begin, end):
     steps = sum(any(a <= at < b for a, b in spans) for at in range(begin, end))
     assert overlap(merged(spans), begin, end) == steps
 
@@ -320,7 +290,7 @@ def test_overlap_equals_a_count_of_each_step(spans: list[Span], begin: int, end:
         (1, 10**9, 0.0001),
     ],
 )
-def test_uptime_is_100_only_if_nothing_was_down(up: int, down: int, expected: float | None) -> None:
+def test_uptime_is_100_only_if_nothing_was_down(up, down, expected):
     assert percent(up, down) == expected
 
 
@@ -328,9 +298,7 @@ def test_uptime_is_100_only_if_nothing_was_down(up: int, down: int, expected: fl
     st.lists(st.integers(0, 120_000), min_size=1, max_size=300),
     st.sampled_from([1, 50, 95, 99, 100]),
 )
-def test_percentiles_of_the_histogram_are_near_the_exact_ones(
-    values: list[int], percent: float
-) -> None:
+def test_percentiles_of_the_histogram_are_near_the_exact_ones(values, percent):
     histogram: dict[int, int] = {}
     for value in values:
         histogram[bucket(value)] = histogram.get(bucket(value), 0) + 1
@@ -341,7 +309,7 @@ def test_percentiles_of_the_histogram_are_near_the_exact_ones(
     assert near <= max(values)
 
 
-def test_histograms_add_up_and_an_empty_one_has_no_percentile() -> None:
+def test_histograms_add_up_and_an_empty_one_has_no_percentile():
     total = Sums()
     for histogram in ({1: 2, 5: 1}, {5: 3}, {}):
         total.add(Sums(histogram=histogram))

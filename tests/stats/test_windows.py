@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,19 +21,11 @@ from app.rules.recurrence import (
 )
 
 
-def at(text: str) -> datetime:
+def at(text):
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def window(
-    start: str,
-    end: str,
-    repeat: str = "none",
-    until: str | None = None,
-    monitors: tuple[int, ...] = (),
-    zone: str = "UTC",
-    tags: tuple[str, ...] = (),
-) -> MaintenanceWindow:
+def window(start, end, repeat="none", until=None, monitors=(), zone="UTC", tags=()):
     last = None if until is None else at(until)
     return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last, zone, tags)
 
@@ -72,9 +64,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("which", "moment", "expected"), CASES)
-def test_a_window_covers_its_occurrences_and_nothing_else(
-    which: MaintenanceWindow, moment: str, expected: bool
-) -> None:
+def test_a_window_covers_its_occurrences_and_nothing_else(which, moment, expected):
     assert covers(which, at(moment)) is expected
 
 
@@ -90,9 +80,7 @@ def test_a_window_covers_its_occurrences_and_nothing_else(
         ("30 4 1 * *", "2026-03-20T00:00", ["2026-03-01T04:30"]),
     ],
 )
-def test_the_preview_begins_with_the_current_occurrence(
-    repeat: str, until: str | None, expected: list[str]
-) -> None:
+def test_the_preview_begins_with_the_current_occurrence(repeat, until, expected):
     occurrences = next_occurrences(window(*NIGHT, repeat, until), 3, at("2026-03-01T00:30"))
     assert [start for start, _ in occurrences] == [at(text) for text in expected]
     assert {end - start for start, end in occurrences} <= {timedelta(hours=2)}
@@ -117,9 +105,7 @@ BERLIN = ZoneInfo("Europe/Berlin")  # forward on 2026-03-29 at 2:00, back on 202
         ("2026-10-20T08:00", "30 2 * * *", "2026-10-24T12:00", ["10-25 02:30", "10-26 02:30"]),
     ],
 )  # fmt: skip
-def test_repeats_keep_their_time_of_day_where_the_clocks_change(
-    first: str, repeat: str, after: str, expected: list[str]
-) -> None:
+def test_repeats_keep_their_time_of_day_where_the_clocks_change(first, repeat, after, expected):
     start = datetime.fromisoformat(first).replace(tzinfo=BERLIN).astimezone(UTC)
     which = MaintenanceWindow(
         1, "w", start, start + timedelta(minutes=20), (), repeat, None, BERLIN.key
@@ -130,7 +116,7 @@ def test_repeats_keep_their_time_of_day_where_the_clocks_change(
     assert all(covers(which, begin) and not covers(which, end) for begin, end in occurrences)
 
 
-def test_a_window_in_an_hour_that_occurs_twice_takes_place_once() -> None:
+def test_a_window_in_an_hour_that_occurs_twice_takes_place_once():
     """2:30 occurs at 0:30 and at 1:30 UTC; the first counts."""
     which = window("2026-10-20T00:30", "2026-10-20T00:50", "daily", zone="Europe/Berlin")
     assert covers(which, at("2026-10-25T00:40"))
@@ -180,8 +166,8 @@ ON_CLOCKS = [
 
 @pytest.mark.parametrize(("zone", "start", "end", "repeat", "day", "begins", "ends"), ON_CLOCKS)
 def test_a_repeat_ends_at_its_time_of_day_however_long_that_night_is(
-    zone: str, start: str, end: str, repeat: str, day: str, begins: str, ends: str
-) -> None:
+    zone, start, end, repeat, day, begins, ends
+):
     which = MaintenanceWindow(
         1, "w", _typed(zone, start), _typed(zone, end), (), repeat, None, zone
     )
@@ -194,24 +180,24 @@ def test_a_repeat_ends_at_its_time_of_day_however_long_that_night_is(
     assert [covers(which, moment) for moment in moments] == [False, True, True, False]
 
 
-def _typed(zone: str, text: str) -> datetime:
+def _typed(zone, text):
     wall = datetime.fromisoformat(f"2026-{text.removesuffix('(2)')}")
     return wall.replace(tzinfo=ZoneInfo(zone), fold=text.endswith("(2)")).astimezone(UTC)
 
 
-def _shown(zone: str, moment: datetime) -> str:
+def _shown(zone, moment):
     local = moment.astimezone(ZoneInfo(zone))
     return f"{local:%d %H:%M}{'(2)' if local.fold else ''}"
 
 
-def test_repeats_end_with_the_calendar_and_an_unknown_zone_is_utc() -> None:
+def test_repeats_end_with_the_calendar_and_an_unknown_zone_is_utc():
     for repeat in ("daily", "monthly", "0 3 * * *"):
         last = window("9999-12-30T23:00", "9999-12-31T01:00", repeat)
         assert len(next_occurrences(last, 5, at("2026-01-01T00:00"))) in (1, 2)
     assert covers(window(*NIGHT, "daily", zone="Mars/Base"), at("2026-02-01T23:00"))
 
 
-def test_the_calendar_of_a_month_has_the_windows_that_overlap_it() -> None:
+def test_the_calendar_of_a_month_has_the_windows_that_overlap_it():
     spans = occurrences_between(
         window(*NIGHT, "weekly"), at("2026-02-01T00:00"), at("2026-03-01T00:00")
     )
@@ -241,13 +227,13 @@ def test_the_calendar_of_a_month_has_the_windows_that_overlap_it() -> None:
         ("Daily", False),
     ],
 )
-def test_a_repeat_is_a_word_or_a_cron_line(repeat: str, good: bool) -> None:
+def test_a_repeat_is_a_word_or_a_cron_line(repeat, good):
     fault = repeat_fault(repeat)
     assert (fault is None) is good
     assert fault is None or "cron expression such as" in fault
 
 
-def test_a_window_without_monitors_and_tags_applies_to_all() -> None:
+def test_a_window_without_monitors_and_tags_applies_to_all():
     assert applies_to(window(*NIGHT), 7, ())
     assert applies_to(window(*NIGHT, monitors=(7, 8)), 7, ())
     assert not applies_to(window(*NIGHT, monitors=(8,)), 7, ("prod",))
@@ -255,7 +241,7 @@ def test_a_window_without_monitors_and_tags_applies_to_all() -> None:
     assert not applies_to(window(*NIGHT, tags=("prod",)), 7, ("Prod",))
 
 
-def test_a_monitor_is_in_maintenance_by_its_own_window_or_by_another() -> None:
+def test_a_monitor_is_in_maintenance_by_its_own_window_or_by_another():
     inside, outside = at("2026-01-31T23:30"), at("2026-01-31T12:00")
     own = (at("2026-01-31T11:00"), at("2026-01-31T13:00"))
     assert in_maintenance(outside, own, [])
@@ -279,13 +265,8 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1), timezones=st.
     zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
 )
 def test_the_preview_shows_the_occurrence_that_covers_a_moment(
-    start: datetime,
-    length: timedelta,
-    repeat: str,
-    until: datetime | None,
-    moment: datetime,
-    zone: str,
-) -> None:
+    start, length, repeat, until, moment, zone
+):
     which = MaintenanceWindow(1, "w", start, start + length, (), repeat, until, zone)
     shown = next_occurrences(which, 1, moment)
     assert covers(which, moment) is any(begin <= moment < end for begin, end in shown)
@@ -301,9 +282,7 @@ def test_the_preview_shows_the_occurrence_that_covers_a_moment(
     moment=MOMENTS,
     zone=st.sampled_from(["Europe/Berlin", "America/Santiago", "Australia/Lord_Howe"]),
 )
-def test_a_daily_window_is_what_quiet_hours_are(
-    begin: time, length: int, moment: datetime, zone: str
-) -> None:
+def test_a_daily_window_is_what_quiet_hours_are(begin, length, moment, zone):
     """But for edges that the clocks skip or show twice."""
     first = datetime.combine(date(2026, 1, 1), begin, ZoneInfo(zone))
     last = first + timedelta(minutes=length)
