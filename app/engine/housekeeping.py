@@ -33,18 +33,8 @@ from app.db import (
     patience,
     places,
     rollups,
+    tables,
     writing,
-)
-from app.db.tables import (
-    AssignmentRow,
-    CancelledEventRow,
-    HeartbeatStateRow,
-    MarkerRow,
-    MonitorRow,
-    MonitorStateRow,
-    PackedHourRow,
-    PingRow,
-    ResultRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine import domains, posts, recorder, report_mails
@@ -157,15 +147,15 @@ class Housekeeper:
         the audit log, and the heartbeats of dead processes.
         """
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
-        ids = list(db.session.scalars(select(MonitorRow.id)))
+        ids = list(db.session.scalars(select(tables.MonitorRow.id)))
         for first in range(0, len(ids), MONITORS_AT_ONCE):
             # Small transactions: the recorder must not wait until a year of results is deleted.
             some = ids[first : first + MONITORS_AT_ONCE]
             with writing() as session:
                 for table, is_old in (
-                    (ResultRow, ResultRow.at < horizon),
-                    (PackedHourRow, PackedHourRow.hour < horizon // HOUR_MS),
-                    (PingRow, PingRow.at < from_ms(horizon)),
+                    (tables.ResultRow, tables.ResultRow.at < horizon),
+                    (tables.PackedHourRow, tables.PackedHourRow.hour < horizon // HOUR_MS),
+                    (tables.PingRow, tables.PingRow.at < from_ms(horizon)),
                 ):
                     session.execute(delete(table).where(table.monitor_id.in_(some), is_old))
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
@@ -177,9 +167,11 @@ class Housekeeper:
         with writing() as session:
             ended_before, before = now - CANCELLED_KEPT, now - MARKERS_KEPT
             session.execute(
-                delete(CancelledEventRow).where(CancelledEventRow.end_at < ended_before)
+                delete(tables.CancelledEventRow).where(
+                    tables.CancelledEventRow.end_at < ended_before
+                )
             )
-            session.execute(delete(MarkerRow).where(MarkerRow.time < before))
+            session.execute(delete(tables.MarkerRow).where(tables.MarkerRow.time < before))
         Access().forget_old()
         dashboard_hosts.forget_old(now)
 
@@ -206,13 +198,13 @@ class Housekeeper:
 
 def repair_unassigned(now: datetime) -> None:
     """Give a state and a place to monitors that have none: they would never be checked."""
-    states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
-    called = HeartbeatStateRow.monitor_id  # a heartbeat has no place
+    states, places = tables.MonitorStateRow.monitor_id, tables.AssignmentRow.monitor_id
+    called = tables.HeartbeatStateRow.monitor_id  # a heartbeat has no place
     unassigned = (
-        select(MonitorRow.id)
-        .outerjoin(MonitorStateRow, states == MonitorRow.id)
-        .outerjoin(AssignmentRow, places == MonitorRow.id)
-        .outerjoin(HeartbeatStateRow, called == MonitorRow.id)
+        select(tables.MonitorRow.id)
+        .outerjoin(tables.MonitorStateRow, states == tables.MonitorRow.id)
+        .outerjoin(tables.AssignmentRow, places == tables.MonitorRow.id)
+        .outerjoin(tables.HeartbeatStateRow, called == tables.MonitorRow.id)
         .where(or_(states.is_(None), and_(places.is_(None), called.is_(None))))
         .distinct()
     )
@@ -221,9 +213,9 @@ def repair_unassigned(now: datetime) -> None:
     with writing() as session:
         for id in session.scalars(unassigned).all():
             log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
-            if session.get(MonitorStateRow, id) is None:
-                session.add(MonitorStateRow(monitor_id=id, failures=0))
-            heartbeat = session.get(HeartbeatStateRow, id)
+            if session.get(tables.MonitorStateRow, id) is None:
+                session.add(tables.MonitorStateRow(monitor_id=id, failures=0))
+            heartbeat = session.get(tables.HeartbeatStateRow, id)
             if heartbeat is None and not assignments.of_each(session, [id])[id]:
                 assignments.assign(session, id, [Location.DEFAULT], now)
             changes.note(session, id)

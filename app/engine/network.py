@@ -131,9 +131,11 @@ class OwnNetwork:
         """A check with an answer, after the failures that the answer shows to be the targets'."""
         claim, outcome = check
         self._failures.pop(claim, None)
+        # Bytes that came just now: those of an answer that timed out may be a minute old.
+        is_fresh = outcome.answered and not (outcome.result.cause_code or "").startswith("timeout:")
         unconfirmed = [*self._waiting, *(waiting for _since, waiting in self._on_hold)]
         # While our network is down, an answer may mean that it is just coming back.
-        if not unconfirmed or self.down or not _is_fresh_answer(outcome):
+        if not unconfirmed or self.down or not is_fresh:
             return [check]
         reached = distance(outcome)
         targets_own = [other for other in unconfirmed if distance(other[1]) <= reached]
@@ -184,11 +186,6 @@ class OwnNetwork:
             log.exception("The canaries cannot be asked; Wakeful's own network counts as working.")
             self._answer = True
         self._wake()
-
-
-def _is_fresh_answer(outcome: Outcome) -> bool:
-    """Whether bytes came just now. Those of an answer that timed out may be a minute old."""
-    return outcome.answered and not (outcome.result.cause_code or "").startswith("timeout:")
 
 
 def distance(outcome: Outcome) -> int:

@@ -23,7 +23,7 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments
 from app.db.settings import is_notice_set
-from app.engine import elsewhere, no_result, recorder
+from app.engine import elsewhere, recorder
 from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
 from app.engine.elsewhere import Brought, CheckingPlace
@@ -80,10 +80,10 @@ def check_now(monitor_id: int) -> CheckedNow:
     is_here = len(elsewhere_places) == len(places) - 1 or not places
     reachable = [place for place in elsewhere_places if place.is_reachable(now)]
     if not is_here:
-        no_result.require_reachable(elsewhere_places, now)
+        elsewhere.require_reachable(elsewhere_places, now)
     with _waiting_for(monitor_id) if reachable else nullcontext(), _waiting():
         results, brought = _checked_in_places(spec, reachable, now, is_here=is_here)
-    no_result.require_some(results, reachable, brought, datetime.now(UTC))
+    elsewhere.require_some(results, reachable, brought, datetime.now(UTC))
     return _answer(places, results, brought, {here, *(place.name for place in reachable)})
 
 
@@ -135,7 +135,7 @@ def _answer(
     def of_place(place: CheckingPlace) -> PlaceChecked:
         if (result := results.get(place.name)) is not None:
             return PlaceChecked(place.name, place.label, result)
-        why = no_result.why(place, brought, now, was_asked=place.name in asked_names)
+        why = elsewhere.why(place, brought, now, was_asked=place.name in asked_names)
         return PlaceChecked(place.name, place.label, message=why)
 
     checked = [of_place(place) for place in places]

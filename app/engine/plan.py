@@ -67,9 +67,6 @@ class Plan:
         self._running: dict[int, Claim] = {}  # checks, by monitor
         self._network = True  # whether Wakeful's own network works
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     @property
     def checks_per_second(self) -> float:
         """How many checks a second the schedule needs, on average."""

@@ -58,7 +58,8 @@ def changes(
     sides = [_trimmed(buckets[begin:end]) for begin, end in zip(begins, ends, strict=True)]
     for group, (before, after) in zip(groups, pairwise(sides), strict=True):
         count = min(len(before), len(after))
-        earlier, later = _measured(before[len(before) - count :]), _measured(after[:count])
+        earlier = list(filter(_has_time, before[len(before) - count :]))
+        later = list(filter(_has_time, after[:count]))
         if _is_enough(earlier) and _is_enough(later):
             change = _change(earlier, later, count * width)
             if change is not None:
@@ -69,10 +70,6 @@ def _trimmed(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
     """Without the buckets before the first measurement, and after the last."""
     measured = [index for index, bucket in enumerate(buckets) if _has_time(bucket)]
     return buckets[measured[0] : measured[-1] + 1] if measured else ()
-
-
-def _measured(buckets: Sequence[Bucket]) -> list[Bucket]:
-    return [bucket for bucket in buckets if _has_time(bucket)]
 
 
 def _has_time(bucket: Bucket) -> bool:
@@ -93,10 +90,8 @@ def _change(
     grown = after - before
     if not before or abs(grown) < max(MIN_MS, before * MIN_PERCENT / 100) or _overlap(*times):
         return None
-    by_phase = {
-        name: copysign(1, grown) * (_middle(later, name) - _middle(earlier, name))
-        for name in PHASES
-    }
+    sign = copysign(1, grown)
+    by_phase = {name: sign * (_middle(later, name) - _middle(earlier, name)) for name in PHASES}
     phase = max(PHASES, key=by_phase.__getitem__)
     percent = round(100 * grown / before)
     named = phase if by_phase[phase] > 0 else None

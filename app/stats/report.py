@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.records import Classification
-from app.stats.series import iso, mttr
+from app.stats.series import iso, mttr, totals_of
 from app.stats.tally import DAY_MS, Incident, Sums, percentile, seconds
 
 ALL = 0  # the key for all monitors together; no record has this id
@@ -44,11 +44,8 @@ def figures(
         for sums in by_day.values():
             total.add(sums)
         whole.add(total)
-        counted = [
-            incident
-            for incident in incidents.get(id, ())
-            if incident[2] not in list(Classification)
-        ]
+        own = incidents.get(id, ())
+        counted = [incident for incident in own if incident[2] not in list(Classification)]
         everything += counted
         answer[id] = _figures(total, counted, start, end, 1)
         if days:
@@ -76,18 +73,10 @@ def _day(at: int, sums: Sums) -> dict[str, Any]:
 def _figures(
     total: Sums, incidents: Sequence[Incident], start: int, end: int, monitors: int
 ) -> dict[str, Any]:
-    covered = total.up + total.down + total.maintenance + total.unknown
-    lengths = [
-        min(end, end if stop is None else stop) - max(start, at) for at, stop, _ in incidents
-    ]
+    lengths = [min(end, stop or end) - max(start, at) for at, stop, _ in incidents]
     return {
-        "uptime": total.uptime,
-        "downtime": seconds(total.down),
-        "watched": seconds(total.up + total.down),
-        "maintenance": seconds(total.maintenance),
-        "unknown": seconds(total.unknown),
-        "gaps": seconds(max(0, (end - start) * monitors - covered)),
-        "checks": total.checks,
+        **totals_of(total),
+        "gaps": seconds(max(0, (end - start) * monitors - total.covered)),
         "incidents": len(incidents),
         "mttr": mttr(incidents, end),
         "longest": seconds(max(lengths)) if lengths else None,

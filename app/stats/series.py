@@ -97,12 +97,7 @@ def between(
         "range": None,
         "from": iso(start),
         "to": iso(end),
-        "uptime": total.uptime,
-        "downtime": seconds(total.down),
-        "watched": seconds(total.up + total.down),
-        "unknown": seconds(total.unknown),
-        "maintenance": seconds(total.maintenance),
-        "checks": total.checks,
+        **totals_of(total),
         "incidents": len(counted),
         "mttr": mttr(counted, end),
         "response_time": _response(total),
@@ -112,6 +107,18 @@ def between(
             {"start": iso(begin), "end": iso(begin + width), **figures.get(begin, _NO_FIGURES)}
             for begin in range(start - start % width, end, width)
         ],
+    }
+
+
+def totals_of(total: Sums) -> dict[str, Any]:
+    """What statistics and reports say of a whole time."""
+    return {
+        "uptime": total.uptime,
+        "downtime": seconds(total.down),
+        "watched": seconds(total.up + total.down),
+        "unknown": seconds(total.unknown),
+        "maintenance": seconds(total.maintenance),
+        "checks": total.checks,
     }
 
 

@@ -378,7 +378,7 @@ def test_a_batch_that_waits_for_room_is_known_to_be_there_and_runs_once(
             return BatchKey(KEY).open(last, about_outcomes("eu", carrier.name))["running"]
 
         eventually(lambda: made.sent and batch in reported(), "the checker hears that it is there")
-        eventually(lambda: carrier._state.batches[batch].named_at, "the checker knows it")
+        eventually(lambda: carrier._batches[batch].named_at, "the checker knows it")
         assert not taken.done()
         gate.open.set()
         taken.result(60)
@@ -449,7 +449,7 @@ def test_a_broker_that_is_away_is_logged_once_and_no_check_is_lost(
         redis_server.kill()
         for number in (7, 8):
             carrier.submit(CheckSpec(page(site), number), lambda _outcome: None)
-            eventually(lambda: not carrier._state.pending, "a try to send it")
+            eventually(lambda: not carrier._pending, "a try to send it")
         redis_server.start()
         eventually(lambda: waiting(redis_server), "the checks")
         eventually(lambda: "The broker works again." in caplog.messages, "the end of the faults")
@@ -536,7 +536,7 @@ def test_an_outcome_that_cannot_be_packed_keeps_no_other_from_being_sent(
         for number in (7, 8):
             carrier.submit(CheckSpec(page(site), number, timeout=5), done.append)
         made.take(next_batch(redis_server))
-        eventually(lambda: not carrier._state.checks, "both")
+        eventually(lambda: not carrier._checks, "both")
     assert [outcome.result.monitor_id for outcome in done] == [8]
     assert faults(caplog) == ["sending outcomes:"]
     assert any(

@@ -238,7 +238,7 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
                 made.take(sealed)
         for made in (first, other):
             eventually(lambda made=made: made.sent, "the outcome")
-        eventually(lambda: len(carrier._state.probers) == 2, "both are read")
+        eventually(lambda: len(carrier._probers) == 2, "both are read")
     assert len(done) == 1
 
 
@@ -284,7 +284,7 @@ def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, car
         made.take(sent_batch(redis_server))
         assert made.came.wait(30)
         report = key.open(made.sent[-1][1], about)
-    for check in carrier._state.checks.values():
+    for check in carrier._checks.values():
         check.submitted_at = now - timedelta(seconds=30)
     checked_at = now - timedelta(seconds=9)  # and sent at once
     report["now"] = (checked_at + differs).isoformat()

@@ -23,16 +23,12 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError:
         fresh.unlink(missing_ok=True)  # on a full disk, what was written of it takes room
         raise
-    _flush(path.parent)
-
-
-def _flush(folder: Path) -> None:
-    """Write the folder to disk: otherwise a loss of power may undo the replacement."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    # The folder too: otherwise a loss of power may undo the replacement.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(opened)
+        os.fsync(folder)
     finally:
-        os.close(opened)
+        os.close(folder)
 
 
 log = logging.getLogger(__name__)

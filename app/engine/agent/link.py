@@ -27,7 +27,7 @@ from app.engine.agent.assigned_file import AssignedFile, replace_file
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.exchange import AgentRefused, Foreign, Later, ServerFault
-from app.i18n import _
+from app.i18n import N_, _
 from app.lasting import Lasting
 from app.net.client import Network
 from app.records import MAX_LOCATION
@@ -56,6 +56,11 @@ LATER = "later"
 MAX_SENTENCE = 500  # of the server, in the log
 MAX_CONFIRM = 3_600  # seconds
 MAX_REQUEST = 600_000  # characters of results in one request: the server reads a MiB
+DENIED_KEY = N_("The agent's key, %(path)s, cannot be read or written (%(why)s).")
+DAMAGED_KEY = N_(
+    "The key in %(path)s is damaged. Delete the file, make a new token for the place on its page,"
+    " and start the agent with it."
+)
 MIN_REQUEST = 20_000  # the same, behind a proxy that takes no more
 
 
@@ -264,7 +269,7 @@ class ServerLink:
         if not location or location != one_line(location, MAX_LOCATION):
             raise MalformedData("location")
         self._location = location
-        self._pass_on(Greeted(self._location, timedelta(seconds=confirm)))
+        self._pass_on(Greeted(location, timedelta(seconds=confirm)))
 
     def _post(self) -> tuple[int, bool]:
         """Send the newest results. Returns the number of the newest change, and whether more
@@ -311,7 +316,9 @@ class ServerLink:
             most = MAX_LIST if path == "assigned" else MAX_ANSWER
             status, raw = answer.status_code, _body(answer, most)
             if status == 429:
-                raise Later(_pause(answer), _message(raw))
+                asked = answer.headers.get("Retry-After")
+                pause = pause_of(asked, datetime.now(UTC), MAX_RETRY_AFTER)
+                raise Later(pause or 0.0, _message(raw))
         took = uptime() - sent
         if status == TOO_LARGE:  # for a proxy before the server
             self._largest = max(MIN_REQUEST, min(self._largest, len(body) // 2))
@@ -347,12 +354,6 @@ class ServerLink:
                 self._pass_on(self._opened(location, sealed))
         except (OSError, ValueError):
             return  # the server sends it again
-
-
-def _pause(answer: requests.Response) -> float:
-    """How many seconds the server asks to wait; 0 if it does not."""
-    seconds = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), MAX_RETRY_AFTER)
-    return seconds or 0.0
 
 
 def _body(answer: requests.Response, most: int) -> bytes:
@@ -418,11 +419,10 @@ def _list(data: Json, name: str) -> list[Any]:
 
 def _standings(value: Any) -> dict[int, Json | None]:
     """By monitor; None for a result that was not taken."""
+    name = "standings"
     return {
-        must(own_id(number), "standings"): None
-        if standing is None
-        else object_(standing, "standings")
-        for number, standing in object_(value, "standings").items()
+        must(own_id(number), name): None if standing is None else object_(standing, name)
+        for number, standing in object_(value, name).items()
     }
 
 
@@ -434,18 +434,6 @@ def _key_in(folder: Path) -> bytes:
             replace_file(path, base64.b64encode(new_private_key()))
         return key_of(path.read_text())
     except OSError as fault:
-        raise SettingError(
-            _(
-                "The agent's key, %(path)s, cannot be read or written (%(why)s).",
-                path=path,
-                why=fault.strerror,
-            )
-        ) from None
+        raise SettingError(_(DENIED_KEY, path=path, why=fault.strerror)) from None
     except ValueError:
-        raise SettingError(
-            _(
-                "The key in %(path)s is damaged. Delete the file, make a new token for the place on"
-                " its page, and start the agent with it.",
-                path=path,
-            )
-        ) from None
+        raise SettingError(_(DAMAGED_KEY, path=path)) from None

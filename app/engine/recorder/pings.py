@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
@@ -94,7 +94,10 @@ class _Watched:
         if away or verdict is Verdict.UNKNOWN:
             verdict, code, cause = Verdict.UNKNOWN, Cause.NOT_LISTENING, _(NOT_LISTENING)
         if took is not None:
-            self.slow = self._slow(took)
+            self.slow, limit = None, self.monitor.slow_after
+            if limit is not None and took > limit:
+                time, highest = in_one_unit(took, limit)
+                self.slow = _(_SLOW_RUN, time=time, limit=highest)
         if verdict is Verdict.UP and self.slow is not None:
             verdict, code, cause = Verdict.DEGRADED, Cause.SLOW_RESPONSE, self.slow
         self.row.result_at = max(at, self.row.result_at or at)
@@ -108,13 +111,6 @@ class _Watched:
         evidence = {"body": body[:EVIDENCE_BODY_BYTES]} if body and not result.is_good else None
         since = fault.since if fault and is_new else None
         yield self.row.monitor_id, Outcome(result, evidence, conclusive=True, since=since)
-
-    def _slow(self, took: int) -> str | None:
-        limit = self.monitor.slow_after
-        if limit is None or took <= limit:
-            return None
-        time, highest = in_one_unit(took, limit)
-        return _(_SLOW_RUN, time=time, limit=highest)
 
     def store(self, session: AnySession) -> None:
         """Write the state, and wake who watches deadlines if one comes sooner than before."""
@@ -164,19 +160,8 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
     )
 
 
-def _load(session: AnySession, *conditions: Any) -> dict[int, _Watched]:
-    """The heartbeats that these conditions choose, locked."""
-    ids = session.scalars(
-        select(HeartbeatStateRow.monitor_id)
-        .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
-        .where(*conditions)
-        .order_by(HeartbeatStateRow.due_at)
-        .limit(AT_ONCE)
-    ).all()
-    return _load_ids(session, ids)
-
-
-def _load_ids(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
+def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
+    """These heartbeats, locked."""
     unreachable.lock(session, ids)  # with whom ``record`` locks later: in one order with all others
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
@@ -203,7 +188,7 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
     """
     _number_causes()
     with writing() as session:
-        watched = _load_ids(session, {id for id, _ping in pings})
+        watched = _load(session, {id for id, _ping in pings})
         outcomes: list[Recorded] = []
         for id, ping in pings:
             if (heartbeat := watched.get(id)) is not None:
@@ -264,7 +249,14 @@ def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) 
     while True:
         with writing() as session:
             chosen = HeartbeatStateRow.result_at.is_not(None) if every else due
-            watched = _load(session, chosen, MonitorRow.paused.is_(False))
+            ids = session.scalars(
+                select(HeartbeatStateRow.monitor_id)
+                .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
+                .where(chosen, MonitorRow.paused.is_(False))
+                .order_by(HeartbeatStateRow.due_at)
+                .limit(AT_ONCE)
+            ).all()
+            watched = _load(session, ids)
             outcomes: list[Recorded] = []
             for heartbeat in watched.values():
                 before = heartbeat.state.fault
@@ -283,13 +275,7 @@ def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) 
 
 def next_deadline() -> datetime | None:
     """When ``record_deadlines`` is due."""
-    moment: datetime | None = db.session.scalar(
-        select(HeartbeatStateRow.due_at)
-        .where(HeartbeatStateRow.due_at.is_not(None))
-        .order_by(HeartbeatStateRow.due_at)
-        .limit(1)
-    )
-    return moment
+    return db.session.scalar(select(func.min(HeartbeatStateRow.due_at)))
 
 
 def watch_heartbeat(
@@ -327,14 +313,14 @@ def _of_monitor(session: AnySession, monitor: MonitorRow) -> Iterable[_Watched]:
     if not is_heartbeat(monitor.url):
         return ()
     session.flush()
-    return _load_ids(session, [monitor.id]).values()
+    return _load(session, [monitor.id]).values()
 
 
 def add_absence(session: AnySession, since: datetime, back: datetime) -> None:
     """Add a time in which no web process ran to the deadlines of all heartbeats."""
     ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
     for start in range(0, len(ids), AT_ONCE):
-        for heartbeat in _load_ids(session, ids[start : start + AT_ONCE]).values():
+        for heartbeat in _load(session, ids[start : start + AT_ONCE]).values():
             heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, back)
             heartbeat.store(session)
             if heartbeat.row.due_at is not None:

@@ -59,14 +59,6 @@ class _RunningBatch:
     tickets: set[int]
 
 
-@dataclass(slots=True)
-class _ProberState:
-    batches: dict[str, _RunningBatch] = field(default_factory=dict)
-    claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
-    unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    last_claim: int = 0
-
-
 class Desk:
     """Takes batches, and sends outcomes. ``reply`` gets the name of a checker's list and a sealed
     message; it raises if that cannot be sent. ``claim``: as in ``broker``, for the id of a batch.
@@ -96,7 +88,11 @@ class Desk:
         self._claim = claim
         self._listeners = listeners
         self._lock = threading.Lock()
-        self._state = _ProberState()
+        # Under ``_lock``
+        self._batches: dict[str, _RunningBatch] = {}
+        self._claims: dict[int, tuple[str, int]] = {}  # batch and ticket
+        self._unsent: dict[str, list[Any]] = defaultdict(list)
+        self._last_claim = 0
         self._closing, self._ended = False, threading.Event()
         self._alive_at = self._sign_at = float("-inf")
         self._faults = QueueFaults("sending outcomes")
@@ -115,7 +111,7 @@ class Desk:
             raise MessageRefused("A batch came too late: its checks are made by another prober.")
         with self._lock:  # from now on, messages to the checker name the batch
             tickets = {ticket for ticket, _spec in checks}
-            self._state.batches[batch["id"]] = _RunningBatch(batch["to"], tickets)
+            self._batches[batch["id"]] = _RunningBatch(batch["to"], tickets)
         self._wait_for_room(batch["id"], time.monotonic() + broker.FRESH_SECONDS - age)
         self._begin(batch["id"], checks)
 
@@ -126,7 +122,7 @@ class Desk:
         while not (self.has_room() or self._closing):
             if time.monotonic() >= until:
                 with self._lock:
-                    del self._state.batches[batch_id]
+                    del self._batches[batch_id]
                 raise MessageRefused(
                     "A batch is dropped: there was no room for its checks in"
                     f" {broker.FRESH_SECONDS:.0f} s. This prober has too much to do; start another"
@@ -137,11 +133,10 @@ class Desk:
     def _begin(self, batch_id: str, checks: list[tuple[int, CheckSpec]]) -> None:
         claimed: list[tuple[CheckSpec, Claim]] = []
         with self._lock:
-            state = self._state
             for ticket, spec in checks:
-                state.last_claim += 1
-                state.claims[state.last_claim] = batch_id, ticket
-                claimed.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
+                self._last_claim += 1
+                self._claims[self._last_claim] = batch_id, ticket
+                claimed.append((spec, Claim(spec.monitor_id or 0, turn=self._last_claim)))
         try:
             for spec, claim in claimed:
                 self._checks.start(spec, claim)
@@ -186,14 +181,13 @@ class Desk:
     def _keep(self, finished: list[Finished]) -> None:
         """Keep outcomes until they are sent."""
         with self._lock:
-            state = self._state
             for claim, outcome in finished:
-                batch_id, ticket = state.claims.pop(claim.turn)
-                running = state.batches[batch_id]
+                batch_id, ticket = self._claims.pop(claim.turn)
+                running = self._batches[batch_id]
                 running.tickets.discard(ticket)
-                state.unsent[running.to].append([ticket, self._packed(outcome)])
+                self._unsent[running.to].append([ticket, self._packed(outcome)])
                 if not running.tickets:
-                    del state.batches[batch_id]
+                    del self._batches[batch_id]
 
     def _packed(self, outcome: Outcome) -> Any:
         """The outcome in bytes; None if it cannot be packed. The checker logs that, and does not
@@ -210,11 +204,10 @@ class Desk:
         checkers that no outcome goes to.
         """
         with self._lock:
-            state = self._state
             running: dict[str, list[str]] = defaultdict(list)
-            for batch_id, batch in state.batches.items():
+            for batch_id, batch in self._batches.items():
                 running[batch.to].append(batch_id)
-            unsent, state.unsent = state.unsent, defaultdict(list)
+            unsent, self._unsent = self._unsent, defaultdict(list)
         for to in unsent.keys() | (running.keys() if to_all else set()):
             self._send_to(to, unsent.get(to, []), running.get(to, []))
 
@@ -243,9 +236,8 @@ class Desk:
             except BROKER_FAULTS as fault:
                 self._faults.tell(fault)
                 with self._lock:
-                    self._state.unsent[to] = (outcomes[start:] + self._state.unsent[to])[
-                        -MAX_UNSENT:
-                    ]
+                    unsent = outcomes[start:] + self._unsent[to]
+                    self._unsent[to] = unsent[-MAX_UNSENT:]
                 return
             self._faults.ended()
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -68,18 +68,6 @@ class _Prober:
     reported: bool = False
 
 
-@dataclass(slots=True)
-class _SenderState:
-    """All that the threads share, under ``lock``."""
-
-    pending: deque[int] = field(default_factory=deque)
-    checks: dict[int, _Check] = field(default_factory=dict)  # by ticket
-    tickets: dict[int, int] = field(default_factory=dict)  # the newest, by monitor
-    batches: dict[str, _SentBatch] = field(default_factory=dict)
-    probers: dict[str, _Prober] = field(default_factory=dict)
-    last_ticket: int = 0
-
-
 class QueueCarrier:
     """A ``CheckCarrier`` that sends checks to probers through Redis."""
 
@@ -92,7 +80,13 @@ class QueueCarrier:
         self._key = BatchKey(key)
         self._celery = broker.make_celery(broker_url)
         self._redis = broker.make_redis(broker_url)
-        self._state = _SenderState()
+        # What the threads share, under ``_lock``
+        self._pending: deque[int] = deque()
+        self._checks: dict[int, _Check] = {}  # by ticket
+        self._tickets: dict[int, int] = {}  # the newest, by monitor
+        self._batches: dict[str, _SentBatch] = {}
+        self._probers: dict[str, _Prober] = {}
+        self._last_ticket = 0
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
         self._idle = threading.Condition(self._lock)
@@ -120,26 +114,25 @@ class QueueCarrier:
         with self._lock:
             if self._closing:
                 raise RuntimeError("The queue is closed.")
-            state = self._state
-            state.last_ticket += 1
-            ticket = state.last_ticket
-            state.checks[ticket] = _Check(spec, done, datetime.now(UTC))
+            self._last_ticket += 1
+            ticket = self._last_ticket
+            self._checks[ticket] = _Check(spec, done, datetime.now(UTC))
             if spec.monitor_id is not None:
                 # The checker has given up an earlier check of the same monitor.
-                state.checks.pop(state.tickets.get(spec.monitor_id, 0), None)
-                state.tickets[spec.monitor_id] = ticket
-            state.pending.append(ticket)
-            if len(state.pending) in (1, ENOUGH):
+                self._checks.pop(self._tickets.get(spec.monitor_id, 0), None)
+                self._tickets[spec.monitor_id] = ticket
+            self._pending.append(ticket)
+            if len(self._pending) in (1, ENOUGH):
                 self._more.notify_all()
 
     def close(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         with self._lock:
             self._closing = True
-            while self._state.checks and (left := deadline - time.monotonic()) > 0:
+            while self._checks and (left := deadline - time.monotonic()) > 0:
                 self._idle.wait(left)
             self._ended = True
-            self._state.checks.clear()
+            self._checks.clear()
             self._more.notify_all()
         for thread in self._threads:
             thread.join(2 * WAIT_SECONDS)
@@ -151,7 +144,7 @@ class QueueCarrier:
         it may have ended.
         """
         with self._lock:
-            probers = [prober for prober in self._state.probers.values() if not prober.reported]
+            probers = [prober for prober in self._probers.values() if not prober.reported]
             reports = [prober.report for prober in probers]
             for prober in probers:
                 prober.report, prober.reported = replace(prober.report, checks=0), True
@@ -178,7 +171,7 @@ class QueueCarrier:
             return
         with self._lock:  # while the broker is away, no prober can name its batches
             self._away_at = time.monotonic()
-            for batch in self._state.batches.values():
+            for batch in self._batches.values():
                 batch.named_at = None if batch.named_at is None else self._away_at
 
     def _send_turn(self) -> bool:
@@ -194,7 +187,7 @@ class QueueCarrier:
     def _gather(self) -> list[int]:
         """Wait for checks, then a moment for more of them."""
         with self._lock:
-            pending = self._state.pending
+            pending = self._pending
             if not pending:
                 self._more.wait(LOOK_SECONDS)
             if pending and len(pending) < ENOUGH:
@@ -205,7 +198,7 @@ class QueueCarrier:
     def _send(self, tickets: list[int]) -> bool:
         """Send these checks as one batch; returns whether there was something to send."""
         with self._lock:
-            by_ticket = self._state.checks
+            by_ticket = self._checks
             specs = [(ticket, by_ticket[ticket].spec) for ticket in tickets if ticket in by_ticket]
         checks = [[ticket, packed] for ticket, spec in specs if (packed := self._packed(spec))]
         if not checks:
@@ -224,7 +217,7 @@ class QueueCarrier:
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
             sent = {ticket for ticket, _packed in checks}
-            self._state.batches[batch_id] = _SentBatch(sent, time.monotonic())
+            self._batches[batch_id] = _SentBatch(sent, time.monotonic())
         self._celery.send_task(
             broker.TASK,
             args=[base64.b64encode(sealed).decode()],
@@ -238,7 +231,7 @@ class QueueCarrier:
         """Send the first half; the second is put in front of the pending checks before that."""
         half = len(tickets) // 2
         with self._lock:
-            self._state.pending.extendleft(reversed(tickets[half:]))
+            self._pending.extendleft(reversed(tickets[half:]))
         return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
@@ -254,14 +247,14 @@ class QueueCarrier:
         now = time.monotonic()
         with self._lock:
             self._drop_finished()
-            waiting = [batch for batch in self._state.batches.values() if batch.named_at is None]
+            waiting = [batch for batch in self._batches.values() if batch.named_at is None]
             is_overdue = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
         # A batch that no prober has taken may be waiting behind others; then there is no hurry.
         is_empty = is_overdue and self._redis.llen(broker.queue_of(self.location)) == 0
         with self._lock:
             lost = [
                 (batch_id, batch)
-                for batch_id, batch in self._state.batches.items()
+                for batch_id, batch in self._batches.items()
                 if self._is_lost(batch, now, is_empty)
             ]
         count = sum(self._resend(batch_id, batch) for batch_id, batch in lost)
@@ -277,15 +270,15 @@ class QueueCarrier:
             batch.named_at = time.monotonic()
             return 0
         with self._lock:
-            self._state.batches.pop(batch_id, None)
-            tickets = sorted(batch.tickets & self._state.checks.keys())
-            self._state.pending.extendleft(reversed(tickets))
+            self._batches.pop(batch_id, None)
+            tickets = sorted(batch.tickets & self._checks.keys())
+            self._pending.extendleft(reversed(tickets))
         return len(tickets)
 
     def _log_lost(self, count: int) -> None:
         number = "1 check was" if count == 1 else f"{count} checks were"
         log.warning("%s lost on the way, so sent again.", number)
-        if not self._state.probers and time.monotonic() - self._away_at > broker.FRESH_SECONDS:
+        if not self._probers and time.monotonic() - self._away_at > broker.FRESH_SECONDS:
             log.warning(
                 "No prober of %s was heard lately. Is one running, with the same %sBATCH_KEY?",
                 self.location,
@@ -300,14 +293,14 @@ class QueueCarrier:
 
     def _drop_finished(self) -> None:
         """Remove finished batches, and probers that send nothing any more."""
-        state, now = self._state, time.monotonic()
-        for batch_id, batch in list(state.batches.items()):
-            if batch.tickets.isdisjoint(state.checks):
-                del state.batches[batch_id]
-        for name, prober in list(state.probers.items()):
+        now = time.monotonic()
+        for batch_id, batch in list(self._batches.items()):
+            if batch.tickets.isdisjoint(self._checks):
+                del self._batches[batch_id]
+        for name, prober in list(self._probers.items()):
             if now - prober.seen_at > broker.FRESH_SECONDS:
-                del state.probers[name]
-        probers = state.probers.values()
+                del self._probers[name]
+        probers = self._probers.values()
         self.network.down = bool(probers) and all(prober.network_down for prober in probers)
 
     # --- outcomes
@@ -330,10 +323,10 @@ class QueueCarrier:
             taken = [
                 (check, outcome)
                 for ticket, outcome in message["outcomes"]
-                if (check := self._state.checks.pop(ticket, None)) is not None
+                if (check := self._checks.pop(ticket, None)) is not None
             ]
             offset = self._note_prober(message, ahead, len(taken))
-            if not self._state.checks:
+            if not self._checks:
                 self._idle.notify_all()
         for check, outcome in taken:
             try:
@@ -346,15 +339,15 @@ class QueueCarrier:
         waited for. Returns how far the prober's clock is ahead.
         """
         now, name = time.monotonic(), message["prober"]
-        before = self._state.probers.get(name)
+        before = self._probers.get(name)
         clock = before.clock if before else Offset()
         # The message was sent before it came: the prober's clock is ahead at least so far.
         offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
         checks = taken + (before.report.checks if before else 0)
         report = ProberReport(name, message["version"], offset, checks)
-        self._state.probers[name] = _Prober(report, message["network_down"], now, clock)
+        self._probers[name] = _Prober(report, message["network_down"], now, clock)
         for batch_id in message["running"]:
-            if batch := self._state.batches.get(batch_id):
+            if batch := self._batches.get(batch_id):
                 batch.named_at = now
         return offset
 
