@@ -15,6 +15,7 @@ from app.judge.verdict import Vote, vote_lasts
 from app.records import Verdict
 from app.rules.time import iso
 
+OF_CHECK = ("cause_code", "cause", "status_code", "response_time")  # in all evidence
 _COUNTED = {
     Verdict.DOWN: N_("Down in %(count)s of %(total)s places (%(names)s)"),
     Verdict.DEGRADED: N_("Slow in %(count)s of %(total)s places (%(names)s)"),
@@ -95,10 +96,7 @@ def place_of(place: NewestCheck, since: datetime, check: Any = None) -> dict[str
         "name": place.name,
         "label": place.label,
         "verdict": str(place.verdict or Verdict.UNKNOWN),
-        "cause_code": place.cause_code,
-        "cause": place.cause,
-        "status_code": place.status_code,
-        "response_time": place.response_time,
+        **{name: getattr(place, name) for name in OF_CHECK},
         "checked_at": iso(place.at) if place.at else None,
         "earlier": place.at is not None and (place.at < since or place.maintenance),
         "check": check if place.verdict is Verdict.DOWN else None,

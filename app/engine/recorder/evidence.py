@@ -39,6 +39,7 @@ from app.rules.who_saw import named_places, title_of
 # Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is kept aside
+_OF_RESULT = ("ip", "http_version", "location")
 ELSEWHERE = "elsewhere"  # in the last good check: the last good checks of other places, by name
 MAX_ELSEWHERE = 9
 
@@ -59,16 +60,10 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
     return {
         "checked_at": iso(result.checked_at),
         "verdict": str(result.verdict),
-        "cause_code": result.cause_code,
-        "cause": result.cause,
-        "status_code": result.status_code,
-        "response_time": result.response_time,
+        **{name: getattr(result, name) for name in (*by_place.OF_CHECK, *_OF_RESULT)},
         "timings": result.timings.by_phase(),
-        "ip": result.ip,
-        "http_version": result.http_version,
         "redirects": list(result.redirects),
         "warnings": list(result.warnings),
-        "location": result.location,
         **({"assertions": list(map(json_of, result.assertions))} if result.assertions else {}),
         **(outcome.evidence or {}),
     }
@@ -207,13 +202,11 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
     evidence = None if incident is None else readable(incident.evidence)
     if incident is None or not isinstance(evidence, dict):
         return
-    result = outcome.result
+    check = check_of(outcome)
+    shown = {name: check[name] for name in ("checked_at", "verdict", *by_place.OF_CHECK)}
     places = [
-        place
-        | {"verdict": str(result.verdict), "cause_code": result.cause_code, "cause": result.cause}
-        | {"status_code": result.status_code, "response_time": result.response_time}
-        | {"checked_at": iso(result.checked_at), "earlier": False, "check": check_of(outcome)}
-        if place.get("name") == result.location
+        place | shown | {"earlier": False, "check": check}
+        if place.get("name") == outcome.result.location
         and (place.get("verdict") != Verdict.DOWN or place.get("earlier"))
         else place
         for place in evidence.get("places") or []

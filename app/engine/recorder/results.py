@@ -210,19 +210,14 @@ def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> Mon
     monitor_row = _Columns(row)
     rules = rules_of(monitor_row, assignments.places())
     restarts = (row.m_created_at, row.resumed_at, row.spec_since)
+    situation = Situation(state, assignments.votes(rules))
+    columns = {name: getattr(row, name) for name in STATE_COLUMNS}
     return MonitorInBatch(
-        monitor_row,
-        rules,
-        Situation(state, assignments.votes(rules)),
-        {name: getattr(row, name) for name in STATE_COLUMNS},
-        assignments,
-        row.rolled_until,
-        newest,
-        row.judged_since or row.m_created_at,
-        max(restart for restart in restarts if restart is not None),
-        incident and incident.created_at,
-        silent_from=silent_from,
-    )
+        monitor_row, rules, situation, columns, assignments, row.rolled_until, newest,
+        judged_since=row.judged_since or row.m_created_at,
+        votes_from=max(restart for restart in restarts if restart is not None),
+        opened_at=incident and incident.created_at, silent_from=silent_from,
+    )  # fmt: skip
 
 
 class _Columns:

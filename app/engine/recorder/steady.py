@@ -105,23 +105,13 @@ def steady_of(
     if standing.slot is None or standing.is_awaited:  # a request is another check of a done slot
         return None
     fingerprint = columns["ssl_fingerprint"]
+    notified = fingerprint and alerting.alerted(columns["alerted_certificates"], fingerprint)
     return SteadyMonitor(
-        id=monitor.id,
-        tags=monitor.tags,
-        maintenance_start_at=monitor.maintenance_start_at,
-        maintenance_end_at=monitor.maintenance_end_at,
-        shard=claim.shard,
-        token=claim.token,
-        turn=standing.turn,
-        interval=monitor.interval,
-        slot=standing.slot,
-        checked_ms=to_ms(state.checked_at),
-        response_time=columns["response_time"],
-        covers_s=cover_limit_s(monitor),
-        fingerprint=fingerprint,
-        notified=bool(fingerprint)
-        and alerting.alerted(columns["alerted_certificates"], fingerprint),
-    )
+        monitor.id, monitor.tags, monitor.maintenance_start_at, monitor.maintenance_end_at,
+        claim.shard, claim.token, standing.turn, monitor.interval, standing.slot,
+        checked_ms=to_ms(state.checked_at), response_time=columns["response_time"],
+        covers_s=cover_limit_s(monitor), fingerprint=fingerprint, notified=bool(notified),
+    )  # fmt: skip
 
 
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
