@@ -18,17 +18,8 @@ from redis.exceptions import RedisError
 from app.codec.packing import pack
 from app.codec.sealing import BatchKey
 from app.config import SettingError
+from app.engine.carriers.queue import broker, sender
 from app.engine.carriers.queue import prober as far
-from app.engine.carriers.queue import prober as watching
-from app.engine.carriers.queue import sender
-from app.engine.carriers.queue.broker import (
-    MessageRefused,
-    about_checks,
-    about_outcomes,
-    listeners,
-    listeners_of,
-    queue_of,
-)
 from app.engine.carriers.queue.prober import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import Assertion, Cause, CheckSpec, Pair, Verdict
@@ -105,15 +96,15 @@ def test_a_prober_without_checks_is_heard_until_it_ends(settings, carrier, monke
 
 def test_signs_go_to_the_checkers_that_listen(redis_server, settings, carrier):
     client, now = redis_server.client, time.time()
-    eventually(lambda: listeners(client, "eu"), "the checker")
-    client.zadd(listeners_of("eu"), {"outcomes.eu.gone": now - 3600})
-    assert listeners(client, "eu") == [carrier.name]
+    eventually(lambda: broker.listeners(client, "eu"), "the checker")
+    client.zadd(broker.listeners_of("eu"), {"outcomes.eu.gone": now - 3600})
+    assert broker.listeners(client, "eu") == [carrier.name]
 
 
 def test_outcomes_are_sent_though_it_cannot_be_read_who_listens(redis_server, settings, carrier):
     done = []
-    eventually(lambda: listeners(redis_server.client, "eu"), "the checker")
-    redis_server.client.set(listeners_of("eu"), "no sorted set")
+    eventually(lambda: broker.listeners(redis_server.client, "eu"), "the checker")
+    redis_server.client.set(broker.listeners_of("eu"), "no sorted set")
     with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
         carrier.submit(CheckSpec(page(site), 7), done.append)
         made.take(sent_batch(redis_server))
@@ -124,7 +115,7 @@ def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(
     redis_server, settings, carrier
 ):
     """As of a batch that was sent again. Otherwise a place that brings nothing else seems alive."""
-    done, about, checks = [], about_outcomes("eu", carrier.name), Counter()
+    done, about, checks = [], broker.about_outcomes("eu", carrier.name), Counter()
 
     def heard():
         for report in carrier.reports():
@@ -169,15 +160,18 @@ def test_a_checker_takes_no_result_that_is_forged_copied_or_of_another_monitor(
         made.take(sent_batch(redis_server))
         eventually(lambda: made.sent, "the outcome")
         sealed = next(sealed_batch for _to, sealed_batch in made.sent)
-        about = about_outcomes("eu", carrier.name)
+        about = broker.about_outcomes("eu", carrier.name)
         opened = BatchKey(KEY).open(sealed, about)
         other = BatchKey(base64.b64encode(os.urandom(32)).decode())
         push(carrier.name, b"garbage", other.seal(opened, about))
-        push(carrier.name, BatchKey(KEY).seal(opened, about_outcomes("eu", "outcomes.eu.another")))
+        push(
+            carrier.name,
+            BatchKey(KEY).seal(opened, broker.about_outcomes("eu", "outcomes.eu.another")),
+        )
         push(carrier.name, sealed)
         eventually(lambda: first, "the outcome")
         # The same outcome again, while another check is under way; and one for the wrong monitor.
-        redis_server.client.delete(queue_of("eu"))
+        redis_server.client.delete(broker.queue_of("eu"))
         carrier.submit(CheckSpec(page(site), 8, timeout=5), second.append)
         sent_batch(redis_server)
         push(carrier.name, sealed)
@@ -201,7 +195,7 @@ def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypat
         again = sent_batch(redis_server)
     finally:
         made.close(0)
-    about = about_checks("eu")
+    about = broker.about_checks("eu")
     batch, other = (BatchKey(KEY).open(sealed, about) for sealed in (first, again))
     assert batch["checks"] == other["checks"]
     assert batch["id"] != other["id"]
@@ -247,7 +241,7 @@ def hang(**_signal):
 
 def be_impatient(*words):
     """``wakeful WORDS`` whose consumer hangs after a batch, and is silent at once."""
-    watching.SILENT_SECONDS, far.LOOK_SECONDS = 0.5, 0.2
+    far.SILENT_SECONDS, far.LOOK_SECONDS = 0.5, 0.2
     signals.task_postrun.connect(hang)
     command.be(*words)
 
@@ -371,11 +365,11 @@ def test_a_batch_that_waits_for_room_is_known_to_be_there_and_runs_once(
         ThreadPoolExecutor(1) as pool,
     ):
         taken = pool.submit(made.take, sealed)
-        batch = BatchKey(KEY).open(sealed, about_checks("eu"))["id"]
+        batch = BatchKey(KEY).open(sealed, broker.about_checks("eu"))["id"]
 
         def reported():
             _to, last = made.sent[-1]
-            return BatchKey(KEY).open(last, about_outcomes("eu", carrier.name))["running"]
+            return BatchKey(KEY).open(last, broker.about_outcomes("eu", carrier.name))["running"]
 
         eventually(lambda: made.sent and batch in reported(), "the checker hears that it is there")
         eventually(lambda: carrier._batches[batch].named_at, "the checker knows it")
@@ -391,8 +385,10 @@ def test_a_batch_without_room_in_time_is_dropped_and_its_checks_are_sent_again(
 ):
     with full_desk(redis_server, settings, carrier, monkeypatch) as (made, sealed, gate, done):
         with monkeypatch.context() as patch:
-            patch.setattr(far.broker, "FRESH_SECONDS", 1.0)
-            with pytest.raises(MessageRefused, match="A batch is dropped: there was no room"):
+            patch.setattr(broker, "FRESH_SECONDS", 1.0)
+            with pytest.raises(
+                broker.MessageRefused, match="A batch is dropped: there was no room"
+            ):
                 made.take(sealed)
         again = next_batch(redis_server)
         gate.open.set()
@@ -426,10 +422,10 @@ def test_a_batch_is_run_by_one_prober_or_sent_again(redis_server, settings, carr
         carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
         lost = next_batch(redis_server)
         again = next_batch(redis_server)
-        with pytest.raises(MessageRefused, match="A batch came too late"):
+        with pytest.raises(broker.MessageRefused, match="A batch came too late"):
             first.take(lost)
         first.take(again)
-        with pytest.raises(MessageRefused, match="A batch came too late"):
+        with pytest.raises(broker.MessageRefused, match="A batch came too late"):
             other.take(again)
 
 
@@ -486,7 +482,7 @@ def test_a_check_that_cannot_be_packed_keeps_no_other_from_being_sent(
     good = CheckSpec("http://127.0.0.1:9/", 8)
     for spec in (replace(good, monitor_id=7, request_headers=object()), good):
         carrier.submit(spec, lambda _outcome: None)
-    batch = BatchKey(KEY).open(sent_batch(redis_server), about_checks("eu"))
+    batch = BatchKey(KEY).open(sent_batch(redis_server), broker.about_checks("eu"))
     assert [packed["monitor_id"] for _ticket, packed in batch["checks"]] == [8]
     assert faults(caplog) == ["sending batches:"]
 
@@ -512,7 +508,7 @@ def test_outcomes_that_we_cannot_read_keep_no_others_from_being_taken(
     redis_server, settings, carrier, impatient, caplog
 ):
     """Such as those of a prober of another version."""
-    done, about = [], about_outcomes("eu", carrier.name)
+    done, about = [], broker.about_outcomes("eu", carrier.name)
     with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
         carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
         made.take(next_batch(redis_server))

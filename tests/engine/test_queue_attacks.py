@@ -17,20 +17,7 @@ from cachetools import TTLCache
 
 from app import lasting
 from app.codec.sealing import BatchKey
-from app.engine.carriers.queue import sender
-from app.engine.carriers.queue.broker import (
-    KEPT_SECONDS,
-    REMEMBERED_SECONDS,
-    TASK,
-    MessageRefused,
-    NonceCache,
-    QueueFaults,
-    Receiver,
-    about_checks,
-    about_outcomes,
-    make_celery,
-    queue_of,
-)
+from app.engine.carriers.queue import broker, sender
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import CheckSpec, Verdict
 from app.rules.clocks import MEASURED, Offset
@@ -48,7 +35,7 @@ from tests.support.queue import (
 )
 from tests.support.service import eventually
 
-QUEUE = queue_of("eu")
+QUEUE = broker.queue_of("eu")
 OTHER_KEY = base64.b64encode(os.urandom(32)).decode()
 
 
@@ -81,41 +68,41 @@ OPENED = {
 
 @pytest.mark.parametrize(("key", "about", "message", "refusal"), OPENED.values(), ids=OPENED)
 def test_messages_count_that_are_ours_fresh_and_new(key, about, message, refusal):
-    receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
+    receiver = broker.Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
     sealed = BatchKey(key).seal(message, about)
     if refusal is None:
         assert receiver.open(sealed, NOW)[0] == message
         refusal = "came a second time"
-    with pytest.raises(MessageRefused, match=refusal):
+    with pytest.raises(broker.MessageRefused, match=refusal):
         receiver.open(sealed, NOW)
 
 
 @pytest.mark.parametrize("sealed", [b"", b"garbage", b"x" * 100])
 def test_garbage_is_refused(sealed):
-    with pytest.raises(MessageRefused, match="not made with our BATCH_KEY"):
-        Receiver(BatchKey(KEY), "a", dated="at", plural="Batches").open(sealed, NOW)
+    with pytest.raises(broker.MessageRefused, match="not made with our BATCH_KEY"):
+        broker.Receiver(BatchKey(KEY), "a", dated="at", plural="Batches").open(sealed, NOW)
 
 
 def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
-    once = NonceCache()
+    once = broker.NonceCache()
     assert once.take(b"a", 0)
     assert once.take(b"b", 50)
-    assert not once.take(b"a", REMEMBERED_SECONDS - 1)
-    assert once.take(b"a", REMEMBERED_SECONDS + 1)
-    assert not once.take(b"b", REMEMBERED_SECONDS + 2)
-    assert REMEMBERED_SECONDS < KEPT_SECONDS, "the claim of a batch outlives it"
+    assert not once.take(b"a", broker.REMEMBERED_SECONDS - 1)
+    assert once.take(b"a", broker.REMEMBERED_SECONDS + 1)
+    assert not once.take(b"b", broker.REMEMBERED_SECONDS + 2)
+    assert broker.REMEMBERED_SECONDS < broker.KEPT_SECONDS, "the claim of a batch outlives it"
 
 
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
     clock = Mock(return_value=0.0)
     monkeypatch.setattr(lasting, "TTLCache", partial(TTLCache, timer=clock))
-    refuser = QueueFaults("taking a batch")
-    receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
+    refuser = broker.QueueFaults("taking a batch")
+    receiver = broker.Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
 
     def refuse(sealed):
         try:
             receiver.open(sealed, NOW)
-        except MessageRefused as fault:
+        except broker.MessageRefused as fault:
             refuser.tell(fault)
 
     undated = BatchKey(KEY).seal({"at": None}, "a")
@@ -137,7 +124,7 @@ def test_a_large_batch_is_sent_in_parts(redis_server, settings, carrier, monkeyp
     """Otherwise probers would drop it, and its checks would never be made."""
     spec = CheckSpec("http://127.0.0.1:9/", request_body="x" * 30_000)
     size = len(BatchKey(KEY).seal([sender.pack(spec)], ""))
-    monkeypatch.setattr(sender.broker, "MAX_SEALED", 3 * size)
+    monkeypatch.setattr(broker, "MAX_SEALED", 3 * size)
     monkeypatch.setattr(sender, "GATHER_SECONDS", 60)
     monkeypatch.setattr(sender, "ENOUGH", 9)
     made = QueueCarrier(settings)
@@ -159,7 +146,7 @@ def sent_tickets(redis_server):
         ticket
         for message in reversed(redis_server.client.lrange(QUEUE, 0, -1))
         for ticket, _spec in BatchKey(KEY).open(
-            base64.b64decode(text_in(message)), about_checks("eu")
+            base64.b64decode(text_in(message)), broker.about_checks("eu")
         )["checks"]
     ]
 
@@ -169,7 +156,7 @@ def test_a_prober_without_a_database_makes_no_check_that_is_forged_copied_or_old
 ):
     """Whatever Celery makes of the messages."""
     done, environ = [], prober_environ(redis_server, settings)
-    with closing(Listener(serve)) as site, make_celery(settings.broker_url) as celery:
+    with closing(Listener(serve)) as site, broker.make_celery(settings.broker_url) as celery:
         url = page(site)
 
         def batch(name, number, *, key=KEY, place="eu", age=0):
@@ -179,7 +166,7 @@ def test_a_prober_without_a_database_makes_no_check_that_is_forged_copied_or_old
                 "at": (datetime.now(UTC) - timedelta(seconds=age)).isoformat(),
                 "checks": [[number, {"url": url, "monitor_id": number}]],
             }
-            return BatchKey(key).seal(batch, about_checks(place))
+            return BatchKey(key).seal(batch, broker.about_checks(place))
 
         bad = [
             b"garbage",
@@ -188,9 +175,9 @@ def test_a_prober_without_a_database_makes_no_check_that_is_forged_copied_or_old
             batch("old", 93, age=60),
         ]
         for sealed in bad:
-            celery.send_task(TASK, args=[base64.b64encode(sealed).decode()], queue=QUEUE)
+            celery.send_task(broker.TASK, args=[base64.b64encode(sealed).decode()], queue=QUEUE)
         celery.send_task("os.system", args=["true"], queue=QUEUE)
-        celery.send_task(TASK, args=[{"no": "batch"}], queue=QUEUE)
+        celery.send_task(broker.TASK, args=[{"no": "batch"}], queue=QUEUE)
         process = command.Running(["prober", "--location", "eu"], environ)
         try:
             for number in range(1, 21):
@@ -234,7 +221,7 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
             made.take(sealed)
             redis_server.client.delete(*redis_server.client.keys("claimed.*"))
         for made in (first, other):
-            with pytest.raises(MessageRefused, match="second time"):
+            with pytest.raises(broker.MessageRefused, match="second time"):
                 made.take(sealed)
         for made in (first, other):
             eventually(lambda made=made: made.sent, "the outcome")
@@ -256,7 +243,7 @@ def report_of(carrier, name, *, at=None, outcomes=(), running=()):
             "running": list(running),
             "outcomes": list(outcomes),
         },
-        about_outcomes("eu", carrier.name),
+        broker.about_outcomes("eu", carrier.name),
     )
 
 
@@ -277,7 +264,7 @@ def bring(redis_server, carrier, *sealed):
 @pytest.mark.parametrize("ahead", [-10, 0, 20])
 def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, carrier, ahead):
     """The delay of one message was taken for a difference of clocks."""
-    done, key, about = [], BatchKey(KEY), about_outcomes("eu", carrier.name)
+    done, key, about = [], BatchKey(KEY), broker.about_outcomes("eu", carrier.name)
     differs, now = timedelta(seconds=ahead), datetime.now(UTC)
     with closing(Listener(serve)) as site, desk(settings) as made:
         carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)

@@ -16,8 +16,9 @@ from app.commands import entry, resting
 from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from app.paths import MIGRATIONS
+from tests.factories import make_person
 from tests.support.loopback import IPV6
-from tests.support.service import Installed, Service, eventually, parts
+from tests.support.service import Installed, eventually, parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -161,18 +162,11 @@ def test_a_child_that_does_not_stop_is_killed_when_its_supervisor_was(settings):
     eventually(lambda: not alive(child), "it has ended", 10)
 
 
-def test_no_set_up_link_is_printed_once_there_is_an_account(tmp_path):
-    service = Service(tmp_path / "instance", CANARIES="")
-    service.command(
-        "user", "create", "ada@example.org", "--role", "admin", input="a passphrase 1\n"
-    )
-    service.start()
-    try:
-        base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
-        eventually(ready(base), "the checker shows life")
-        assert not any("/setup/" in line for line in service.lines)
-    finally:
-        service.stop()
+def test_no_set_up_link_is_printed_once_there_is_an_account(app, settings, capsys):
+    make_person(app)
+    with app.app_context():
+        offer_set_up(settings, "http://127.0.0.1:5000")
+    assert capsys.readouterr().out == ""
 
 
 def test_behind_a_proxy_both_addresses_are_printed(core, settings, capsys):

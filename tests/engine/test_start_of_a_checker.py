@@ -19,7 +19,7 @@ from app.db.tables import ResultRow
 from app.engine import recording
 from app.engine.checker import Checker
 from app.engine.shards import Piece, Unread
-from app.records import Outcome, Result, Verdict
+from app.records import Verdict
 from tests.factories import make_monitor, make_outcome
 
 HOME = Path(__file__).parent.parent.parent
@@ -49,65 +49,45 @@ print(open(sys.argv[2]).read().count("<heap nr="))
 """
 
 
-class Noted:
-    """A carrier that notes what is started, and brings nothing back."""
+class Carrier:
+    """A carrier that notes what is started in ``events``, and ends each check with ``verdict``
+    (None: it brings nothing back).
+    """
 
-    def __init__(self, events: list[str]) -> None:
-        self.events = events
+    def __init__(self, verdict=None):
+        self.verdict, self.events = verdict, []
 
-    def submit(self, spec, _done) -> None:
+    def submit(self, spec, done):
         self.events.append(f"check of {spec.monitor_id}")
+        if self.verdict:
+            done(make_outcome(self.verdict, datetime.now(UTC), monitor_id=spec.monitor_id))
 
-    def close(self, _timeout: float) -> None:
+    def close(self, _timeout):
         pass
 
 
 @pytest.mark.both_databases
 def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, monkeypatch):
     ids = [make_monitor(core).id for _ in range(5)]
-    events: list[str] = []
-    read = assignments.piece
+    carrier, read = Carrier(), assignments.piece
 
     def noted(place, numbers, after):
         assigned = read(place, numbers, after)
-        events.append(f"read {[assignment.spec.monitor_id for assignment in assigned]}")
+        carrier.events.append(f"read {[assignment.spec.monitor_id for assignment in assigned]}")
         return assigned
 
     monkeypatch.setattr(assignments, "PIECE", 2)
     monkeypatch.setattr(assignments, "piece", noted)
     checker = Checker(core, settings, paced=False)
-    checker.checks.carrier = Noted(events)
+    checker.checks.carrier = carrier
     for _turn in range(4):
         checker._turn()
     first, second, third, fourth, fifth = ids
-    assert events == [
+    assert carrier.events == [
         f"read {[first, second]}", f"check of {first}", f"check of {second}",
         f"read {[third, fourth]}", f"check of {third}", f"check of {fourth}",
         f"read {[fifth]}", f"check of {fifth}",
     ]  # fmt: skip
-
-
-class Answering:
-    """A carrier whose checks are good, and end at once."""
-
-    def submit(self, spec, done) -> None:
-        result = Result(
-            checked_at=datetime.now(UTC), verdict=Verdict.UP, monitor_id=spec.monitor_id
-        )
-        done(Outcome(result))
-
-    def close(self, _timeout: float) -> None:
-        pass
-
-
-class Failing:
-    """A carrier whose checks fail, and end at once."""
-
-    def submit(self, spec, done) -> None:
-        done(make_outcome("down", datetime.now(UTC), monitor_id=spec.monitor_id))
-
-    def close(self, _timeout: float) -> None:
-        pass
 
 
 @pytest.mark.both_databases
@@ -120,7 +100,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
             assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": Verdict.UP},
         )
     checker, statements = Checker(core, settings, paced=False), []
-    checker.checks.carrier = Answering()
+    checker.checks.carrier = Carrier("up")
     with core.app_context():
         checker._keep_shards(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
@@ -196,7 +176,7 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
     monkeypatch.setattr(recording, "TRANSACTION_SECONDS", 1e9)  # batches of one size
     ids = [make_monitor(core).id for _ in range(3 * recording.MAX_AT_ONCE)]
     checker = Checker(core, settings, paced=False)
-    checker.checks.carrier = Failing()
+    checker.checks.carrier = Carrier("down")
     with core.app_context():
         checker._keep_shards(time.monotonic())
         checker._start_due(time.monotonic())
