@@ -23,7 +23,6 @@ from app.db.tables import (
     HeartbeatRow,
     IncidentRow,
     LocationRow,
-    MonitorStateRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
@@ -223,29 +222,6 @@ def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, 
     assert len(incidents(app)) == 1
 
 
-def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, ask):
-    monitor = of_yesterday(app, place, confirmations=0)
-    now = datetime.now(UTC)
-    minutes = [now - timedelta(minutes=number) for number in range(60, 0, -1)]
-    # An outage of ten minutes, half an hour ago, in an order that a network may make of it.
-    cut = [
-        result(monitor, Verdict.DOWN if 20 <= number < 30 else Verdict.UP, at)
-        for number, at in enumerate(minutes)
-    ]
-    ask("results", results=[result(monitor, Verdict.UP, now)])
-    answer = ask("results", results=cut[30:] + cut[:30])
-    assert answer["taken"] == 60
-    ask("results", results=cut)
-    results = stored(app, monitor.id)
-    assert len(results) == 61
-    assert sum(result.verdict is Verdict.DOWN for result in results) == 10
-    assert not incidents(app)
-    with app.app_context():
-        state = db.session.get(MonitorStateRow, monitor.id)
-        assert state.verdict == Verdict.UP
-        assert to_ms(state.checked_at) == to_ms(now)
-
-
 def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_then_on(
     app, place, ask
 ):
@@ -300,24 +276,6 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     assert incident.ended_at == now + timedelta(seconds=1)
     with app.app_context():
         assert db.session.scalars(select(AssignmentRow.turn)).one() > turn
-
-
-def test_late_results_do_not_end_an_open_incident(app, place, ask):
-    monitor = of_yesterday(app, place, confirmations=0)
-    now = datetime.now(UTC)
-    ask("results", results=[result(monitor, Verdict.DOWN, now)])
-    ask("results", results=[result(monitor, Verdict.UP, now - timedelta(minutes=30))])
-    (incident,) = incidents(app)
-    assert incident.ended_at is None
-    assert len(stored(app, monitor.id)) == 2
-
-
-def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one(app, place, ask):
-    monitor = make_monitor(app, places=[place[0]], confirmations=0)
-    old = result(monitor, Verdict.DOWN, datetime.now(UTC) + timedelta(seconds=1))
-    old["made_for"] -= 60_000
-    assert ask("results", results=[old])["taken"] == 0
-    assert stored(app, monitor.id) == []
 
 
 @pytest.mark.parametrize("edit", [{"name": "Till"}, {"interval": 30}, {"location_rule": "any"}])

@@ -489,13 +489,3 @@ def test_two_checkers_that_look_at_once_tell_once(house):
         house.pass_minutes(0.25)
         other.look(house.now)
     assert [event for event, _ in house.messages()] == [SILENT]
-
-
-def test_a_restart_while_a_place_is_silent_tells_nothing_again(house):
-    house.monitor("oslo")
-    house.pass_minutes(1, "oslo")
-    house.pass_minutes(5)
-    house.watch = SilenceWatch(house.now)
-    house.pass_minutes(5)
-    assert [event for event, _ in house.messages()] == [SILENT]
-    assert setting(Notice.PLACES_SILENT) == "Oslo"
