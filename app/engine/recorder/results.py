@@ -20,7 +20,7 @@ from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
 from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import carry_out, finish, judge, set_cause
-from app.engine.recorder.rows import cover_limit_s, state_of
+from app.engine.recorder.rows import cover_limit_s, judged_since, state_of
 from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
@@ -48,7 +48,7 @@ _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _LOADED = (
     select(
         *_STATES.columns,
-        *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS),
+        *_MONITOR_COLUMNS,
         latest.newest("at", _STATES.c.monitor_id, latest.UNTIL).label("newest"),
     )
     .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
@@ -207,27 +207,16 @@ def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> Mon
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
     if not assignments.elsewhere:  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)
-    monitor_row = _Columns(row)
-    rules = rules_of(monitor_row, assignments.places())
-    restarts = (row.m_created_at, row.resumed_at, row.spec_since)
+    rules = rules_of(row, assignments.places())
+    restarts = (row.created_at, row.resumed_at, row.spec_since)
     situation = Situation(state, assignments.votes(rules))
     columns = {name: getattr(row, name) for name in STATE_COLUMNS}
     return MonitorInBatch(
-        monitor_row, rules, situation, columns, assignments, row.rolled_until, newest,
-        judged_since=row.judged_since or row.m_created_at,
+        row, rules, situation, columns, assignments, row.rolled_until, newest,
+        judged_since=judged_since(row),
         votes_from=max(restart for restart in restarts if restart is not None),
         opened_at=incident and incident.created_at, silent_from=silent_from,
     )  # fmt: skip
-
-
-class _Columns:
-    """The monitor's columns of a joined row, under their own names."""
-
-    __slots__ = tuple(column.key for column in _MONITOR_COLUMNS)
-
-    def __init__(self, row: Any) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(row, f"m_{name}"))
 
 
 def _record_outcome(
