@@ -91,15 +91,15 @@ class OtherCarrier(Conflict):
     """
 
 
-def join(location: str, own: Carrier, now: datetime) -> None:
-    """Add the place of a checker with its carrier ``own``, unless it is there; raises OtherCarrier
+def join(location: str, carrier: Carrier, now: datetime) -> None:
+    """Add the place of a checker with its ``carrier``, unless it is there; raises OtherCarrier
     if it is there with another one.
     """
     stored = places.carrier_of(location)
     if stored is None:
-        places.add(location, own, now)
+        places.add(location, carrier, now)
         stored = places.carrier_of(location)
-    if stored != own:
+    if stored != carrier:
         raise OtherCarrier(
             _(
                 "The place %(place)s is checked by %(stored)s, not by %(own)s. Set"
@@ -107,7 +107,7 @@ def join(location: str, own: Carrier, now: datetime) -> None:
                 " Settings, Places.",
                 place=location,
                 stored=_(CHECKED_BY[Carrier(stored)]) if stored in CHECKED_BY else stored,
-                own=_(CHECKED_BY[own]),
+                own=_(CHECKED_BY[carrier]),
                 prefix=PREFIX,
             )
         )
@@ -323,13 +323,17 @@ class Checker:
         if now < self._feed_at:
             return
         self._outdated |= self._feed.news()
-        own = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
+        ours = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
         waiting: set[int] = set()
-        if own:
+        if ours:
             self._outcomes.before_reading()
-            waiting = own & self._outcomes.unrecorded()  # not started meanwhile, and reloaded later
-            assigned = assignments.of_monitors(self._shards.place, own - waiting)
-            self._plan.drop(own - waiting - {assignment.spec.monitor_id for assignment in assigned})
+            waiting = (
+                ours & self._outcomes.unrecorded()
+            )  # not started meanwhile, and reloaded later
+            assigned = assignments.of_monitors(self._shards.place, ours - waiting)
+            self._plan.drop(
+                ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
+            )
             self._plan_all(assigned)
         self._outdated = waiting
         rarely = self._is_woken() and not waiting

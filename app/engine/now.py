@@ -187,10 +187,10 @@ def _require(free: bool, why: str = BUSY) -> None:
 
 
 def _checked(spec: CheckSpec) -> Outcome:
-    own = _own_prober()
-    own.policies.refresh()
+    process = _own_prober()
+    process.policies.refresh()
     try:
-        outcome = own.prober.check(spec)
+        outcome = process.prober.check(spec)
     except TimeoutError:
         raise Unavailable(_("The check did not finish in time. Try again.")) from None
     if may_be_ours(outcome) and not _network_works(_settings()):
@@ -205,18 +205,18 @@ def _settings() -> Settings:
 
 def close(app: Flask) -> None:
     """End this application's prober, if it has one."""
-    own: _OwnProber | None = app.extensions.pop(_KEY, None)
-    if own is not None and own.pid == os.getpid():
-        own.prober.close()
+    process: _OwnProber | None = app.extensions.pop(_KEY, None)
+    if process is not None and process.pid == os.getpid():
+        process.prober.close()
 
 
 def _own_prober() -> _OwnProber:
     with _lock:
-        own: _OwnProber | None = current_app.extensions.get(_KEY)
-        if own is None or own.pid != os.getpid():
-            own = current_app.extensions[_KEY] = _OwnProber(_settings())
-            atexit.register(own.prober.close)
-        return own
+        process: _OwnProber | None = current_app.extensions.get(_KEY)
+        if process is None or process.pid != os.getpid():
+            process = current_app.extensions[_KEY] = _OwnProber(_settings())
+            atexit.register(process.prober.close)
+        return process
 
 
 T = TypeVar("T")

@@ -330,11 +330,11 @@ def _not_before(
     since: datetime, checks: Iterable[PastResult], check: NewResult
 ) -> Iterator[PastResult]:
     """The checks, where the one of ``check`` is moved to ``since`` if it was made before."""
-    own = check.place, round(check.at.timestamp() * 1000)
+    key = check.place, round(check.at.timestamp() * 1000)
     first_ms = ceil(since.timestamp() * 1000)
     for result in checks:
-        is_own = (result.place, result.at_ms) == own
-        yield result._replace(at_ms=max(result.at_ms, first_ms)) if is_own else result
+        is_check = (result.place, result.at_ms) == key
+        yield result._replace(at_ms=max(result.at_ms, first_ms)) if is_check else result
 
 
 def _difference(

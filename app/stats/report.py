@@ -44,8 +44,8 @@ def figures(
         for sums in by_day.values():
             total.add(sums)
         whole.add(total)
-        own = incidents.get(id, ())
-        counted = [incident for incident in own if incident[2] not in list(Classification)]
+        of_monitor = incidents.get(id, ())
+        counted = [incident for incident in of_monitor if incident[2] not in list(Classification)]
         everything += counted
         answer[id] = _figures(total, counted, start, end, 1)
         if days:

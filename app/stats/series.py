@@ -244,10 +244,10 @@ def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> di
     begins = [(at, iso(at)) for at in range(start, start + STRIP_HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: LastHours(
-            [_strip_entry(text, own.get(at, EMPTY_HOUR)) for at, text in begins],
-            dict(sorted(own.items())[-1:]),
+            [_strip_entry(text, by_start.get(at, EMPTY_HOUR)) for at, text in begins],
+            dict(sorted(by_start.items())[-1:]),
         )
-        for id, own in hours.items()
+        for id, by_start in hours.items()
     }
 
 

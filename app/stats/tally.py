@@ -68,7 +68,9 @@ class Sums:
         self.response_sum += other.response_sum
         if other.response_max is not None:
             self.response_max = max(self.response_max or 0, other.response_max)
-        self.phases = [own + more for own, more in zip(self.phases, other.phases, strict=True)]
+        self.phases = [
+            before + more for before, more in zip(self.phases, other.phases, strict=True)
+        ]
         if not self.histogram:  # as for a bucket of one row: copied without a loop in Python
             self.histogram = dict(other.histogram)
             return
@@ -139,11 +141,11 @@ def outage_times(
             behind.append(span)
         elif classification != Classification.FALSE_ALARM:
             down.append(span)
-    own, times = merged([*down, *excused]), merged(behind)
+    outages, times = merged([*down, *excused]), merged(behind)
     outside = (
         (first, last)
         for start, stop in times
-        for inside, first, last in split(own, start, stop)
+        for inside, first, last in split(outages, start, stop)
         if not inside
     )
     return OutageTimes(merged(down), merged(excused), merged(planned), merged(outside))

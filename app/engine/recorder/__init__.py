@@ -8,7 +8,7 @@ so that a store can change a monitor's fields in the same transaction:
     with writing() as session:
         row = session.get(MonitorRow, id)
         ...
-        recorder.apply_changes(session, row, changed, now)
+        recorder.apply_changes(session, row, fields, now)
         recorder.pause(session, row.id, now)
 
 Whoever judges a result, or changes a state or an incident, locks the monitor's state first and

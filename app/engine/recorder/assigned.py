@@ -41,7 +41,7 @@ class MonitorAssignments:
     here: dict[str, Any] | None
     elsewhere: Sequence[Any]
     by_hand: bool = True  # the check was asked for; False: it is one of the schedule
-    changed: bool = False
+    unwritten: bool = False
 
     @property
     def turn(self) -> int | None:
@@ -97,7 +97,7 @@ class MonitorAssignments:
         """Set the newest result of this place."""
         if self.here is not None:
             self.here |= {"checked_at": vote.at, "verdict": vote.verdict, "failures": vote.failures}
-            self.changed = True
+            self.unwritten = True
 
     def mark_done(self, monitor_id: int, interval: int, result: Result) -> None:
         """Mark the slot in which the check started as done."""
@@ -108,7 +108,7 @@ class MonitorAssignments:
             "slot": last_slot(monitor_id, interval, result.checked_at),
             "blind": result.cause_code == Cause.NETWORK_DOWN,
         }
-        self.by_hand, self.changed = False, True
+        self.by_hand, self.unwritten = False, True
 
     def is_answer(self, at: datetime) -> bool:
         """Whether a check at ``at`` is the one that this place was asked for last."""
@@ -137,7 +137,7 @@ def load(
     newer than the row: good checks of a monitor with one place do not write it (``steady``).
     """
     rows = assignments.of_each(session, newest)
-    return {id: _assignments_of(own, place, newest[id]) for id, own in rows.items()}
+    return {id: _assignments_of(of_monitor, place, newest[id]) for id, of_monitor in rows.items()}
 
 
 def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> MonitorAssignments:
@@ -156,9 +156,9 @@ def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
         {"monitor": monitor.here["monitor_id"], "place": monitor.here["location_id"]}
         | {f"new_{name}": monitor.here[name] for name in _WRITTEN}
         for monitor in assigned
-        if monitor.changed and monitor.here is not None
+        if monitor.unwritten and monitor.here is not None
     ]
     if rows:
         session.execute(_WRITE, rows)
     for monitor in assigned:
-        monitor.changed = False
+        monitor.unwritten = False

@@ -59,7 +59,7 @@ class MonitorInBatch:
     opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
-    changed: bool = False
+    unwritten: bool = False
     # The start of its last check, if all its places are silent; None again from the next check on
     silent_from: datetime | None = None
     # Its results of this batch, if an incident opens when it is slow
@@ -76,7 +76,7 @@ class MonitorInBatch:
     def set_state(self, state: State) -> None:
         self.situation = Situation(state, self.situation.votes)
         self.columns |= columns_of(state)
-        self.changed = True
+        self.unwritten = True
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ def find(
     by_depth: dict[int, list[Search]] = {}
     for search in searches:
         by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
-    changed: dict[int, TimeSpan] = {}
+    changed_times: dict[int, TimeSpan] = {}
     for _depth, alike in sorted(by_depth.items()):  # none is reached through another of the same
         needed = with_stored(session, alike)
         incidents, parents = _incidents(session, needed), _parents(session, needed, above)
@@ -142,9 +142,9 @@ def find(
                 times += _changed_span(stored, outages) or ()
                 _store(session, search.monitor.id, replaced, outages, now)
             if times:
-                changed[search.monitor.id] = min(times), max(times)
+                changed_times[search.monitor.id] = min(times), max(times)
         session.flush()
-    return changed
+    return changed_times
 
 
 def _store_behind(
@@ -202,9 +202,9 @@ def _set_behind(session: AnySession, by_id: Mapping[int, Search]) -> None:
         .order_by(row.started_at)
     ).all()
     for id, search in by_id.items():
-        own = [span for span in rows if span.monitor_id == id and _end_of(span) >= search.since]
-        search.behind = [span for span in own if span.found_late]
-        in_time = [span for span in own if not span.found_late]
+        spans = [span for span in rows if span.monitor_id == id and _end_of(span) >= search.since]
+        search.behind = [span for span in spans if span.found_late]
+        in_time = [span for span in spans if not span.found_late]
         search.behind_in_time = [(span.started_at, _end_of(span)) for span in in_time]
 
 

@@ -286,7 +286,7 @@ def _judge_slow(
     rules = slowness.rules_of(monitor.row, monitor.votes_from, places)
     if rules is None:
         if state.slow_since is not None:
-            _end_slow(batch, monitor, result.checked_at, changed=True)
+            _end_slow(batch, monitor, result.checked_at, by_change=True)
         return decision
     if state.slow_since is None and (result.response_time or 0) <= rules.limit:
         return decision
@@ -301,17 +301,17 @@ def _judge_slow(
         )
         monitor.set_state(replace(state, slow_since=whole(after.moment)))
     elif after.step is Step.END and after.moment is not None and state.slow_since is not None:
-        changed = whole(monitor.votes_from) > state.slow_since  # which is a whole second
-        _end_slow(batch, monitor, after.moment, changed=changed)
+        by_change = whole(monitor.votes_from) > state.slow_since  # which is a whole second
+        _end_slow(batch, monitor, after.moment, by_change=by_change)
     return replace(decision, recheck=decision.recheck or after.recheck)
 
 
 def _end_slow(
-    batch: ResultBatch, monitor: MonitorInBatch, moment: datetime, *, changed: bool
+    batch: ResultBatch, monitor: MonitorInBatch, moment: datetime, *, by_change: bool
 ) -> None:
     id = monitor.row.id
     batch.incident_changes[id] = outages.Closing(
-        id, moment, monitor.rolled_until, (), changed=changed
+        id, moment, monitor.rolled_until, (), by_change=by_change
     )
     monitor.set_state(replace(monitor.state, slow_since=None))
 
@@ -355,7 +355,7 @@ def finish(batch: ResultBatch) -> None:
     states = [
         {"id": monitor_id} | {f"new_{name}": monitor.columns[name] for name in STATE_COLUMNS}
         for monitor_id, monitor in batch.monitors.items()
-        if monitor.changed
+        if monitor.unwritten
     ]
     if states:
         batch.session.execute(_WRITE, states)

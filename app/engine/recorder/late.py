@@ -49,14 +49,14 @@ def record_late(
         return 0
     journal.assign_numbers(results)
     ids = _parents_first(_ids([*results, *judged]))
-    changed: dict[int, TimeSpan] = {}
+    changed_times: dict[int, TimeSpan] = {}
     new = 0
     for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)):
         late, in_time = (
             [result for result in some if result.monitor_id in part] for some in (results, judged)
         )
-        new += _record_some(late, in_time, place, now, changed)
-    _judge_those_behind(changed, place, now)
+        new += _record_some(late, in_time, place, now, changed_times)
+    _judge_those_behind(changed_times, place, now)
     return new
 
 
@@ -72,9 +72,9 @@ def _record_some(
     judged: Sequence[Result],
     place: int,
     now: datetime,
-    changed: dict[int, TimeSpan],
+    changed_times: dict[int, TimeSpan],
 ) -> int:
-    """Adds to ``changed`` the time in which incidents have changed, by monitor."""
+    """Adds to ``changed_times`` the time in which incidents have changed, by monitor."""
     with writing() as session:
         # Two places may bring results of the same time: each must see those of the other.
         lock_states(session, _ids([*results, *judged]))
@@ -85,7 +85,7 @@ def _record_some(
         searches = _searches(place, fresh, judged, monitors, places)
         spans = found_late.find(session, searches, _title(session, place), now)
         _reroll(fresh, spans, monitors, places)
-    changed |= spans
+    changed_times |= spans
     return len(fresh)
 
 
@@ -94,15 +94,15 @@ def _title(session: AnySession, place: int) -> str:
     return location.label or location.name
 
 
-def _judge_those_behind(changed: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
+def _judge_those_behind(changed_times: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
     """Judge again what is reached through these monitors: an outage that was found late there may
     be behind one that is found only now.
     """
-    below = dependencies.below(db.session, changed) if changed else {}
+    below = dependencies.below(db.session, changed_times) if changed_times else {}
     times: dict[int, list[datetime]] = {}
     for parent, ids in below.items():
         for id in ids:
-            times.setdefault(id, []).extend(changed[parent])
+            times.setdefault(id, []).extend(changed_times[parent])
     db.session.rollback()
     if not times:
         return
@@ -213,7 +213,7 @@ def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping
 
 def _reroll(
     results: Sequence[Result],
-    changed: Mapping[int, TimeSpan],
+    changed_times: Mapping[int, TimeSpan],
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> None:
@@ -225,7 +225,7 @@ def _reroll(
         # failures of its place are being confirmed.
         checks = 1 + (monitors[id].confirmations if len(places[id]) > 1 else 0)
         times += [(id, at), (id, at + checks * timedelta(seconds=cover_limit_s(monitors[id])))]
-    times += [(id, time) for id, span in changed.items() for time in span]
+    times += [(id, time) for id, span in changed_times.items() for time in span]
     spans: dict[int, TimeSpan] = {}
     for id, at in times:
         first, last = spans.get(id, (at, at + timedelta(milliseconds=1)))

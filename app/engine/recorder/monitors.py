@@ -95,15 +95,15 @@ def watch_from(
 
 
 def apply_changes(
-    session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
+    session: AnySession, monitor: MonitorRow, fields: Collection[str], now: datetime
 ) -> None:
-    """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
+    """Apply a change of the ``fields`` of a monitor to its state and schedule."""
     row = lock(session, monitor.id)
-    if FIELDS_THAT_END_REJUDGING & set(changed):
+    if FIELDS_THAT_END_REJUDGING & set(fields):
         row.judged_since = now
-    if changed:
+    if fields:
         changes.note(session, monitor.id)
-    if "url" in changed:
+    if "url" in fields:
         # The target is another one, so everything stored about the old one is dropped.
         if domain_of(monitor.url) != row.domain:
             row.alerted_domain_dates = None  # nobody was alerted to the expiry of the new domain
@@ -112,20 +112,20 @@ def apply_changes(
         unreachable.leave(session, row, now)
         _reset_verdict(row)
         drop_last_good(session, monitor.id)
-    if FIELDS_THAT_FORCE_A_CHECK & set(changed):
+    if FIELDS_THAT_FORCE_A_CHECK & set(fields):
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
         _reset_places(session, monitor.id, now)
-    elif "interval" in changed:
+    elif "interval" in fields:
         # The last result counts for the old interval. With a longer one, the monitor would be
         # unknown until its next slot, and an open incident would not count.
         _make_due(session, monitor.id, now)
-    if "depends_on" in changed:
+    if "depends_on" in fields:
         # Its next check decides whether it is behind one of the new ones.
         unreachable.leave(session, row, now)
         row.parents_asked_at = None
         unreachable.check_again(session, [monitor.id], now)
-    if changed:
+    if fields:
         pings.change_heartbeat(session, monitor, now)
 
 

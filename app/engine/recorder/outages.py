@@ -68,7 +68,7 @@ class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
     no vote any more. If that is why the incident ends (``by_silence``), or if no other place saw
-    it, nobody saw it end, and the incident and its message say so. ``changed``: the incident ends
+    it, nobody saw it end, and the incident and its message say so. ``by_change``: the incident ends
     because the rule or the places of the monitor changed. ``slow``: it is up again, and slow.
     """
 
@@ -78,7 +78,7 @@ class Closing:
     good: Collection[int]
     silent: Sequence[NewestCheck] = ()
     by_silence: bool = False
-    changed: bool = False
+    by_change: bool = False
     slow: bool = False
 
 
@@ -225,10 +225,10 @@ def _end(
     for closing in closings:
         if (incident := incidents.get(closing.monitor_id)) is not None:
             since_change = monitors[closing.monitor_id].updated_at >= incident.started_at
-            changed = closing.changed or (
+            by_change = closing.by_change or (
                 since_change and _nobody_saw_it_end(session, incident, closing.good)
             )
-            gaps.keep_those_within(incident, _ended(incident, closing, now, changed=changed))
+            gaps.keep_those_within(incident, _ended(incident, closing, now, by_change=by_change))
     session.flush()
     for closing in closings:
         incident = incidents.get(closing.monitor_id)
@@ -237,8 +237,8 @@ def _end(
     return incidents
 
 
-def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: bool) -> datetime:
-    """End an incident; returns when. ``changed``: it ends because the monitor was changed, not
+def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, by_change: bool) -> datetime:
+    """End an incident; returns when. ``by_change``: it ends because the monitor was changed, not
     because a place saw it end.
     """
     silent = closing.silent
@@ -248,7 +248,7 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: b
         remark_at(incident, fell_silent([place.title for place in silent]), ended)
         gaps.add(incident, max(place.last_at or ended for place in silent), ended)
         return ended
-    if changed:
+    if by_change:
         ended = end(incident, closing.at, now, Ending.CHANGED)
         is_slow = incident.severity == IncidentSeverity.DEGRADED
         remark_at(incident, _(NOT_SLOW_NOW if is_slow else CHANGED), ended)

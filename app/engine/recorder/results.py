@@ -325,7 +325,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         failing.drop(row.id)
     elif decision.step is Step.END and decision.moment:
         batch.incident_changes[row.id] = outages.Closing(
-            row.id, decision.moment, monitor.rolled_until, (), changed=True
+            row.id, decision.moment, monitor.rolled_until, (), by_change=True
         )
     unreachable.follow(batch, monitor, before, now)
     finish(batch)

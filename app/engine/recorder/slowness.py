@@ -57,13 +57,13 @@ def fold_of(id: int, rules: SlowRules, batch: Iterable[PastResult], until: datet
     """The fold over the results that a monitor is judged with now. ``batch``: those that may not be
     stored yet. ``until``: the latest time of a result that counts.
     """
-    own = list(batch)
-    newest = max(check.at_ms for check in own)
+    new = list(batch)
+    newest = max(check.at_ms for check in new)
     start = newest - round(rules.reach.total_seconds() * 1000)
     recent = rules.reach < MAX_UNPACKED
     stored = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
     fold = SlowFold(rules)
-    for check in sorted({(check.at_ms, check.place): check for check in (*stored, *own)}.values()):
+    for check in sorted({(check.at_ms, check.place): check for check in (*stored, *new)}.values()):
         fold.see(check)
     return fold
 

@@ -225,9 +225,9 @@ class Steady:
             # Changes that commit from here on find these results.
             share_lock(session, Lock.CHANGES)
             self._follow(session)
-            changed = self._insert(session, batch, tokens, place, now)
+            given_back = self._insert(session, batch, tokens, place, now)
         self._waiting, self._written_at = [], time.monotonic()
-        return changed
+        return given_back
 
     def save(self, *, all: bool = False) -> None:
         """Store the evidence of good checks, and bring the rows of states and assignments up to
@@ -302,12 +302,12 @@ class Steady:
         place: int,
         now: datetime,
     ) -> list[Finished]:
-        windows, rows, changed = MaintenanceTimes(session, now), [], []
+        windows, rows, given_back = MaintenanceTimes(session, now), [], []
         for finished in batch:
             claim, outcome = finished
             monitor = self._monitors.get(claim.monitor_id)
             if monitor is None or tokens.get(claim.shard) != claim.token:
-                changed.append(finished)
+                given_back.append(finished)
                 continue
             row = journal.row_of(outcome.result, place, monitor.covers_s)
             row["maintenance"] = windows.covers(monitor, outcome.result.checked_at)
@@ -317,7 +317,7 @@ class Steady:
                 result = replace(outcome.result, location=self._location)
                 self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
         journal.keep(rows)
-        return changed
+        return given_back
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
         monitor = self._monitors[id]
