@@ -19,8 +19,8 @@ from app.db.tables import ResultRow
 from app.engine import recording
 from app.engine.checker import Checker
 from app.engine.shards import Piece, Unread
-from app.records import Verdict
-from tests.factories import make_monitor, make_outcome
+from app.records import Outcome, Result, Verdict
+from tests.factories import make_monitor
 
 HOME = Path(__file__).parent.parent.parent
 # Four threads that allocate at the same time; then the number of glibc's heaps.
@@ -60,7 +60,7 @@ class Carrier:
     def submit(self, spec, done):
         self.events.append(f"check of {spec.monitor_id}")
         if self.verdict:
-            done(make_outcome(self.verdict, datetime.now(UTC), monitor_id=spec.monitor_id))
+            done(Outcome(Result(datetime.now(UTC), self.verdict, monitor_id=spec.monitor_id)))
 
     def close(self, _timeout):
         pass
@@ -100,7 +100,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
             assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": Verdict.UP},
         )
     checker, statements = Checker(core, settings, paced=False), []
-    checker.checks.carrier = Carrier("up")
+    checker.checks.carrier = Carrier(Verdict.UP)
     with core.app_context():
         checker._keep_shards(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
@@ -176,7 +176,7 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
     monkeypatch.setattr(recording, "TRANSACTION_SECONDS", 1e9)  # batches of one size
     ids = [make_monitor(core).id for _ in range(3 * recording.MAX_AT_ONCE)]
     checker = Checker(core, settings, paced=False)
-    checker.checks.carrier = Carrier("down")
+    checker.checks.carrier = Carrier(Verdict.DOWN)
     with core.app_context():
         checker._keep_shards(time.monotonic())
         checker._start_due(time.monotonic())
