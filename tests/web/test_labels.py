@@ -2,6 +2,7 @@
 
 import pytest
 
+import app.web.views.windows  # noqa: F401 - its form is among those that are read
 from app.web.frame.errors import choice_of, label_of
 
 
