@@ -21,21 +21,14 @@ NOT_OF_KIND = {
     "request_headers": {"request_headers[0][key]": "X", "request_headers[0][value]": "1"},
     "request_auth_username": {"request_auth_username": "ada"},
     "request_auth_password": {"request_auth_password": "secret"},
-    "request_body": {"request_body": "x"},
-    "cache_buster": {"cache_buster": "1"},
+    "request_body": {"request_body": "x"}, "cache_buster": {"cache_buster": "1"},
     "accepted_statuses": {"accepted_statuses": "200"},
-    "follow_redirects": {"follow_redirects": "false"},
-    "verify_tls": {"verify_tls": "false"},
-    "ssl_alert_days": {"ssl_alert_days": "0"},
-    "starttls": {"starttls": "smtp"},
-    "ping_count": {"ping_count": "4"},
-    "period": {"period": "120"},
-    "schedule": {"schedule[0]": "0 3 * * *"},
-    "zone": {"zone": "Europe/Berlin"},
-    "grace": {"grace": "600"},
-    "max_run": {"max_run": "60"},
-    "slug": {"slug": "nightly"},
-}
+    "follow_redirects": {"follow_redirects": "false"}, "verify_tls": {"verify_tls": "false"},
+    "ssl_alert_days": {"ssl_alert_days": "0"}, "starttls": {"starttls": "smtp"},
+    "ping_count": {"ping_count": "4"}, "period": {"period": "120"},
+    "schedule": {"schedule[0]": "0 3 * * *"}, "zone": {"zone": "Europe/Berlin"},
+    "grace": {"grace": "600"}, "max_run": {"max_run": "60"}, "slug": {"slug": "nightly"},
+}  # fmt: skip
 
 
 def faults(form, sent):

@@ -18,14 +18,10 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 def bucket(place: int, ms: int | None, **more: Any) -> dict[str, Any]:
     start = START + timedelta(hours=place)
     return {
-        "start": start.isoformat(),
-        "end": (start + timedelta(hours=1)).isoformat(),
-        "response_time": ms,
-        "p95": ms and ms * 2,
-        "timings": dict.fromkeys(PHASES, ms and ms // 5),
-        "maintenance": 0,
-        **more,
-    }
+        "start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat(),
+        "response_time": ms, "p95": ms and ms * 2, "timings": dict.fromkeys(PHASES, ms and ms // 5),
+        "maintenance": 0, **more,
+    }  # fmt: skip
 
 
 def answer(*times: int | None) -> dict[str, Any]:
@@ -113,13 +109,10 @@ def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
 
 def test_a_strip_shows_degraded_hours_and_how_much_of_an_hour_was_down() -> None:
     hours = [
-        an_hour(up=3600, degraded=60),
-        an_hour(up=3590, down=10),
-        an_hour(up=1800, down=1800, degraded=5),
-        an_hour(up=600, down=3000),
-        an_hour(maintenance=2000, down=1600),
-        an_hour(),
-    ]
+        an_hour(up=3600, degraded=60), an_hour(up=3590, down=10),
+        an_hour(up=1800, down=1800, degraded=5), an_hour(up=600, down=3000),
+        an_hour(maintenance=2000, down=1600), an_hour(),
+    ]  # fmt: skip
     assert charts.cells(hours).paths == [
         ("degraded", "M0 11h8M20 11h8"),
         ("down", "M30 11h8"),

@@ -23,14 +23,12 @@ def path(app: Flask) -> str:
     monitor = make_monitor(app, created_at=now() - timedelta(days=1))
     results = [
         Result(
-            monitor_id=monitor.id,
-            checked_at=now() - timedelta(minutes=5 * place),
-            verdict=Verdict.UP,
-            response_time=100 + place,
+            monitor_id=monitor.id, checked_at=now() - timedelta(minutes=5 * place),
+            verdict=Verdict.UP, response_time=100 + place,
             timings=Timings(10, 20, 30, 30 + place, 10),
         )
         for place in range(1, 288)
-    ]
+    ]  # fmt: skip
     keep_results(app, results)
     return f"/monitors/{monitor.id}"
 

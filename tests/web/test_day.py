@@ -18,16 +18,14 @@ def monitor(app):
     made = make_monitor(app, created_at=DAY)
     results = [
         Result(
-            monitor_id=made.id,
-            checked_at=DAY + timedelta(minutes=minute),
+            monitor_id=made.id, checked_at=DAY + timedelta(minutes=minute),
             verdict=Verdict.DOWN if minute in BAD else Verdict.UP,
             cause_code="connection_refused" if minute in BAD else None,
             cause="Nobody was there" if minute in BAD else None,
-            response_time=None if minute in BAD else 50,
-            timings=Timings(10, 10, 10, 10, 10),
+            response_time=None if minute in BAD else 50, timings=Timings(10, 10, 10, 10, 10),
         )
         for minute in range(1440)
-    ]
+    ]  # fmt: skip
     keep_results(app, results)
     make_incident(
         app, made, started_at=DAY + timedelta(minutes=300), ended_at=DAY + timedelta(minutes=320)
@@ -60,13 +58,11 @@ def test_a_day_has_one_95th_percentile(app, viewer):
     made = make_monitor(app, created_at=DAY)
     results = [
         Result(
-            monitor_id=made.id,
-            checked_at=DAY + timedelta(minutes=minute),
-            verdict=Verdict.UP,
+            monitor_id=made.id, checked_at=DAY + timedelta(minutes=minute), verdict=Verdict.UP,
             response_time=78 if minute % 10 == 0 else 149 if minute % 50 == 1 else 4,
         )
         for minute in range(600)
-    ]
+    ]  # fmt: skip
     keep_results(app, results)
     page = viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
     (tile,) = re.findall(r"p95 (\d+ ms) ", page)

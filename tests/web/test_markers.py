@@ -24,12 +24,9 @@ def test_a_marker_is_added_listed_and_deleted(app, editor):
     make_monitor(app, tags="\nshop\n")
     editor.open("/markers").shows("No markers")
     editor.press(
-        "Add marker",
-        name="shop <v2.1>",
-        tags="shop, api",
-        link="https://ci.example/7",
+        "Add marker", name="shop <v2.1>", tags="shop, api", link="https://ci.example/7",
         time="2026-11-21T08:00:00",
-    )
+    )  # fmt: skip
     assert editor.path == "/markers"
     assert "shop <v2.1> added." in editor.text
     assert 'href="https://ci.example/7"' in editor.page.text

@@ -14,12 +14,9 @@ from tests.support.store import access_of
 def monitor(app):
     made = make_monitor(app, created_at=now() - timedelta(days=2), slow_after=300)
     result = Result(
-        monitor_id=made.id,
-        checked_at=now() - timedelta(hours=30),
-        verdict=Verdict.UP,
-        response_time=120,
-        timings=Timings(10, 20, 30, 40, 20),
-    )
+        monitor_id=made.id, checked_at=now() - timedelta(hours=30), verdict=Verdict.UP,
+        response_time=120, timings=Timings(10, 20, 30, 40, 20),
+    )  # fmt: skip
     keep_results(app, [result])
     return made
 
