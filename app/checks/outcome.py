@@ -49,14 +49,9 @@ def verdict_of(
         return Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN, failure
     if spec.slow_after is None or response_ms is None or response_ms <= spec.slow_after:
         return Verdict.UP, None
-    return Verdict.DEGRADED, Failure(
-        Cause.SLOW_RESPONSE,
-        _(
-            "The answer took %(time)s ms, longer than the %(limit)s ms set as slow.",
-            time=response_ms,
-            limit=spec.slow_after,
-        ),
-    )
+    sentence = N_("The answer took %(time)s ms, longer than the %(limit)s ms set as slow.")
+    sentence = _(sentence, time=response_ms, limit=spec.slow_after)
+    return Verdict.DEGRADED, Failure(Cause.SLOW_RESPONSE, sentence)
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -50,15 +50,10 @@ class Prober:
     """
 
     def __init__(
-        self,
-        *,
-        policy: Callable[[], Policy],
-        dns_servers: Sequence[DnsServer] = (),
-        ca_bundle: str | None = None,
-        location: str = "default",
-        user_agent: str = DEFAULT_USER_AGENT,
-        names: SystemNames | None = None,
-    ) -> None:
+        self, *, policy: Callable[[], Policy], dns_servers: Sequence[DnsServer] = (),
+        ca_bundle: str | None = None, location: str = "default",
+        user_agent: str = DEFAULT_USER_AGENT, names: SystemNames | None = None,
+    ) -> None:  # fmt: skip
         self._policy = policy
         self._bundle = Bundle(ca_bundle)
         self._loop = Loop()

@@ -163,9 +163,8 @@ def word(words: type[T], value: Any) -> T | None:
 
 def pairs(value: Any) -> tuple[Pair, ...]:
     if isinstance(value, Mapping):
-        value = list(
-            value.values()
-        )  # some languages encode an array with gaps in its indices as an object
+        # Some languages encode an array with gaps in its indices as an object.
+        value = list(value.values())
     if not isinstance(value, list):
         return ()
     return tuple(

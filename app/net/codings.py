@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # it ships no types, and nobody publishes stubs
 import zstandard
@@ -48,15 +47,6 @@ class _Members:
         if self._begun > _MAX_MEMBERS:
             sentence = N_("%(coding)s: it has more than %(most)s members")
             raise Undecodable(_(sentence, coding=self._name, most=f"{_MAX_MEMBERS:,}"))
-
-
-class _Stage(Protocol):
-    name: str
-
-    def push(self, data: bytes) -> Iterator[bytes]: ...
-
-    @property
-    def whole(self) -> bool: ...
 
 
 class _Zlib:
@@ -173,7 +163,7 @@ def _zstd_frame() -> zstandard.ZstdDecompressionObj:
     return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
 
 
-def _stage(name: str) -> _Stage:
+def _stage(name: str) -> _Zlib | _Brotli | _Zstd:
     if name in ("gzip", "x-gzip"):
         return _Zlib("gzip")
     if name == "deflate":

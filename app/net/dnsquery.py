@@ -34,9 +34,8 @@ ROUNDS = 3
 FIRST_WAIT = 0.8  # seconds to wait for a server in the first round; doubles with each round
 _TCP_WAIT = 3.0
 _MAX_CHAIN = 16  # CNAMEs in a row; more is taken for a loop
-_FAULT_OF_RCODE = {
-    dns.rcode.REFUSED: Cause.DNS_REFUSED
-}  # any other error code is SERVFAIL to us (decision 10)
+# Any other error code is SERVFAIL to us (decision 10)
+_FAULT_OF_RCODE = {dns.rcode.REFUSED: Cause.DNS_REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +56,10 @@ class Question:
     """
 
     def __init__(
-        self,
-        loop: Loop,
-        name: dns.name.Name,
-        rdtype: dns.rdatatype.RdataType,
-        servers: Sequence[DnsServer],
-        done: Callable[[DnsAnswer], None],
+        self, loop: Loop, name: dns.name.Name, rdtype: dns.rdatatype.RdataType,
+        servers: Sequence[DnsServer], done: Callable[[DnsAnswer], None],
         on_silence: Callable[[DnsServer], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._loop = loop
         self._name = name
         self._rdtype = rdtype
@@ -233,9 +228,8 @@ class Question:
             return
         target, ttl, addresses = _follow(answer, self._name, self._rdtype)
         if target is None:
-            self._finish(
-                DnsAnswer(fault=Cause.DNS_SERVFAIL, server=server)
-            )  # a CNAME loop: other servers have it too
+            # A CNAME loop: other servers have it too.
+            self._finish(DnsAnswer(fault=Cause.DNS_SERVFAIL, server=server))
         elif addresses:
             self._finish(DnsAnswer(addresses, ttl, server=server))
         elif code == dns.rcode.NXDOMAIN:

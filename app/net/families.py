@@ -74,13 +74,9 @@ class Families:
         self._races: set[Race] = set()
 
     def test(
-        self,
-        addresses: Sequence[str],
-        used: str,
-        port: int,
-        deadline: float,
+        self, addresses: Sequence[str], used: str, port: int, deadline: float,
         done: Callable[[Warn | None], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Call ``done`` with a warning if the family that was not used is dead, else with None.
 
         ``addresses`` are those of a name that policy allows, ``used`` is the one that answered,
@@ -111,13 +107,10 @@ class Families:
             self._races.discard(race)
             if raced.tcp is not None:
                 self._loop.hang_up(raced.tcp)
-            self._cache(key, raced.tcp is not None)
+            self._cached[key] = (raced.tcp is not None, time.monotonic())
             done(None if raced.tcp is not None else warning)
 
         race.start(finished)
-
-    def _cache(self, key: _Key, alive: bool) -> None:
-        self._cached[key] = (alive, time.monotonic())
 
     def close(self) -> None:
         for race in self._races:

@@ -127,9 +127,8 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
     elif address in _NAT64_LOCAL:
         if int(low):
             yield low  # a /96 prefix
-        if not number & (
-            (1 << 40) - 1
-        ):  # a /48 prefix: 16 bits, the empty octet "u", 16 bits, zeros (RFC 6052 2.2)
+        # A /48 prefix: 16 bits, the empty octet "u", 16 bits, zeros (RFC 6052 2.2)
+        if not number & ((1 << 40) - 1):
             yield IPv4Address(((number >> 64) & 0xFFFF) << 16 | (number >> 40) & 0xFFFF)
 
 

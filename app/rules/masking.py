@@ -30,17 +30,10 @@ def secrets_in_url(url: str) -> list[str]:
         parts = urlsplit(url)
     except ValueError:  # such as an unclosed bracket: the URL cannot be split
         return [url]
-    secrets = [
-        url,
-        parts.path,
-        parts.query,
-        parts.fragment,
-        parts.username or "",
-        parts.password or "",
-    ]
+    secrets = [url, parts.path, parts.query, parts.fragment, parts.username, parts.password]
     secrets += parts.path.split("/")
     secrets += [pair.partition("=")[2] for pair in parts.query.split("&")]
-    return secrets
+    return [secret or "" for secret in secrets]
 
 
 def secrets_in_apprise(url: str) -> list[str]:
@@ -50,11 +43,9 @@ def secrets_in_apprise(url: str) -> list[str]:
     secrets = secrets_in_url(url)
     authority = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
     host = authority.partition(":")[0]
-    return (
-        secrets
-        if "." in host or host == "localhost"
-        else [*secrets, authority, *authority.split(":")]
-    )
+    if "." in host or host == "localhost":
+        return secrets
+    return [*secrets, authority, *authority.split(":")]
 
 
 def basic(user: str, password: str) -> str:

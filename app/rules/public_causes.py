@@ -75,11 +75,9 @@ def draft(
     """
     state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
     began = _("It began at %(time)s.", time=_moment(started_at))
-    rest = (
-        _("We are looking into it.")
-        if ended_at is None
-        else _("It ended at %(time)s.", time=_moment(ended_at))
-    )
+    rest = _("We are looking into it.")
+    if ended_at is not None:
+        rest = _("It ended at %(time)s.", time=_moment(ended_at))
     return {
         "title": _title(names),
         "state": state.value,
@@ -96,8 +94,7 @@ def _title(names: Sequence[str]) -> str:
     if not names:
         return _("Service disruption")
     shown = [_cut(name) for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        more = len(names) - _NAMED
+    if (more := len(names) - _NAMED) > 0:
         shown.append(_n("%(num)s more", "%(num)s more", more))
     return _("Problems with %(names)s", names=listed(shown))
 

@@ -174,10 +174,8 @@ class Wire:
                 return pycurl.SOCKET_BAD
             return _CurlSocket(family, kind, protocol)
         except OSError as error:
-            if error.errno not in (
-                errno.EAFNOSUPPORT,
-                errno.EPROTONOSUPPORT,
-            ):  # a machine without IPv6 is no fault
+            # A machine without IPv6 is no fault.
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
                 self._fault = error
         except Exception as error:
             self._fault = error
@@ -209,13 +207,8 @@ class Wire:
             if b"\ncontent-length:" not in block and not self._current.asks_body:
                 self._endless = _STREAM.search(block) is not None
             if b"\ncontent-encoding:" in block and self._current.method != "HEAD":
-                names = codings(
-                    [
-                        value
-                        for key, value in read_headers(self._lines[self._block :])
-                        if key.lower() == "content-encoding"
-                    ]
-                )
+                headers = read_headers(self._lines[self._block :])
+                names = codings([v for key, v in headers if key.lower() == "content-encoding"])
                 self._decoder = Decoder(names, BODY_CAP_BYTES) if names else None
         except Exception as error:
             return self._failed(error)

@@ -132,11 +132,9 @@ class HttpCheck(RunningCheck):
             sentence = N_("The redirects form a loop: number %(taken)s leads back to %(url)s.")
             self.trace.fail(Cause.REDIRECT_LOOP, _(sentence, taken=taken, url=target.url))
         elif taken > MAX_REDIRECTS:
-            sentence = _(
-                "There were more than %(max_redirects)s redirects; the next is to %(url)s.",
-                max_redirects=MAX_REDIRECTS, url=target.url,
-            )  # fmt: skip
-            self.trace.fail(Cause.TOO_MANY_REDIRECTS, sentence)
+            sentence = N_("There were more than %(most)s redirects; the next is to %(url)s.")
+            values = {"most": MAX_REDIRECTS, "url": target.url}
+            self.trace.fail(Cause.TOO_MANY_REDIRECTS, _(sentence, **values))
         else:
             if (here.scheme, target.scheme) == ("https", "http"):
                 self._warn(Warn.REDIRECT_DOWNGRADE)
@@ -156,9 +154,5 @@ def _as_sent(location: str) -> str:
 def _cannot_follow(here: Target, location: str, why: str) -> str:
     shown = shortened(location, 100)
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
-    sentence = _(
-        "%(host)s redirects to “%(location)s”, which cannot be followed.",
-        host=here.netloc,
-        location=shown,
-    )
-    return f"{sentence} {why}"
+    sentence = N_("%(host)s redirects to “%(location)s”, which cannot be followed.")
+    return f"{_(sentence, host=here.netloc, location=shown)} {why}"

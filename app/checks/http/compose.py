@@ -17,9 +17,8 @@ from app.rules.text import shortened
 from app.rules.url import Target, parse_url
 
 _BODY_METHODS = frozenset({RequestMethod.POST, RequestMethod.PUT, RequestMethod.PATCH})
-_FRAMING = frozenset(
-    {"content-length", "transfer-encoding"}
-)  # set by curl; a wrong value would hang the check
+# Set by curl; a wrong value would hang the check.
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 _BUSTER = "wakeful_cache_buster"
 _BUSTED = re.compile(rf"([?&]){_BUSTER}=[0-9a-f]*(&|$)")
 

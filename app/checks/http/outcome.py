@@ -158,10 +158,9 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
 
 def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One redirect: the status line that sent it, its target, and the address that answered."""
+    line = before.exchange.status_line if before.exchange else None
     return {
-        "status_line": clean(redactor.text(before.exchange.status_line))
-        if before.exchange
-        else None,
+        "status_line": None if line is None else clean(redactor.text(line)),
         "url": redactor.text(hop.target.url)[:MAX_URL],
         "ip": hop.exchange.ip if hop.exchange else None,
     }
@@ -172,6 +171,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
     exchange = hop.exchange
     if exchange is None:
         return evidence
+    curl = {"code": exchange.code, "words": redactor.text(exchange.words)}
     evidence.update(
         status_line=clean(redactor.text(exchange.status_line)) or None,
         headers=[
@@ -184,9 +184,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         ip=exchange.ip,
         http_version=exchange.http_version,
         tls=[facts(pem) for pem in exchange.certificates],
-        curl={"code": exchange.code, "words": redactor.text(exchange.words)}
-        if exchange.code and not exchange.stopped
-        else None,
+        curl=curl if exchange.code and not exchange.stopped else None,
     )
     return evidence
 

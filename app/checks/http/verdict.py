@@ -100,18 +100,15 @@ def _bad_status(exchange: Exchange, trace: Trace) -> Failure | None:
         return None
     if is_accepted(exchange.status, trace.spec.accepted_statuses):
         return None
-    sentence = _(
-        "The server answered %(status)s; expected %(accepted)s.",
-        status=reason(exchange.status),
-        accepted=trace.spec.accepted_statuses,
-    )
+    status, accepted = reason(exchange.status), trace.spec.accepted_statuses
+    sentence = N_("The server answered %(status)s; expected %(accepted)s.")
+    sentence = _(sentence, status=status, accepted=accepted)
     if trace.withheld and 400 <= exchange.status < 500:
         host, what = trace.withheld
-        sentence += " " + _(
-            "The redirect to %(host)s led to another origin, so this was not sent: %(what)s.",
-            host=host,
-            what=what,
+        dropped = N_(
+            "The redirect to %(host)s led to another origin, so this was not sent: %(what)s."
         )
+        sentence += " " + _(dropped, host=host, what=what)
     return Failure(f"{Cause.HTTP_STATUS}:{exchange.status}", sentence)
 
 
