@@ -84,6 +84,17 @@ class AuditLog:
             names |= {(kind, id): name for id, name in db.session.execute(stored) if id and name}
         return names
 
+    def authors(self, kind: Kind, ids: Collection[int]) -> Mapping[int, str]:
+        """The names of the people and keys that created these objects, as far as the log says."""
+        made = (
+            select(AuditRow.object_id, AuditRow.actor_name)
+            .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(ids))
+            .where(AuditRow.action == Action.CREATED, AuditRow.actor_kind != ActorKind.WAKEFUL)
+            .order_by(AuditRow.id)
+        )
+        rows = db.session.execute(made) if ids else ()
+        return {id: name for id, name in rows if id and name}
+
     def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
         """All lines that a query finds, the newest first, read in parts: a million fit in no
         memory.

@@ -384,7 +384,8 @@ def test_rows_and_order_are_remembered_and_a_link_wins(app, editor):
     assert shown("/monitors?sort_by=name&sort=desc") == (25, "26")
     assert shown("/monitors?per_page=50") == (27, "26")
     assert shown("/monitors?per_page=10&sort_by=name&sort=asc") == (10, "00")
-    assert shown("/monitors?search=shop") == (10, "00")
+    assert shown("/monitors?sort=desc") == (10, "26"), "the column stays"
+    assert shown("/monitors?search=shop") == (10, "26")
     editor.client.set_cookie("wakeful_monitors", "per_page=7&sort_by=nothing")
     assert shown() == (25, "00")
 

@@ -49,7 +49,12 @@ def test_a_post_is_written_and_stands_on_its_page(app, editor, shop):
     post = stored(app)
     assert (post.title, post.state, post.monitors) == ("The shop is slow", "investigating", (shop,))
     assert post.body == "We look into it.\nSoon more."
-    editor.open("/status-pages/1").shows("Investigating The shop is slow The shop")
+    author = "by editor@wakeful.test"
+    editor.open("/status-pages/1").shows("Investigating The shop is slow The shop", author)
+    assert author in editor.open("/status-pages/1/posts/1").text
+    public = editor.client.get("/status/our-shop").text
+    assert "The shop is slow" in public
+    assert author not in public
     assert "1" in editor.open("/status-pages").text
     assert "We look into it. Soon more." in editor.open("/status-pages/1/posts/1").text
 

@@ -345,7 +345,10 @@ def send_images(visitor: Visitor, **files: bytes) -> Visitor:
 def test_a_logo_is_chosen_shown_and_removed(app, editor):
     make_page(app)
     send_images(editor, logo=SVG).shows("Our shop saved.", status=200)
+    first = stored(app).logo_link
+    send_images(editor, logo=SVG.replace(b"4", b"5"))
     link = stored(app).logo_link
+    assert link != first, "another file is another form"
     editor.open("/status-pages/1/images")
     assert f'src="/status/our-shop/logo?{link.partition("?")[2]}"' in editor.page.text
     assert "/status/our-shop/logo?v=" in editor.open("/status-pages/1/edit").page.text

@@ -32,6 +32,7 @@ from app.web.frame.editing import Editing
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.shown import times
 from app.web.shown.page_lines import names_on
+from app.web.views import status_pages
 
 blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
@@ -291,9 +292,9 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
             for entry in self.post.impact
             if entry.value != PostImpact.NONE
         }
-        return render_template(
-            "posts/show.html", form=self.form, names=names, impact=impact, **self.context()
-        )
+        author = status_pages.authors_of([self.post]).get(self.post.id)
+        shown = {"names": names, "impact": impact, "author": author, **self.context()}
+        return render_template("posts/show.html", form=self.form, **shown)
 
 
 @blueprint.route("/<int:id>/updates", methods=["GET", "POST"])

@@ -16,9 +16,19 @@ from werkzeug.wrappers import Response
 
 from app.forms import binding
 from app.i18n import _, _n
-from app.records import MASK, PostQuery, Role, StatusPage, SubscriberQuery, Visibility, mask
+from app.records import (
+    MASK,
+    ObjectKind,
+    Post,
+    PostQuery,
+    Role,
+    StatusPage,
+    SubscriberQuery,
+    Visibility,
+    mask,
+)
 from app.rules.time import iso
-from app.stores import current_store
+from app.stores import current_access, current_store
 from app.web.frame import fragments, links, servers
 from app.web.frame.editing import DeleteForm
 from app.web.frame.session import Answer, guarded, needs
@@ -64,16 +74,25 @@ def show(id: int) -> Response:
     page = current_store().status_pages.get(id)
     asked = binding.page_query([pair for pair in links.pairs() if pair[0] == "page"])
     names = names_on(page)
+    posts = current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page))
     return fragments.page(
         "status_pages/show.html",
         "status_pages/_live.html",
         shown=page,
         names=names,
-        posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
+        posts=posts,
+        authors=authors_of(posts.items),
         mails=page_lines.mails(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
         looks=_embedded_at(page),
     )
+
+
+def authors_of(posts: Sequence[Post]) -> Mapping[int, str]:
+    """Who wrote each of these posts, for the dashboard alone; another server does not say."""
+    if servers.servers() is not None:
+        return {}
+    return current_access().audit.authors(ObjectKind.POST, [post.id for post in posts])
 
 
 def _embedded_at(page: StatusPage) -> str | None:
