@@ -20,7 +20,7 @@ from wtforms.fields.core import UnboundField
 from app.errors import Accepted, Conflict, Invalid, Unavailable, WakefulError
 from app.forms import browser
 from app.forms.browser import BrowserForm
-from app.forms.fields import Switch, WordChoice
+from app.forms.fields import Switch, WordChoice, WordChoice
 from app.i18n import N_, _
 from app.stores import DatabaseError, unavailable
 from app.web import forms
@@ -124,13 +124,10 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
     if isinstance(fault, Unavailable):
         title = DATABASE if database_away() else ""
         servers.no_answer()
-        if request.method in SAFE_METHODS:
-            details["outlook"] = wait(fault)
-        else:
-            details |= {
-                "outlook": outlook(fault),
-                "again": current_user.is_authenticated and _can_be_repeated(),
-            }
+        details["outlook"] = wait(fault)
+        if request.method not in SAFE_METHODS:
+            details["outlook"] = outlook(fault)
+            details["again"] = current_user.is_authenticated and _can_be_repeated()
     after = fault.retry_seconds
     headers = {} if after is None else {"Retry-After": str(after)}
     return _page(fault.status, sentence, title, **details), fault.status, headers
@@ -172,13 +169,9 @@ def _logged_out(_fault: Exception) -> tuple[str, int]:
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
     # Another site's page may have sent it: then there is no button to send it again.
-    again = _is_our_own_page() and _can_be_repeated()
+    own = urlsplit(request.headers.get("Origin", "")).netloc == request.host
+    again = own and _can_be_repeated()
     return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
-
-
-def _is_our_own_page() -> bool:
-    """Whether our own page sent this POST: browsers send its origin."""
-    return urlsplit(request.headers.get("Origin", "")).netloc == request.host
 
 
 def _http(fault: HTTPException) -> tuple[str, int]:
@@ -225,15 +218,13 @@ def label_of(name: str) -> str:
     """``Alerts, row 1: Channel`` of ``alerts[0][key]``; a name that no form has is spelt out."""
     base, rest = name.partition("[")[::2]
     field = _fields().get(base)
-    label = field.kwargs.get("label") if field else None
-    label = label or (
-        field.args[0] if field and field.args else base.replace("_", " ").capitalize()
-    )
-    label = _(label)
+    given = [field.kwargs.get("label"), *field.args[:1]] if field else []
+    label = _(next(filter(None, given), base.replace("_", " ").capitalize()))
     number, half = rest.rstrip("]").partition("][")[::2]
     if number.isdecimal() and len(number) < 4:
         label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)
-    return f"{label}{_half(field, half)}"
+    halves = (field.kwargs.get("labels") if field else None) or {}
+    return f"{label}: {_(halves[half])}" if half in halves else label
 
 
 def is_box(name: str) -> bool:
@@ -248,11 +239,6 @@ def choice_of(name: str, value: str) -> str:
     """
     label = _choices().get(name, {}).get(value)
     return value if label is None else _(label)
-
-
-def _half(field: UnboundField[Any] | None, half: str) -> str:
-    labels = field.kwargs.get("labels") if field else None
-    return f": {_(labels[half])}" if labels and half in labels else ""
 
 
 @cache

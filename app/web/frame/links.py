@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from flask import Flask, current_app, request, url_for
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import IntegerConverter, Map
 
-from app.records import MAX_ID, Sort
+from app.records import MAX_ID, IncidentQuery, MonitorQuery, Sort
 from app.stores.mail import base_here
 
 Args = MultiDict[str, str]
@@ -76,18 +76,8 @@ def url(endpoint: str, **values: Any) -> str:
     return _url(request.root_path, request.blueprint, endpoint)
 
 
-class Ordered(Protocol):
-    """A query of a list that can be sorted."""
-
-    @property
-    def sort_by(self) -> str: ...
-
-    @property
-    def sort(self) -> str: ...
-
-
 def order(
-    query: Ordered, first: Mapping[Any, str]
+    query: MonitorQuery | IncidentQuery, first: Mapping[Any, str]
 ) -> Callable[[str], tuple[str | None, str | None]]:
     """For the head of a column: this page's URL in its order, and the present direction as
     ``aria-sort`` says it, if it is in this order. Another click turns it round. ``first``: the

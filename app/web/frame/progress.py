@@ -43,13 +43,6 @@ def page(
     title: str, done: int, left: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
 ) -> tuple[str, int]:
     """The progress page. ``fields``: what the next request sends, to the same URL."""
-    shown = render_template(
-        "monitors/progress.html",
-        title=title,
-        done=done,
-        total=done + left,
-        fields=fields,
-        trouble=trouble,
-        back=back,
-    )
-    return shown, 503 if trouble else 200
+    steps = {"title": title, "done": done, "total": done + left, "fields": fields}
+    page = render_template("monitors/progress.html", trouble=trouble, back=back, **steps)
+    return page, 503 if trouble else 200

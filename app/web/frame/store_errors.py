@@ -36,13 +36,9 @@ def outlook(fault: WakefulError) -> str:
 
 def wait(fault: Unavailable) -> str:
     """The wait that the store asks for, as a sentence; empty if it asks for none."""
-    if database_away():
+    if database_away() or not fault.retry_after:
         return ""
-    return (
-        _("It asked for a pause of %(span)s.", span=times.span(fault.retry_after))
-        if fault.retry_after
-        else ""
-    )
+    return _("It asked for a pause of %(span)s.", span=times.span(fault.retry_after))
 
 
 def too_often(fault: Throttled) -> str:

@@ -75,7 +75,9 @@ def _who(link: Acknowledgement, name: str | None) -> str:
     was.
     """
     if name and name.strip():
-        return _("%(name)s, from %(link)s", name=name.strip(), link=_without_address(link.via))
+        # Without the address that a mail went to, which only its owner may know.
+        via = _("a link in an email") if "@" in link.via else link.via
+        return _("%(name)s, from %(link)s", name=name.strip(), link=via)
     label: str | None = current_user.person.label if current_user.is_authenticated else None
     return label or _("Somebody, from %(link)s", link=link.via)
 
@@ -85,11 +87,6 @@ def _actor(by: str) -> Actor:
     if current_user.is_authenticated:
         return actors.by_person(current_user.person, request.remote_addr)
     return actors.by_link(by, request.remote_addr)
-
-
-def _without_address(via: str) -> str:
-    """Where a link was: not the address, which only its owner may know."""
-    return _("a link in an email") if "@" in via else via
 
 
 def _cookie() -> str:

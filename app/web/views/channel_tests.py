@@ -7,6 +7,7 @@ the delivery log.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from flask import request
 
@@ -37,9 +38,8 @@ def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Deliver
     pairs = list(dict.fromkeys(chosen.values()))
     try:
         ids = current_store().channels.test(pairs, monitor_id=monitor_id)
-        answers = dict(
-            zip(pairs, current_store().deliveries.answers(ids, WAIT_SECONDS), strict=True)
-        )
+        deliveries = current_store().deliveries.answers(ids, WAIT_SECONDS)
+        answers = dict(zip(pairs, deliveries, strict=True))
     except WakefulError as fault:
         alerts.errors = [str(fault)]
         return {}
@@ -74,10 +74,7 @@ def sent_before(monitor_id: int | None) -> Sequence[Delivery]:
     numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
     tests = []
     for number in numbers:
-        if not (number.isascii() and number.isdigit()):
-            continue
-        try:
-            tests.append(current_store().deliveries.get(int(number[:18])))
-        except NotFound:
-            continue
+        if number.isascii() and number.isdigit():
+            with suppress(NotFound):
+                tests.append(current_store().deliveries.get(int(number[:18])))
     return [test for test in tests if test.monitor_id == monitor_id and test.event == Event.TEST]

@@ -58,10 +58,8 @@ def _filter_form(monitor: Monitor) -> FilterForm:
     several = len(monitor.locations) > 1 and not servers.is_bare()
     if several:
         places.choose_from(monitor.locations)
-    form = FilterForm(
-        formdata=request.args, zone=times.zone(), without=() if several else ("location",)
-    )
-    return form
+    without = () if several else ("location",)
+    return FilterForm(formdata=request.args, zone=times.zone(), without=without)
 
 
 def _query(id: int, form: FilterForm) -> ResultQuery:
@@ -90,9 +88,8 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
 def open_day(id: int) -> Response:
     """The day typed into the field beside the bar."""
     chosen = request.args.get("day")
-    return redirect(
-        url_for(".day", id=id, day=chosen) if chosen else url_for("monitors.show", id=id)
-    )
+    day = url_for(".day", id=id, day=chosen) if chosen else None
+    return redirect(day or url_for("monitors.show", id=id))
 
 
 @blueprint.get("/days/<day>")

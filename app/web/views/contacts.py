@@ -113,7 +113,7 @@ def test(id: int) -> Response:
     store = current_store()
     ids = store.contacts.test(id)
     store.deliveries.answers(ids, channel_tests.WAIT_SECONDS)
-    tried = ",".join(str(delivery_id) for delivery_id in ids)
+    tried = ",".join(map(str, ids))
     return redirect(url_for(".show", id=id, tried=tried, _anchor="channels"))
 
 
@@ -185,10 +185,8 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
         return browser(SharedChannelForm)(data=first)
 
     def save(self) -> Contact:
-        form = self.form
-        return current_store().contacts.from_channel(
-            form.name.data, form.monitor_id.data, form.mark.data
-        )
+        name, monitor_id, mark = (self.form[field].data for field in ("name", "monitor_id", "mark"))
+        return current_store().contacts.from_channel(name, monitor_id, mark)
 
     def notice(self, record: Contact) -> str:
         created = _("%(name)s created.", name=record.name)

@@ -69,12 +69,9 @@ def search() -> str:
 
 @blueprint.get("/api")
 def api() -> str:
-    return render_template(
-        "docs/api.html",
-        groups=_reference().groups(),
-        first=_reference().references()["monitors_list_"],
-        root=_root(),
-    )
+    reference = _reference()
+    groups, first = reference.groups(), reference.references()["monitors_list_"]
+    return render_template("docs/api.html", groups=groups, first=first, root=_root())
 
 
 @blueprint.route("/api/<name>", methods=["GET", "POST"])
@@ -88,17 +85,10 @@ def operation(name: str) -> str:
     form = TryForm(api_target=entry.target, api_body=body)
     answer = None
     if form.validate_on_submit():
-        answer = _reference().send(
-            current_app, entry, form.api_target.data, form.api_secret.data, form.api_body.data
-        )
-    return render_template(
-        "docs/operation.html",
-        inline=manuals.inline,
-        entry=entry,
-        form=form,
-        answer=answer,
-        root=_root(),
-    )
+        target, key, body = form.api_target.data, form.api_secret.data, form.api_body.data
+        answer = _reference().send(current_app, entry, target, key, body)
+    shown = {"entry": entry, "form": form, "answer": answer, "root": _root()}
+    return render_template("docs/operation.html", inline=manuals.inline, **shown)
 
 
 def _reference() -> Any:

@@ -48,14 +48,9 @@ NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 def index() -> str:
     servers.refuse_bare()
     listed = current_store().locations.list(binding.page_query(links.pairs()))
-    return render_template("locations/index.html", page=listed, notified=_notified(listed.total))
-
-
-def _notified(places: int) -> Sequence[str] | None:
-    """The contacts that are notified of a silent place; None if there is one place only."""
-    if places < 2:
-        return None
-    return current_store().contacts.defaults()
+    # Who is notified of a silent place; of one place only, nobody is.
+    notified = current_store().contacts.defaults() if listed.total > 1 else None
+    return render_template("locations/index.html", page=listed, notified=notified)
 
 
 class LocationEditing(Editing[Place, BrowserForm]):
@@ -158,14 +153,11 @@ def _started(place: Place, back: str) -> Response:
 
 
 def _agent_command(token: str) -> str:
-    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
-    return f"{server} WAKEFUL_AGENT_TOKEN={token} wakeful agent"
-
-
-def _server() -> str:
-    """Where an agent reaches the server that the place is of."""
+    """With the address of the server that the place is of."""
     remotes = servers.servers()
-    return links.own("") if remotes is None else str(remotes.chosen.address)
+    address = links.own("") if remotes is None else str(remotes.chosen.address)
+    server = f"WAKEFUL_SERVER={shlex.quote(address)}"
+    return f"{server} WAKEFUL_AGENT_TOKEN={token} wakeful agent"
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
@@ -181,9 +173,7 @@ def delete(id: int) -> Answer:
         else:
             flash(_("%(name)s deleted.", name=place.title), "success")
             return redirect(url_for(".index"))
-    page = render_template(
-        "locations/delete.html", form=form, place=place, refused=refused, users=users
-    )
+    page = render_template("locations/delete.html", place=place, refused=refused, users=users)
     return page, 422 if refused and form.is_submitted() else 200
 
 

@@ -212,13 +212,9 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return super().consequence(record)
 
     def stand_in(self, id: int) -> Monitor:
-        return Monitor(
-            id,
-            request.form.get("name") or _("Monitor %(id)s", id=id),
-            "",
-            DEFAULT_INTERVAL,
-            request_auth_password_set="remove_password" in request.form,
-        )
+        name = request.form.get("name") or _("Monitor %(id)s", id=id)
+        has_password = "remove_password" in request.form
+        return Monitor(id, name, "", DEFAULT_INTERVAL, request_auth_password_set=has_password)
 
     def bind(self) -> BrowserMonitorForm:
         form, url = monitor_form(self.record, clone=self.clone), request.args.get("url")
@@ -454,13 +450,12 @@ def check(id: int) -> Response:
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
     text = request.form.get("position", "")
-    ids = channel_tests.send_stored(
-        id, int(text[:6]) if text.isascii() and text.isdigit() else None
-    )
+    index = int(text[:6]) if text.isascii() and text.isdigit() else None
+    ids = channel_tests.send_stored(id, index)
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))
-    tried = ",".join(str(delivery_id) for delivery_id in ids)
+    tried = ",".join(map(str, ids))
     return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
 
 

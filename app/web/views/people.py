@@ -14,7 +14,6 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.i18n import N_, _
 from app.records import Invitation, Person, Role
 from app.stores import current_access, current_mail
-from app.stores.mail import MailAnswer
 from app.web.forms import (
     InviteForm,
     KeysOf,
@@ -251,9 +250,8 @@ def password_link(id: int) -> Answer:
 def _made(invitation: Invitation, token: str) -> Response:
     """The new link, mailed where that works, and shown in any case."""
     link = links.own(f"/invitation/{token}")
-    sent: MailAnswer | None = None
-    if current_mail().is_set():
-        inviter = current_user.person.label
-        sent = current_mail().send_invitation(invitation.email, link, inviter, INVITED_DAYS)
+    mail, inviter, sent = current_mail(), current_user.person.label, None
+    if mail.is_set():
+        sent = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)
     back = url_for("people.index")
     return shown_once("people/invited.html", back, invitation=invitation, link=link, sent=sent)

@@ -17,8 +17,8 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid
 from app.forms.browser import browser
 from app.forms.resources import ReportMailForm
-from app.i18n import _
-from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
+from app.i18n import N_, _
+from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery
 from app.stores import current_store
 from app.web.frame import tags
 from app.web.frame.session import guarded
@@ -53,7 +53,8 @@ def show() -> Response | str:
         raise Invalid({"format": [_("Choose html or pdf.")]})
     availability = report.requested()
     if request.args.get("format") == "pdf":
-        return _pdf(availability)
+        made = paper.pdf(availability, current_user.person.email)
+        return _file(made, f"{availability.file_name}.pdf", "application/pdf")
     return render_template(
         "reports/show.html",
         report=availability,
@@ -61,16 +62,11 @@ def show() -> Response | str:
         choices=_choices(availability),
         address=lambda month: _address(".show", availability, month),
         csv=_address(".download", availability),
-        mails=_mails(),
+        mails=current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items,
         counts=tags.counts(),
         contacts=current_store().contacts.names(),
         pdf=_address(".show", availability, format="pdf") if paper.available() else None,
     )
-
-
-def _mails() -> Sequence[ReportMail]:
-    """The reports that are sent each month."""
-    return current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items
 
 
 @blueprint.post("/mails")
@@ -82,13 +78,8 @@ def send_monthly() -> Response:
     if form.tag.data and not tags.reached([form.tag.data]):
         raise Invalid({"tag": [tags.sentence([form.tag.data])]})
     mail = current_store().report_mails.create(form.fields())
-    flash(
-        _(
-            "On the first of each month, %(contact)s gets this report by email.",
-            contact=mail.contact,
-        ),
-        "success",
-    )
+    notice = N_("On the first of each month, %(contact)s gets this report by email.")
+    flash(_(notice, contact=mail.contact), "success")
     return _back(mail.tag)
 
 
@@ -108,14 +99,6 @@ def _back(tag: str | None) -> Response:
 def download() -> Response:
     availability = report.requested()
     return _file(_csv(availability), f"{availability.file_name}.csv", "text/csv; charset=utf-8")
-
-
-def _pdf(availability: Report) -> Response:
-    return _file(
-        paper.pdf(availability, current_user.person.email),
-        f"{availability.file_name}.pdf",
-        "application/pdf",
-    )
 
 
 def _file(content: str | bytes, name: str, kind: str) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,6 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 from wtforms import widgets
 
-from app.access import Access
 from app.access.half_logins import LOGIN_ENDED
 from app.access.passkeys import CREDENTIAL, Site
 from app.errors import Denied, Invalid, Throttled
@@ -113,23 +113,17 @@ def show() -> Answer:
 
 @blueprint.post("")
 def code() -> Answer:
-    form = CodeForm()
+    form, logins = CodeForm(), current_access().half_logins
     return _complete_login(
-        form,
-        lambda access, token: access.half_logins.by_code(
-            token, form.second_code.data, sessions.client()
-        ),
+        form, lambda token: logins.by_code(token, form.second_code.data, sessions.client())
     )
 
 
 @blueprint.post("/recovery")
 def recovery() -> Answer:
-    form = RecoveryCodeForm()
+    form, log_in = RecoveryCodeForm(), current_access().half_logins.by_recovery_code
     return _complete_login(
-        form,
-        lambda access, token: access.half_logins.by_recovery_code(
-            token, form.recovery_code.data, sessions.client()
-        ),
+        form, lambda token: log_in(token, form.recovery_code.data, sessions.client())
     )
 
 
@@ -137,13 +131,14 @@ def recovery() -> Answer:
 def passkey() -> Answer:
     form = SignedForm()
 
-    def log_in(access: Access, token: str) -> Person:
+    def log_in(token: str) -> Person:
         site, why_not = passkey_site()
         if site is None:
             raise Invalid({CREDENTIAL: [why_not]})
         if not form.credential.data:
             raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
-        return access.half_logins.by_passkey(token, site, form.credential.data, sessions.client())
+        by_passkey = current_access().half_logins.by_passkey
+        return by_passkey(token, site, form.credential.data, sessions.client())
 
     return _complete_login(form, log_in)
 
@@ -156,23 +151,21 @@ def passkey_request() -> Answer:
     if person is None:
         return _to_first_step()
     site, _why_not = passkey_site()
-    if site is None:
-        return no_options()
-    try:
-        return for_browser(access.passkeys.request(person.id, site, token))
-    except Denied:
-        return no_options()
+    if site is not None:
+        with suppress(Denied):
+            return for_browser(access.passkeys.request(person.id, site, token))
+    return no_options()
 
 
-def _complete_login(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
-    access, token = current_access(), sessions.half_token()
-    person = access.half_logins.person(token)
+def _complete_login(form: Forms, log_in: Callable[[str], Person]) -> Answer:
+    token = sessions.half_token()
+    person = current_access().half_logins.person(token)
     if person is None:
         return _to_first_step()
     if not form.validate_on_submit():
         return _page(person, form), 422
     try:
-        person = log_in(access, token)
+        person = log_in(token)
     except Invalid as fault:
         show_errors(form, fault)
         return _page(person, form), 422
@@ -225,14 +218,11 @@ def _warn_of_recovery_codes(person: Person) -> None:
     lost = _("If you have lost your app or passkey, remove it under Profile, Second factor.")
     flash(lost, "info")
     if codes_left <= FEW_LEFT:
-        flash(
-            _n(
-                "You have %(num)s recovery code left. Make new ones in your profile.",
-                "You have %(num)s recovery codes left. Make new ones in your profile.",
-                codes_left,
-            ),
-            "warning",
-        )
+        few = _n(
+            "You have %(num)s recovery code left. Make new ones in your profile.",
+            "You have %(num)s recovery codes left. Make new ones in your profile.", codes_left,
+        )  # fmt: skip
+        flash(few, "warning")
 
 
 NO_HTTPS = N_(
@@ -257,7 +247,8 @@ def passkey_site() -> tuple[Site | None, str]:
         return None, _(ELSEWHERE, origin=origin)
     if _is_address(host):
         return None, _(NO_NAME, host=host)
-    if not (origin.startswith("https://") or _is_localhost(host)):
+    local = host == "localhost" or host.endswith(".localhost")
+    if not (local or origin.startswith("https://")):
         return None, _(NO_HTTPS)
     return Site(host, origin), ""
 
@@ -280,10 +271,6 @@ def _origin(url: str) -> str:
     port = parts.port
     shown = "" if port in (None, PORTS.get(parts.scheme)) else f":{port}"
     return f"{parts.scheme}://{host}{shown}"
-
-
-def _is_localhost(host: str) -> bool:
-    return host == "localhost" or host.endswith(".localhost")
 
 
 def _is_address(host: str) -> bool:

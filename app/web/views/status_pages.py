@@ -141,14 +141,9 @@ def export(id: int) -> Response:
     for subscriber in current_store().subscribers.every(query, EXPORTED_PAGES):
         times = [iso(at) if at else "" for at in (subscriber.created_at, subscriber.confirmed_at)]
         writer.writerow([plain(subscriber.channel), plain(subscriber.target or ""), *times])
-    return Response(
-        out.getvalue(),
-        headers={
-            "Content-Disposition": f'attachment; filename="subscribers-{page.id}.csv"',
-            "Cache-Control": "no-store",
-        },
-        content_type="text/csv; charset=utf-8",
-    )
+    name = f'attachment; filename="subscribers-{page.id}.csv"'
+    headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
+    return Response(out.getvalue(), 200, headers, content_type="text/csv; charset=utf-8")
 
 
 @blueprint.route("/<int:id>/subscribers/clear", methods=["GET", "POST"])
@@ -156,9 +151,8 @@ def clear(id: int) -> Answer:
     page = current_store().status_pages.get(id)
     if DeleteForm().validate_on_submit():
         count = current_store().subscribers.clear(id)
-        flash(
-            _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count), "success"
-        )
+        deleted = _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count)
+        flash(deleted, "success")
         return redirect(url_for(".show", id=id))
     return render_template("status_pages/clear.html", shown=page)
 
@@ -215,18 +209,14 @@ class StatusPageLinks:
     def badges(self) -> Sequence[Snippet]:
         if self.badge is None:
             return ()
-        image, alt = (
-            f"{self._base}/badge/{self.badge}.svg",
-            _("Status of %(monitor)s", monitor=self._monitor),
-        )
+        image = f"{self._base}/badge/{self.badge}.svg"
+        alt = _("Status of %(monitor)s", monitor=self._monitor)
         html = f'<a href="{escape(self.page)}"><img src="{escape(image)}" alt="{escape(alt)}"></a>'
         in_brackets = alt.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
         return (
             Snippet("badge-html", "HTML", html),
             Snippet("badge-markdown", "Markdown", f"[![{in_brackets}]({image})]({self.page})"),
-            Snippet(
-                "badge-shields", _("Data for shields.io"), f"{image.removesuffix('.svg')}.json"
-            ),
+            Snippet("badge-shields", _("Data for shields.io"), f"{image[:-4]}.json"),
         )
 
     def widget(self) -> Snippet:

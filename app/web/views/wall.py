@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -104,9 +105,8 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
     if tag:
-        incidents = {
-            monitor.id: incidents[monitor.id] for monitor in shown if monitor.id in incidents
-        }
+        ids = {monitor.id for monitor in shown}
+        incidents = {id: incident for id, incident in incidents.items() if id in ids}
         open_ = len(incidents)
     slow = sum(map(looks.is_degraded, incidents.values()))
     sentence, look = answer(counters, total, open_ - slow)
@@ -183,38 +183,24 @@ def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
         if number >= page.last_number:
             break
     order: dict[str, int] = {status: rank for rank, status in enumerate(looks.MONITOR_ORDER)}
-    monitors.sort(
-        key=lambda monitor: (order.get(monitor.status, len(order)), natural_key(monitor.name))
-    )
-    counters: dict[str, int] = {}
-    for monitor in monitors:
-        counters[monitor.status] = counters.get(monitor.status, 0) + 1
+    last = len(order)
+    monitors.sort(key=lambda each: (order.get(each.status, last), natural_key(each.name)))
+    counters = Counter(monitor.status for monitor in monitors)
     return monitors, counters, max(page.total, len(monitors))
 
 
 def _query(number: int, tag: str | None) -> MonitorQuery:
     return MonitorQuery(
-        sort_by=MonitorSortBy.NATURAL,
-        sort=Sort.ASC,
-        per_page=PAGE,
-        page=number,
-        tag=tag,
-        uptime=(),
-        brief=True,
-        fresh=False,
-    )
+        sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=PAGE, page=number,
+        tag=tag, uptime=(), brief=True, fresh=False,
+    )  # fmt: skip
 
 
 def _open_incidents() -> tuple[dict[int, Incident], int]:
     """The open incidents by their monitor, and how many there are in all."""
-    pages = [
-        current_store().incidents.list(
-            IncidentQuery(
-                status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True
-            )
-        )
-        for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
-    ]
+    newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True)
+    states = (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
+    pages = [current_store().incidents.list(replace(newest, status=state)) for state in states]
     by_monitor = {incident.monitor_id: incident for page in pages for incident in page.items}
     return by_monitor, sum(page.total for page in pages)
 
@@ -305,18 +291,14 @@ def revoke(id: int) -> str | Response:
 def show_screen(token: str) -> Response:
     """The wall for whoever has the link. There is no session: it opens nothing else."""
     link = current_access().wall_links.of_token(token)
-    if link is None or not _chosen(link):
+    # Whether the server of this link is still there; it is then that of this request.
+    if link is None or not servers.choose_by_name(link.server):
         answer = _void()
     else:
         g.zone = link.zone
         answer = page(link.tag, link.zone, public=True)
     answer.headers.update(HEADERS)
     return answer
-
-
-def _chosen(link: WallLink) -> bool:
-    """Whether the server of this link is still there; it is then that of this request."""
-    return servers.choose_by_name(link.server)
 
 
 def _void() -> Response:
