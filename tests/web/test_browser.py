@@ -291,25 +291,6 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
 
 
 @DESKTOP
-def test_a_window_that_begins_shows_where_windows_are_listed(app, visit):
-    page = visit("/maintenance")
-    expect(page.get_by_text("No maintenance is planned")).to_be_visible()
-    store = store_of(app)
-    now = store.now()
-    window = store.windows.create(
-        {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
-    )
-    page.evaluate(REFRESHED)
-    expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("In progress")
-    page.goto(f"/maintenance/{window.id}")
-    expect(page.get_by_text("In progress until")).to_be_visible()
-    over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
-    store_of(app).windows.update(window.id, over)
-    page.evaluate(REFRESHED)
-    expect(page.get_by_text("In progress until")).to_be_hidden()
-
-
-@DESKTOP
 def test_the_wall_takes_in_what_changed_and_says_when_what_it_shows_is_old(app, visit, site):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")

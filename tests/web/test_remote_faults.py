@@ -387,22 +387,14 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(over):
     editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
     editor.press("Report an incident", cause="It burns")
     editor.hides("Status pages", "Post on a status page")
-    for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
-        assert editor.open(path).status == 404, path
-        assert "The server behind this dashboard does not have this." in editor.text, path
-    assert editor.open("/status-pages/templates").status == 404
     places = editor.open("/jump").page.text
     assert 'href="/incidents"' in places
     for path in ("maintenance", "status-pages", "status-pages/templates", "deliveries"):
         assert f'href="/{path}"' not in places, path
     editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
-    incident = editor.path
     editor.press("Acknowledge").press("Add comment", text="On it.", replace=True).press("Resolve")
     assert "On it." in editor.text
     assert "Was it a real incident?" not in editor.text
-    for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
-                 f"{monitor}/clone", f"{incident}/edit", f"{incident}/delete"):  # fmt: skip
-        assert editor.open(path).status == 200, path
     for query in ("status=resolved", "search=x&search_by=cause", f"monitor_id={monitor[10:]}"):
         assert editor.open(f"/incidents?{query}").status == 200, query
     editor.open(f"{monitor}/edit").press("Save")  # and nothing was changed

@@ -14,7 +14,7 @@ from app.errors import Invalid
 from app.records import MaintenanceWindow, PageQuery
 from app.rules.time import iso
 from app.web.shown import months, planned
-from tests.factories import make_monitor
+from tests.factories import make_monitor, now
 from tests.support.store import store_of
 
 START = datetime(2026, 12, 1, 22, 0, tzinfo=UTC)
@@ -179,6 +179,22 @@ def test_what_is_on_stands_first_and_what_is_over_last(app, viewer):
     assert "Over" in text
     assert "Plan a window" not in viewer.text
     assert viewer.open("/maintenance/new").status == 403
+
+
+def test_a_window_that_begins_is_in_the_part_that_pages_refresh(app, viewer):
+    store, live = store_of(app), {"X-Fragment": "live"}
+    fields = {"name": "Works", "start_at": now(), "end_at": now() + timedelta(hours=1)}
+    window = store.windows.create(fields)
+    for path, sentence in (
+        ("/maintenance", "In progress"),
+        ("/maintenance/1", "In progress until"),
+    ):
+        assert "data-live" in viewer.open(path).page.text
+        part = viewer.client.get(path, headers=live)
+        assert (sentence in part.text, "<title>" in part.text) == (True, False), path
+    hour = timedelta(hours=1)
+    store.windows.update(window.id, {"start_at": now() - 2 * hour, "end_at": now() - hour})
+    assert "In progress" not in viewer.client.get("/maintenance/1", headers=live).text
 
 
 def test_the_calendar_shows_a_month_in_the_zone_of_the_person(app, viewer):
