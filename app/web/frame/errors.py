@@ -20,7 +20,7 @@ from wtforms.fields.core import UnboundField
 from app.errors import Accepted, Conflict, Invalid, Unavailable, WakefulError
 from app.forms import browser
 from app.forms.browser import BrowserForm
-from app.forms.fields import Switch, WordChoice, WordChoice
+from app.forms.fields import Switch, WordChoice
 from app.i18n import N_, _
 from app.stores import DatabaseError, unavailable
 from app.web import forms
