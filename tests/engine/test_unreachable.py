@@ -218,13 +218,13 @@ def test_what_is_behind_many_incidents_takes_no_more_statements_than_behind_one(
     engine.checks(engine.router, [("down", 0), ("down", 10)])
     for switch in others:
         engine.check(switch, "down", 1)
-    one, *more = engine.open(engine.router) + engine.open(others[0]) + engine.open(others[1])
-    with queries() as of_one:
-        assert ids_in(dependencies.behind(db.session, [one])) == [[engine.child]]
+    first, *more = engine.open(engine.router) + engine.open(others[0]) + engine.open(others[1])
+    with queries() as of_first:
+        assert ids_in(dependencies.behind(db.session, [first])) == [[engine.child]]
     with queries() as of_all:
-        named = ids_in(dependencies.behind(db.session, [one, *more]))
+        named = ids_in(dependencies.behind(db.session, [first, *more]))
     assert named == [[engine.child], children[:1], []]
-    assert len(of_all) == len(of_one)
+    assert len(of_all) == len(of_first)
 
 
 def ids_in(behind):
