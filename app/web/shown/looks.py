@@ -44,11 +44,9 @@ SLOW = Look(N_("Degraded"), "degraded", "degraded")
 VERDICT = {verdict: MONITOR[records.MonitorStatus(verdict)] for verdict in records.Verdict}
 
 PING = {
-    records.PingKind.SUCCESS: N_("Success"),
-    records.PingKind.START: N_("Start"),
-    records.PingKind.FAIL: N_("Failure"),
-    records.PingKind.LOG: N_("Log"),
-}
+    records.PingKind.SUCCESS: N_("Success"), records.PingKind.START: N_("Start"),
+    records.PingKind.FAIL: N_("Failure"), records.PingKind.LOG: N_("Log"),
+}  # fmt: skip
 
 DELIVERY = {
     records.DeliveryStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
@@ -66,9 +64,8 @@ PLACE = {
 UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
     records.Carrier.LOCAL: N_("Checker on the database"),
-    records.Carrier.QUEUE: N_("Probers on a queue"),
-    records.Carrier.AGENT: N_("Agent"),
-}
+    records.Carrier.QUEUE: N_("Probers on a queue"), records.Carrier.AGENT: N_("Agent"),
+}  # fmt: skip
 RULE = {
     records.LocationRule.ANY: N_("Down when any of them fails"),
     records.LocationRule.MAJORITY: N_("Down when more than half of them fail"),
