@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 import time_machine
 from flask import Flask
 from flask.testing import FlaskClient
@@ -99,38 +98,36 @@ def test_beside_an_open_post_nothing_is_called_operational(app: Flask, client: F
     assert "We are looking into it." in text
 
 
-@pytest.mark.parametrize(
-    ("state", "fields", "row", "incident"),
-    [
-        ("investigating", {}, ("Degraded", "degraded_performance"), "minor"),
-        ("monitoring", {"impact": "outage"}, ("Down", "major_outage"), "major"),
-        ("identified", {"impact": "none"}, ("Operational", "operational"), "none"),
-        ("investigating", {"automatic": True}, ("Operational", "operational"), "none"),
-        ("in_progress", {}, ("Maintenance", "under_maintenance"), "maintenance"),
-        ("scheduled", {"impact": "outage"}, ("Operational", "operational"), "maintenance"),
-        ("resolved", {"impact": "outage"}, ("Operational", "operational"), None),
-    ],
-)
+POSTED: list[tuple[str, dict[str, Any], tuple[str, str], str | None]] = [
+    ("investigating", {}, ("Degraded", "degraded_performance"), "minor"),
+    ("monitoring", {"impact": "outage"}, ("Down", "major_outage"), "major"),
+    ("identified", {"impact": "none"}, ("Operational", "operational"), "none"),
+    ("investigating", {"automatic": True}, ("Operational", "operational"), "none"),
+    ("in_progress", {}, ("Maintenance", "under_maintenance"), "maintenance"),
+    ("scheduled", {"impact": "outage"}, ("Operational", "operational"), "maintenance"),
+    ("resolved", {"impact": "outage"}, ("Operational", "operational"), None),
+]
+
+
 def test_row_badge_and_json_show_what_an_open_post_says_of_a_monitor(
-    app: Flask, client: FlaskClient, state: str, fields: Any, row: tuple[str, str], incident: Any
+    app: Flask, client: FlaskClient
 ):
-    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
-    page = make_page(app, [shop, mail])
-    make_post(app, page, "News", (state, "Text."), monitors=[shop], **fields)
-    word, status = row
-
-    text = front(client)
-    data = client.get("/status/example.json").get_json()
-    badge = client.get(f"/status/example/badge/{shop.id}.svg").text
-
-    assert word in text[text.index(f'id="m{shop.id}"') : text.index(f'id="m{mail.id}"')]
-    assert [entry["status"] for entry in data["components"]] == [status, "operational"]
-    assert {"Down": "outage"}.get(word, word.lower()) in badge
-    posts = data["incidents"] + data["scheduled_maintenances"]
-    assert {post["impact"] for post in posts} == ({incident} if incident else set())
-    with app.app_context():
-        state_of_page = states_of_pages([page], now())[page]
-    assert PAGE[state_of_page].word in text, "the dashboard says the same of the page"
+    for number, (state, fields, (word, status), impact) in enumerate(POSTED):
+        slug = f"page-{number}"
+        shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
+        page = make_page(app, [shop, mail], slug=slug)
+        make_post(app, page, "News", (state, "Text."), monitors=[shop], **fields)
+        text = front(client, slug)
+        data = client.get(f"/status/{slug}.json").get_json()
+        badge = client.get(f"/status/{slug}/badge/{shop.id}.svg").text
+        assert word in text[text.index(f'id="m{shop.id}"') : text.index(f'id="m{mail.id}"')]
+        assert [entry["status"] for entry in data["components"]] == [status, "operational"]
+        assert {"Down": "outage"}.get(word, word.lower()) in badge
+        posts = data["incidents"] + data["scheduled_maintenances"]
+        assert {post["impact"] for post in posts} == ({impact} if impact else set()), state
+        with app.app_context():
+            state_of_page = states_of_pages([page], now())[page]
+        assert PAGE[state_of_page].word in text, "the dashboard says the same of the page"
 
 
 def test_a_resolved_post_and_announced_maintenance_leave_the_page_operational(
@@ -189,34 +186,32 @@ def test_a_window_of_a_shown_monitor_is_announced_and_others_are_not(
     assert not [word for word in ("Secret move", "Vault", "nternal") if word in text]
 
 
-@pytest.mark.parametrize(
-    ("repeat", "dates", "goes_on"),
-    [
-        ("none", ["1 Mar"], ""),
-        ("daily", ["1 Mar", "2 Mar"], "and each day"),
-        ("weekly", ["1 Mar", "8 Mar"], "and each Sunday"),
-        ("monthly", ["1 Mar", "1 Apr"], "and each month"),
-        ("0 3 * * 1", ["1 Mar", "2 Mar"], "At 03:00 on Monday (UTC)"),
-    ],
-)
+REPEATED = [
+    ("none", ["1 Mar"], ""),
+    ("daily", ["1 Mar", "2 Mar"], "and each day"),
+    ("weekly", ["1 Mar", "8 Mar"], "and each Sunday"),
+    ("monthly", ["1 Mar", "1 Apr"], "and each month"),
+    ("0 3 * * 1", ["1 Mar", "2 Mar"], "At 03:00 on Monday (UTC)"),
+]
+
+
 def test_maintenance_that_repeats_says_its_next_two_dates_and_how_it_goes_on(
-    app: Flask, client: FlaskClient, repeat: str, dates: list[str], goes_on: str
+    app: Flask, client: FlaskClient
 ):
     start = datetime(2026, 3, 1, 3, tzinfo=UTC)  # a Sunday
     with time_machine.travel(start - timedelta(days=1), tick=False):
-        shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
-        make_page(app, [shop, mail], groups={"Office": [shop, mail]})
-        end = start + timedelta(hours=1)
-        make_window(app, "Upgrade", start, end, [shop, mail], repeat=repeat, public_text="Soon.")
-        text = front(client)
-
-    plan = re.sub("<[^>]*>", "", text.partition("Planned maintenance")[2])
-
-    assert re.findall(r"([0-9]+ [A-Z][a-z]{2}), 03:00", plan) == dates
-    assert goes_on in plan
-    assert ("and each" in plan) == goes_on.startswith("and each")
-    assert "Soon." in plan
-    assert "Affects: Office." in plan
+        for number, (repeat, dates, goes_on) in enumerate(REPEATED):
+            shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
+            make_page(app, [shop, mail], groups={"Office": [shop, mail]}, slug=f"page-{number}")
+            of_both = (start, start + timedelta(hours=1), [shop, mail])
+            make_window(app, "Upgrade", *of_both, repeat=repeat, public_text="Soon.")
+            text = front(client, f"page-{number}")
+            plan = re.sub("<[^>]*>", "", text.partition("Planned maintenance")[2])
+            assert re.findall(r"([0-9]+ [A-Z][a-z]{2}), 03:00", plan) == dates
+            assert goes_on in plan
+            assert ("and each" in plan) == goes_on.startswith("and each")
+            assert "Soon." in plan
+            assert "Affects: Office." in plan
 
 
 def test_a_running_window_makes_its_monitors_be_in_maintenance(app: Flask, client: FlaskClient):
