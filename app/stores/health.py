@@ -13,28 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from flask import current_app
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    case,
-    cast,
-    exists,
-    func,
-    select,
-    type_coerce,
-)
+from sqlalchemy import BigInteger, ColumnElement, case, cast, exists, func, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
 from app.db.cached import cached_for
-from app.db.tables import (
-    AssignmentRow,
-    DeliveryRow,
-    LocationRow,
-    MonitorRow,
-    ResultRow,
-    ShardRow,
-)
+from app.db.tables import AssignmentRow, DeliveryRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
 from app.i18n import N_, _, _n
 from app.records import Carrier, DeliveryStatus

@@ -32,10 +32,7 @@ class TestLocalStore(StoreContract):
 
 @pytest.mark.postgres
 class TestLocalStoreOnPostgres(
-    MonitorsContract,
-    IncidentsContract,
-    ResultsContract,
-    PostTemplatesContract,
+    MonitorsContract, IncidentsContract, ResultsContract, PostTemplatesContract
 ):
     """The suites whose statements search, sort and compare."""
 

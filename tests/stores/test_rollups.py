@@ -99,10 +99,7 @@ def test_figures_are_the_same_before_and_after_summing(
     add_results(monitor.id, here - timedelta(hours=7), here - timedelta(hours=6), maintenance=True)
     add_results(monitor.id, here - timedelta(hours=6), here)
     make_incident(
-        core,
-        monitor,
-        started_at=here - timedelta(hours=30),
-        ended_at=here - timedelta(hours=29),
+        core, monitor, started_at=here - timedelta(hours=30), ended_at=here - timedelta(hours=29)
     )
     before = figures(store, monitor.id)
     assert before[1]["maintenance"] == 3600
@@ -470,12 +467,7 @@ def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_inte
     start = hour(here - timedelta(days=2))
     with writing() as session:
         times = [to_ms(start) + place * 900_000 for place in range(24 * 4)]
-        values = {
-            "location_id": 1,
-            "verdict": Verdict.UP,
-            "maintenance": False,
-            "covers_s": 990,
-        }
+        values = {"location_id": 1, "verdict": Verdict.UP, "maintenance": False, "covers_s": 990}
         rows = [{"monitor_id": monitor.id, "at": at, **values} for at in times]
         session.execute(insert(ResultRow), rows)
     rollups.roll(here)

@@ -133,9 +133,7 @@ _OF_MONITORS = (
 )
 
 
-def alerts_with_contacts(
-    own: Mapping[int, Sequence[Pair]],
-) -> Mapping[int, tuple[Pair, ...]]:
+def alerts_with_contacts(own: Mapping[int, Sequence[Pair]]) -> Mapping[int, tuple[Pair, ...]]:
     """The alerts of monitors by id, contacts included. ``own``: their own alerts by id."""
     contacts: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
     rows = db.session.execute(_OF_MONITORS, {"ids": list(own)})

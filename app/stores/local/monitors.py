@@ -18,13 +18,7 @@ from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
 from app.db import DbSession, assignments, changes, db, dependencies, latest, rollups, writing
 from app.db.cached import Cached, of_transaction, reading, stored
-from app.db.tables import (
-    DomainRow,
-    IncidentRow,
-    MonitorDependencyRow,
-    MonitorRow,
-    MonitorStateRow,
-)
+from app.db.tables import DomainRow, IncidentRow, MonitorDependencyRow, MonitorRow, MonitorStateRow
 from app.db.tags import notes_of, tagged, tags_of
 from app.db.types import SHORT, Encrypted, Replaced, Unreadable, is_same
 from app.engine import recorder
@@ -69,11 +63,7 @@ from app.stores.local.rows import (
     monitor_columns,
     monitor_record,
 )
-from app.stores.local.search import (
-    fits,
-    has_words,
-    ordered,
-)
+from app.stores.local.search import fits, has_words, ordered
 from app.stores.local.windows import active_windows
 from app.stores.mail import base_here
 

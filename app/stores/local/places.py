@@ -95,10 +95,7 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[
 
 
 def next_check_at(
-    monitor: Any,
-    assigned: Sequence[PlaceAssignment],
-    now: datetime,
-    confirm: timedelta,
+    monitor: Any, assigned: Sequence[PlaceAssignment], now: datetime, confirm: timedelta
 ) -> datetime | None:
     """When the first of its places checks it next; None while it is paused. If it is due at once,
     this is the time of the change that made it due. ``monitor`` is a row with the columns of the

@@ -27,15 +27,7 @@ from app.db.tables import (
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing, no_such
 from app.i18n import N_, _
-from app.records import (
-    ENDED_STATES,
-    MonitorImpact,
-    Page,
-    Post,
-    PostQuery,
-    PostState,
-    PostUpdate,
-)
+from app.records import ENDED_STATES, MonitorImpact, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
 from app.rules import public_causes
 from app.rules.page_state import impact_of
@@ -151,8 +143,7 @@ class LocalPosts(LocalPart, base.Posts):
                 )
                 .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
                 .join(
-                    StatusPageMonitorRow,
-                    StatusPageMonitorRow.monitor_id == IncidentRow.monitor_id,
+                    StatusPageMonitorRow, StatusPageMonitorRow.monitor_id == IncidentRow.monitor_id
                 )
                 .where(
                     IncidentRow.id == incident_id, StatusPageMonitorRow.status_page_id == page_id

@@ -64,12 +64,7 @@ from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.cover import overlap
 from app.stats.tally import BEHIND, NO_OUTAGE, outage_times, percent
-from app.stores.local.page_states import (
-    BEHIND_SINCE,
-    EXCUSED,
-    CountedState,
-    counted_states_of,
-)
+from app.stores.local.page_states import BEHIND_SINCE, EXCUSED, CountedState, counted_states_of
 from app.stores.local.part import get_row
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of

@@ -14,12 +14,7 @@ from app.checks.kinds import sends_secrets_elsewhere, spec_of
 from app.codec import reader
 from app.db import assignments, by_place, db, listed, rollups
 from app.db.assignments import not_checked
-from app.db.tables import (
-    IncidentRow,
-    MonitorEvidenceRow,
-    MonitorRow,
-    MonitorStateRow,
-)
+from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import slowness
 from app.engine.recorder.evidence import good_checks

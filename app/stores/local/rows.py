@@ -10,11 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from app.alerts.outbox import lanes_text
-from app.db.tables import (
-    IncidentRow,
-    MonitorRow,
-    MonitorStateRow,
-)
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tags_of, tags_text
 from app.db.types import Unreadable, readable, unreadable_in
 from app.engine.recorder import gaps

@@ -97,10 +97,7 @@ def page_statements(
     if count_along and matching.whereclause is None:
         ids = matching.add_columns(counted.correlate(None).scalar_subquery())
     return PageStatements(
-        ids.order_by(*order).limit(per_page).offset(offset),
-        counted,
-        offset,
-        per_page,
+        ids.order_by(*order).limit(per_page).offset(offset), counted, offset, per_page
     )
 
 

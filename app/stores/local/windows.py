@@ -21,12 +21,7 @@ from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
 from app.rules import text
 from app.stores.base import Collection, Fields
-from app.stores.local.cancelling import (
-    cancel_window,
-    keeping_calendars,
-    pages_of,
-    pages_of_window,
-)
+from app.stores.local.cancelling import cancel_window, keeping_calendars, pages_of, pages_of_window
 from app.stores.local.part import LocalPart, get_row, lock_row
 from app.stores.local.search import PageStatements, fits, page_statements
 

@@ -11,14 +11,7 @@ from app.codec import MalformedData, foreign, reader
 from app.codec.values import object_
 from app.errors import Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
-from app.records import (
-    Incident,
-    IncidentQuery,
-    IncidentSearchBy,
-    IncidentStatus,
-    MonitorRef,
-    Page,
-)
+from app.records import Incident, IncidentQuery, IncidentSearchBy, IncidentStatus, MonitorRef, Page
 from app.rules import brackets
 from app.rules.what_changed import changes_of
 from app.stores import base

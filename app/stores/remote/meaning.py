@@ -13,13 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from app.codec.values import flag
-from app.errors import (
-    Conflict,
-    Denied,
-    Invalid,
-    NotFound,
-    WakefulError,
-)
+from app.errors import Conflict, Denied, Invalid, NotFound, WakefulError
 from app.i18n import N_, _
 from app.records import Incident, Monitor
 from app.rules.text import one_line
@@ -80,10 +74,7 @@ def raise_if_refused(
 
 
 def _error(
-    connection: RemoteConnection,
-    answer: ServerAnswer,
-    kind: str | None,
-    id: int | str | None,
+    connection: RemoteConnection, answer: ServerAnswer, kind: str | None, id: int | str | None
 ) -> WakefulError:
     explanation, status = read(answer), answer.status
     message = explanation.message

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.errors import Conflict, Invalid
-from app.records import (
-    Contact,
-    DeliveryQuery,
-    DeliveryStatus,
-    MonitorQuery,
-    PageQuery,
-    Pair,
-)
+from app.records import Contact, DeliveryQuery, DeliveryStatus, MonitorQuery, PageQuery, Pair
 from app.stores.base import Store
 from tests.stores.contract.making import add_monitor, not_found
 
@@ -71,8 +64,7 @@ class ContactsContract:
     ) -> None:
         shop, night = add_contact(store), add_contact(store, "Night shift")
         monitor = add_monitor(
-            store,
-            alerts=(Pair("contact", "SHOP TEAM"), MAIL, Pair("contact", str(night.id))),
+            store, alerts=(Pair("contact", "SHOP TEAM"), MAIL, Pair("contact", str(night.id)))
         )
         named = (Pair("contact", "Shop team"), MAIL, Pair("contact", "Night shift"))
         assert store.monitors.get(monitor.id).alerts == named

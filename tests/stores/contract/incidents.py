@@ -150,11 +150,7 @@ class IncidentsContract:
         ],
     )
     def test_times_that_cannot_be_are_refused_and_change_nothing(
-        self,
-        store: Store,
-        stored: dict[str, float] | None,
-        sent: dict[str, float],
-        fault: str,
+        self, store: Store, stored: dict[str, float] | None, sent: dict[str, float], fault: str
     ) -> None:
         monitor = add_monitor(store)
 

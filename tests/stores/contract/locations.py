@@ -96,8 +96,5 @@ class LocationsContract:
         monitor = store.locations.of_monitor(id)
         assert [
             (record.name, record.title, record.verdict, record.checks) for record in monitor
-        ] == [
-            ("default", "default", None, 0),
-            ("oslo", "Oslo", None, 0),
-        ]
+        ] == [("default", "default", None, 0), ("oslo", "Oslo", None, 0)]
         not_found(lambda: store.locations.of_monitor(999_999))

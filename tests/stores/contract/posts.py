@@ -10,13 +10,7 @@ import pytest
 from app.errors import Invalid, NotFound
 from app.records import MonitorImpact, Post, PostQuery
 from app.stores.base import Store
-from tests.stores.contract.making import (
-    HUGE,
-    add_incident,
-    add_monitor,
-    moment,
-    not_found,
-)
+from tests.stores.contract.making import HUGE, add_incident, add_monitor, moment, not_found
 from tests.stores.contract.status_pages import add_page
 
 POST = {"title": "Slow answers", "state": "investigating", "body": "We look into it."}
@@ -46,8 +40,7 @@ class PostsContract:
         assert (post.automatic, post.corrected_at, post.starts_at) == (False, None, None)
         store.posts.delete(page.id, post.id)
         not_found(
-            lambda: store.posts.get(page.id, post.id),
-            lambda: store.posts.delete(page.id, post.id),
+            lambda: store.posts.get(page.id, post.id), lambda: store.posts.delete(page.id, post.id)
         )
 
     def test_a_post_says_its_impact_on_each_monitor_by_its_state_unless_it_is_sent(

@@ -15,11 +15,7 @@ from app.rules.time import iso
 from app.stats import RANGES
 from app.stats.report import ALL
 from app.stores.base import Store
-from tests.stores.contract.making import (
-    add_incident,
-    add_monitor,
-    moment,
-)
+from tests.stores.contract.making import add_incident, add_monitor, moment
 
 
 class ResultsContract:
