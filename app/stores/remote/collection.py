@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 
 from app.codec import MalformedData, reader
 from app.codec.values import own_id
@@ -17,7 +17,7 @@ from app.i18n import N_, _
 from app.records import Page, Resource
 from app.rules import brackets
 from app.stores import base
-from app.stores.base import Fields, Store
+from app.stores.base import Fields, Query, Record, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.me import Me
@@ -26,15 +26,6 @@ from app.stores.remote.meaning import read as read_answer
 from app.stores.remote.part import RemotePart, after_write, parameters
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
-
-
-class _Identified(Protocol):
-    @property
-    def id(self) -> int: ...
-
-
-Record = TypeVar("Record", bound=_Identified)
-Query = TypeVar("Query")
 
 
 class RemoteReadable(RemotePart, base.Readable[Record, Query]):
@@ -74,8 +65,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return replace(page, items=self.complete(page.items))
 
     def get(self, id: int) -> Record:
-        answer = self._read(self._address(id), kind=self.kind, id=id)
-        return self._record_in(id, answer)
+        return self._record_in(id, self._read(self._address(id), of=(self.kind, id)))
 
     def _address(self, id: int) -> str:
         return f"{self.path}/{id}"
@@ -86,7 +76,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         """
         try:
             record = self.read(envelope.record(answer.body, self.kind))
-            if record.id != (id or record.id):
+            if id is not None and cast(Any, record).id != id:
                 raise MalformedData("id")
         except MalformedData as fault:
             raise self._not_understood(fault, answer) from None
@@ -116,30 +106,27 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
                 return self.get(id)
         except (NotFound, Unavailable):
             pass  # the record is stored, even if it cannot be read back
-        sentence = _(NOT_SHOWN, server=self.name)
+        server = self.connection.name
+        sentence = _(NOT_SHOWN, server=server)
         if (message := read_answer(answer).message) is not None:
-            sentence += " " + _(ANSWERS, server=self.name, message=message)
+            sentence += " " + _(ANSWERS, server=server, message=message)
         raise Accepted(sentence)
 
     def update(self, id: int, fields: Fields) -> Record:
         sent = self.sent(fields)
         if not sent:
             return self.get(id)
-        answer = self._write("PATCH", self._address(id), sent, kind=self.kind, id=id)
+        answer = self._write("PATCH", self._address(id), sent, of=(self.kind, id))
         if self.me.is_wakeful:
             with after_write():
                 return self._record_in(id, answer)
         try:
             return self.get(id)
         except (NotFound, Unavailable):
-            raise Accepted(_(NOT_SHOWN, server=self.name)) from None
+            raise Accepted(_(NOT_SHOWN, server=self.connection.name)) from None
 
     def delete(self, id: int) -> None:
-        self._write("DELETE", self._address(id), kind=self.kind, id=id)
-
-    @property
-    def name(self) -> str:
-        return self.connection.name
+        self._write("DELETE", self._address(id), of=(self.kind, id))
 
     def _id_of(self, answer: ServerAnswer) -> int | None:
         """The id of a stored record, in the answer's body or its ``Location``."""

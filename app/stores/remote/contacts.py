@@ -23,18 +23,17 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
         query = {"replace_with": replace_with} if replace_with is not None else {}
         query |= {"force": "1"} if force else {}
         address = f"{self._address(id)}?{urlencode(query)}" if query else self._address(id)
-        self._write("DELETE", address, kind=self.kind, id=id)
+        self._write("DELETE", address, of=(self.kind, id))
 
     def test(self, id: int) -> tuple[int, ...]:
-        answer = self._write("POST", f"{self._address(id)}/test", kind=self.kind, id=id)
+        answer = self._write("POST", f"{self._address(id)}/test", of=(self.kind, id))
         return self._content(answer, delivery_ids)
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
         if self.me.extent < Extent.WHOLE:
             return ()
         path = f"/monitors/{monitor_id}/shared-channels"
-        answer = self._read(path, monitor_id=monitor_id)
-        return self._content(answer, _channels)
+        return self._asked(path, _channels, of=("monitor", monitor_id))
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
@@ -44,14 +43,9 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
 
     def id_of(self, value: str) -> int | None:
         contacts = self._all()
-        named = (
-            contact.id
-            for contact in contacts
-            if contact.name.casefold() == value.strip().casefold()
-        )
-        return next(
-            named, next((contact.id for contact in contacts if str(contact.id) == value), None)
-        )
+        ids = {str(contact.id): contact.id for contact in contacts}
+        ids |= {contact.name.casefold(): contact.id for contact in contacts}
+        return ids.get(value.strip().casefold())
 
     def exists(self, value: str) -> bool:
         return True  # the server refuses a name that it does not know

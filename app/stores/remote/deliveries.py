@@ -26,7 +26,7 @@ class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries)
         return self._act_on(id, "give-up")
 
     def _act_on(self, id: int, action: str) -> Delivery:
-        self._write("POST", f"{self.path}/{id}/{action}", kind=self.kind, id=id)
+        self._write("POST", f"{self._address(id)}/{action}", of=(self.kind, id))
         with after_write():
             return self.get(id)
 
@@ -55,16 +55,14 @@ class RemoteChannels(RemotePart, base.Channels):
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         path = f"/monitors/{monitor_id}/test-alert"
-        answer = self._write("POST", path, monitor_id=monitor_id)
-        return self._content(answer, delivery_ids)
+        return self._content(self._write("POST", path, of=("monitor", monitor_id)), delivery_ids)
 
     def not_set_up(self) -> Mapping[str, str]:
         """Cached for some minutes, because each form reads it."""
         if self.me.extent < Extent.WHOLE:
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
-            answer = self._read("/alerts/channels")
-            self._setup = self._content(answer, _not_set_up)
+            self._setup = self._asked("/alerts/channels", _not_set_up)
             self._setup_at = time.monotonic()
         return self._setup
 
@@ -87,22 +85,22 @@ class RemoteChannels(RemotePart, base.Channels):
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
         if self.me.extent == Extent.BARE:
             return {}
-        by_incident = {
-            id: self.store.deliveries.list(DeliveryQuery(incident_id=id, per_page=50)).items
-            for id in incident_ids[:MAX_INCIDENTS]
-        }
-        return {
-            id: failing
-            for id, deliveries in by_incident.items()
-            if (failing := [delivery for delivery in deliveries if _has_failed(delivery)])
-            and not any(map(_may_have_arrived, deliveries))
-        }
+        by_incident = {}
+        for id in incident_ids[:MAX_INCIDENTS]:
+            deliveries = self.store.deliveries.list(
+                DeliveryQuery(incident_id=id, per_page=50)
+            ).items
+            failing = [delivery for delivery in deliveries if _has_failed(delivery)]
+            # Held: a part of a grouped message, of which this record does not tell.
+            arrived = (DeliveryStatus.DELIVERED, DeliveryStatus.HELD)
+            if failing and not any(delivery.status in arrived for delivery in deliveries):
+                by_incident[id] = failing
+        return by_incident
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         if self.me.extent < Extent.WHOLE:
             return ()
-        answer = self._read("/alerts/unreadable")
-        return self._content(answer, _monitors)
+        return self._asked("/alerts/unreadable", _monitors)
 
 
 def delivery_ids(data: Any) -> tuple[int, ...]:
@@ -130,40 +128,25 @@ def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
     for delivery in _newest(deliveries, DeliveryStatus.FAILED, since):
         if not delivery.is_lost:
             failures.setdefault(_lane(delivery), delivery)
-    return [
-        delivery
-        for lane, delivery in failures.items()
-        if not _works_again(deliveries, lane, delivery)
-    ]
+    return [delivery for delivery in failures.values() if not _works_again(deliveries, delivery)]
 
 
 def _newest(deliveries: base.Deliveries, status: str, since: datetime) -> Sequence[Delivery]:
     newest = deliveries.list(DeliveryQuery(status=status, per_page=25)).items
-    return [
-        delivery for delivery in newest if (at := _last_at(delivery)) is not None and at > since
-    ]
+    return [delivery for delivery in newest if (at := _last_at(delivery)) and at > since]
 
 
-def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) -> bool:
+def _works_again(deliveries: base.Deliveries, failed: Delivery) -> bool:
     query = DeliveryQuery(channel=failed.channel, status=DeliveryStatus.DELIVERED, per_page=50)
+    of_channel = [each for each in deliveries.list(query).items if _lane(each) == _lane(failed)]
     failed_at = _last_at(failed)
-    return any(
-        _lane(delivery) == lane
-        and delivery.delivered_at
-        and failed_at
-        and delivery.delivered_at > failed_at
-        for delivery in deliveries.list(query).items
-    )
+    times = [delivery.delivered_at for delivery in of_channel if delivery.delivered_at]
+    return failed_at is not None and any(at > failed_at for at in times)
 
 
 def _has_failed(delivery: Delivery) -> bool:
     unsent = (DeliveryStatus.PENDING, DeliveryStatus.FAILED)
     return delivery.status in unsent and bool(delivery.attempts)
-
-
-def _may_have_arrived(delivery: Delivery) -> bool:
-    """Whether it arrived, or is part of a grouped message, of which this record does not tell."""
-    return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.HELD)
 
 
 def _lane(delivery: Delivery) -> object:

@@ -19,7 +19,7 @@ MAX_PAGES, PAGE = 10, 100
 
 class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def new_token(self, id: int) -> Place:
-        answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
+        answer = self._write("POST", f"{self._address(id)}/token", of=(self.kind, id))
         with after_write():
             return self._record_in(id, answer)
 
@@ -32,14 +32,12 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         if self.me.extent == Extent.BARE:
             return ()
-        path = f"/monitors/{monitor_id}/locations"
-        answer = self._read(path, monitor_id=monitor_id)
-        return self._content(answer, _all_seen)
+        return self._asked(f"/monitors/{monitor_id}/locations", _seen, of=("monitor", monitor_id))
 
 
 _place_seen = reader(PlaceSeen, "place")
 
 
-def _all_seen(data: Any) -> Sequence[PlaceSeen]:
+def _seen(data: Any) -> Sequence[PlaceSeen]:
     listed = object_(data, "locations").get("locations")
     return [_place_seen(entry) for entry in listed] if isinstance(listed, list) else []

@@ -37,6 +37,7 @@ OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields
 OUR_FIELDS -= {"status", "id"}  # of the answer
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
+RecordId = tuple[str, int]  # the kind of a record, and its id
 REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 
@@ -59,81 +60,59 @@ class Explanation:
 
 
 def raise_if_refused(
-    connection: RemoteConnection,
-    answer: ServerAnswer,
-    *,
-    kind: str | None = None,
-    id: int | str | None = None,
+    connection: RemoteConnection, answer: ServerAnswer, of: RecordId | None = None
 ) -> None:
-    """Raise what an answer that is no success means; return when it is one.
-
-    ``kind`` and ``id``: the record that was asked for, which a 404 then says does not exist.
+    """Raise what an answer that is no success means; return when it is one. ``of``: the record that
+    was asked for, which a 404 then says does not exist.
     """
     if not answer.is_success:
-        raise _error(connection, answer, kind, id)
+        raise _error(connection, answer, of)
 
 
-def _error(
-    connection: RemoteConnection, answer: ServerAnswer, kind: str | None, id: int | str | None
-) -> WakefulError:
+def _error(connection: RemoteConnection, answer: ServerAnswer, of: RecordId | None) -> WakefulError:
     explanation, status = read(answer), answer.status
     message = explanation.message
     if status == 401:
-        return Denied(
-            _(
-                "The server %(server)s does not accept this dashboard's API key. An admin can set "
-                "another one with WAKEFUL_REMOTE_KEY.",
-                server=connection.name,
-            )
-        )
+        return Denied(_(WRONG_KEY, server=connection.name))
     if status == 403:
-        return Denied(
-            message
-            or _(
-                "This dashboard's API key may not do this on the server %(server)s.",
-                server=connection.name,
-            )
-        )
-    if status in (404, 410) and kind is not None and id is not None:
-        return NotFound(kind, id)
-    if status == 404:
-        return connection.unavailable(
-            N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
-            unsent=True,
-        )
+        return Denied(message or _(NOT_ALLOWED, server=connection.name))
+    if status in (404, 410) and of is not None:
+        return NotFound(*of)
     if status == 409 and not explanation.by_field:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (409, *REFUSED):
         return Invalid(explanation.by_field, message or _(NOT_ACCEPTED))
-    if status == 429:
-        return connection.unavailable(
-            N_(
-                "The server %(server)s has had too many requests from this dashboard. Wait a"
-                " moment and try again."
-            ),
-            answer.retry_after,
-            unsent=True,
-        )
-    if 300 <= status < 400:
-        return connection.unavailable(
-            N_("The server %(server)s redirects to another address instead of answering."),
-            unsent=answer.was_turned_away,
-        )
-    if status != 500 and message is not None:  # such as which place has brought no result
-        return connection.unavailable(
-            ANSWERS, answer.retry_after, unsent=status < 500, message=message
-        )
-    if status >= 500:
-        return connection.unavailable(
-            N_("The server %(server)s failed with an internal error."), answer.retry_after
+    unsent = status < 500
+    if status == 404:
+        sentence = N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL.")
+    elif status == 429:
+        sentence = TOO_MANY
+    elif 300 <= status < 400:
+        sentence = N_("The server %(server)s redirects to another address instead of answering.")
+        unsent = answer.was_turned_away
+    elif status != 500 and message is not None:  # such as which place has brought no result
+        sentence = ANSWERS
+    elif status >= 500:
+        sentence = N_("The server %(server)s failed with an internal error.")
+    else:
+        sentence, unsent = (
+            N_("The server %(server)s sent an unexpected answer (%(status)s)."),
+            status >= 400,
         )
     return connection.unavailable(
-        N_("The server %(server)s sent an unexpected answer (%(status)s)."),
-        unsent=status >= 400,
-        status=status,
+        sentence, answer.retry_after, unsent=unsent, message=message, status=status
     )
 
 
+WRONG_KEY = N_(
+    "The server %(server)s does not accept this dashboard's API key. An admin can set another one"
+    " with WAKEFUL_REMOTE_KEY."
+)
+NOT_ALLOWED = N_("This dashboard's API key may not do this on the server %(server)s.")
+TOO_MANY = N_(
+    "The server %(server)s has had too many requests from this dashboard. Wait a moment and try"
+    " again."
+)
 ANSWERS = N_("The server %(server)s answers: %(message)s")
 
 

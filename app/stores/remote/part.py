@@ -14,10 +14,16 @@ from app.records import Page
 from app.rules import brackets
 from app.stores.base import Extent, Fields, Store
 from app.stores.remote import envelope
-from app.stores.remote.connection import RemoteConnection, ServerAnswer
+from app.stores.remote.connection import ANSWER_SECONDS, RemoteConnection, ServerAnswer
 from app.stores.remote.listing import Listing, Paging, Window, is_all
 from app.stores.remote.me import Me
-from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, raise_if_refused, says_failure
+from app.stores.remote.meaning import (
+    ANSWERS,
+    NOT_ACCEPTED,
+    RecordId,
+    raise_if_refused,
+    says_failure,
+)
 from app.stores.remote.meaning import read as read_answer
 
 T = TypeVar("T")
@@ -29,8 +35,8 @@ NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.
 class RemotePart:
     """``store``: the store that the collection belongs to, with the other collections.
 
-    ``kind`` and ``id`` of a request: the record that it is about, which a 404 then says does not
-    exist; ``monitor_id``: the monitor that it is about otherwise.
+    ``of`` a request: the kind and the id of the record that it is about, which a 404 then says does
+    not exist.
     """
 
     in_base_api: ClassVar[bool] = False  # whether the base API has it, so a bare server too
@@ -40,19 +46,13 @@ class RemotePart:
         self.listings: dict[str, Listing] = {}
 
     def _read(
-        self,
-        path: str,
-        query: brackets.Pairs = (),
-        *,
-        kind: str | None = None,
-        id: int | None = None,
-        monitor_id: int | None = None,
+        self, path: str, query: brackets.Pairs = (), *, of: RecordId | None = None
     ) -> ServerAnswer:
         try:
             if not self.in_base_api:
-                self._refuse_bare(monitor_id)
+                self._refuse_bare(of)
             answer = self.connection.read(path, query)
-            self._refuse(answer, kind, id, monitor_id)
+            self._refuse(answer, of)
         except Unavailable as fault:
             fault.unsent = True
             raise
@@ -64,46 +64,43 @@ class RemotePart:
         path: str,
         fields: Fields | None = None,
         *,
-        kind: str | None = None,
-        id: int | None = None,
-        monitor_id: int | None = None,
-        seconds: float | None = None,
+        of: RecordId | None = None,
+        seconds: float = ANSWER_SECONDS,
     ) -> ServerAnswer:
         if not self.in_base_api:
-            self._refuse_bare(monitor_id)
-        pairs = brackets.write(fields or {})
-        limit = {} if seconds is None else {"seconds": seconds}
-        answer = self.connection.write(method, path, pairs, **limit)
-        self._refuse(answer, kind, id, monitor_id)
+            self._refuse_bare(of)
+        answer = self.connection.write(method, path, brackets.write(fields or {}), seconds=seconds)
+        self._refuse(answer, of)
         if answer.is_success and not self.me.is_wakeful and says_failure(answer.body):
             refused = read_answer(answer)
             raise Invalid(refused.by_field, refused.message or _(NOT_ACCEPTED))
         return answer
 
-    def _refuse(
-        self, answer: ServerAnswer, kind: str | None, id: int | None, monitor_id: int | None
-    ) -> None:
+    def _refuse(self, answer: ServerAnswer, of: RecordId | None) -> None:
         """Raise what an answer that is no success means.
 
         A 404 may say that there is no such monitor: the monitor itself tells. Another one of a
         Wakeful is a proxy's, while its server restarts.
         """
-        if not self.in_base_api and kind is None and answer.status in (404, 405):
-            if monitor_id is not None:
-                self.store.monitors.get(monitor_id)
-            if self.me.ask() > Extent.BARE:
-                raise self.connection.unavailable(
-                    N_("The server %(server)s does not offer this just now.")
-                )
-            raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
-        raise_if_refused(self.connection, answer, kind=kind, id=id)
+        of_record = of is not None and of[0] != "monitor"
+        if self.in_base_api or of_record or answer.status not in (404, 405):
+            raise_if_refused(self.connection, answer, of)
+        else:
+            self._refuse_unsupported(of, self.me.ask())
 
-    def _refuse_bare(self, monitor_id: int | None = None) -> None:
+    def _refuse_bare(self, of: RecordId | None = None) -> None:
         """Do not ask a server for what it lacks."""
         if self.me.extent == Extent.BARE:
-            if monitor_id is not None:
-                self.store.monitors.get(monitor_id)
-            raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
+            self._refuse_unsupported(of, Extent.BARE)
+
+    def _refuse_unsupported(self, of: RecordId | None, extent: Extent) -> None:
+        if of is not None and of[0] == "monitor":
+            self.store.monitors.get(of[1])
+        if extent > Extent.BARE:
+            raise self.connection.unavailable(
+                N_("The server %(server)s does not offer this just now.")
+            )
+        raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
 
     def _page(
         self,
@@ -112,15 +109,11 @@ class RemotePart:
         read: Callable[[Any], T],
         *,
         sent: brackets.Pairs,
-        kind: str | None = None,
-        id: int | None = None,
-        monitor_id: int | None = None,
+        of: RecordId | None = None,
     ) -> Page[T]:
         """``sent``: the parameters of the ``query`` as the server is to get them."""
         begin, size = (query.page - 1) * query.per_page, query.per_page
-        window = self._window(
-            path, sent, begin, size, size, kind=kind, id=id, monitor_id=monitor_id
-        )
+        window = self._window(path, sent, begin, size, size, of=of)
         more = window.total is None and window.more
         counted = begin + len(window.items) + (more and window.reachable)
         total = counted if window.total is None else window.total
@@ -135,16 +128,12 @@ class RemotePart:
         size: int,
         *,
         most_pages: int = MAX_REQUESTS,
-        kind: str | None = None,
-        id: int | None = None,
-        monitor_id: int | None = None,
+        of: RecordId | None = None,
     ) -> Window:
         """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
-            page = self._server_page(
-                path, self._read(path, asked, kind=kind, id=id, monitor_id=monitor_id)
-            )
+            page = self._server_page(path, self._read(path, asked, of=of))
             if asked == sent and not self.me.is_wakeful and is_all(page, size):
                 items = self.arranged(page.items, dict(sent))
                 return replace(page, items=items, total=len(items))
@@ -176,6 +165,16 @@ class RemotePart:
             if answer.status == 204 or (answer.body is None and answer.is_json):
                 return envelope.EMPTY_PAGE
             raise self._not_understood(fault, answer) from None
+
+    def _asked(
+        self,
+        path: str,
+        read: Callable[[Any], T],
+        query: brackets.Pairs = (),
+        *,
+        of: RecordId | None = None,
+    ) -> T:
+        return self._content(self._read(path, query, of=of), read)
 
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
         """What a Wakeful answers beside records."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from app.codec import reader
@@ -35,53 +36,48 @@ from app.stores.remote.part import RemotePart, after_write, parameters
 
 class RemoteResults(RemotePart, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
-        path = f"/monitors/{query.monitor_id}/results"
-        sent = parameters(query, leave=("monitor_id",))
-        return self._page(path, query, read, sent=sent, monitor_id=query.monitor_id)
+        id, sent = query.monitor_id, parameters(query, leave=("monitor_id",))
+        return self._page(f"/monitors/{id}/results", query, read, sent=sent, of=("monitor", id))
 
     def statistics(
         self, monitor_id: int, range_: str, *, response: bool = True
     ) -> Mapping[str, Any]:
-        path = f"/monitors/{monitor_id}/statistics"
-        answer = self._read(path, [("range", range_)], monitor_id=monitor_id)
-        return self._content(answer, lambda data: figures.statistics(data, range_))
+        return self._statistics(monitor_id, [("range", range_)], range_)
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        path = f"/monitors/{monitor_id}/statistics"
-        asked = brackets.write({"from": start, "to": end})
-        answer = self._read(path, asked, monitor_id=monitor_id)
-        return self._content(answer, lambda data: figures.statistics(data, None))
+        return self._statistics(monitor_id, brackets.write({"from": start, "to": end}), None)
+
+    def _statistics(
+        self, monitor_id: int, asked: brackets.Pairs, range_: str | None
+    ) -> Mapping[str, Any]:
+        path, read = (
+            f"/monitors/{monitor_id}/statistics",
+            partial(figures.statistics, range_=range_),
+        )
+        return self._asked(path, read, asked, of=("monitor", monitor_id))
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
         path = f"/monitors/{monitor_id}/slow-alerts"
         asked = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
         try:
-            answer = self._read(path, asked, monitor_id=monitor_id)
+            return self._asked(path, _slow_alerts, asked, of=("monitor", monitor_id))
         except (NotFound, Unsupported):  # of a version before it
             return None
-        return self._content(answer, _slow_alerts)
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
-        asked: dict[str, Any] = {
-            "from": start,
-            "to": end,
-            "monitors": ",".join(map(str, monitor_ids)),
-        }
-        if days:
-            asked["days"] = True
-        answer = self._read("/report", brackets.write(asked))
-        return self._content(answer, figures.report)
+        ids = ",".join(map(str, monitor_ids))
+        asked = {"from": start, "to": end, "monitors": ids} | ({"days": True} if days else {})
+        return self._asked("/report", figures.report, brackets.write(asked))
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         path = f"/monitors/{monitor_id}/certificates"
-        answer = self._read(path, monitor_id=monitor_id)
-        return self._content(answer, _certificates)
+        return self._asked(path, _certificates, of=("monitor", monitor_id))
 
 
 read = reader(Result, "result")
@@ -92,15 +88,14 @@ _certificates = reader(CertificateChain, "certificates")
 class RemoteHeartbeats(RemotePart, base.Heartbeats):
     def list(self, query: PingQuery) -> Page[Ping]:
         id, sent = query.monitor_id, parameters(query, leave=("monitor_id",))
-        return self._page(f"/monitors/{id}/pings", query, _ping, sent=sent, monitor_id=id)
+        return self._page(f"/monitors/{id}/pings", query, _ping, sent=sent, of=("monitor", id))
 
     def get(self, monitor_id: int, id: int) -> Ping:
-        path = f"/monitors/{monitor_id}/pings/{id}"
-        return self._content(self._read(path, kind="ping", id=id), _ping)
+        return self._asked(f"/monitors/{monitor_id}/pings/{id}", _ping, of=("ping", id))
 
     def new_token(self, monitor_id: int) -> Monitor:
         path = f"/monitors/{monitor_id}/heartbeat-token"
-        answer = self._write("POST", path, monitor_id=monitor_id)
+        answer = self._write("POST", path, of=("monitor", monitor_id))
         with after_write():
             return self._content(answer, read_monitor)
 
@@ -111,9 +106,8 @@ read_answer = reader(CheckedNow, "the result")
 
 class RemoteChecks(RemotePart, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
-        path = f"/monitors/{monitor_id}/check"
-        answer = self._write("POST", path, monitor_id=monitor_id, seconds=CHECK_SECONDS)
-        return self._content(answer, read_answer)
+        path, of = f"/monitors/{monitor_id}/check", ("monitor", monitor_id)
+        return self._content(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)

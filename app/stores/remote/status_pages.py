@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from app.codec import MalformedData, reader
-from app.codec.values import each, length, object_, own_id, text, word
+from app.codec.values import each, length, mapping, object_, own_id, text, word
 from app.records import (
     Page,
     PageQuery,
@@ -40,44 +40,42 @@ class RemotePosts(RemotePart, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
         sent = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
-        return self._page(_path(id), query, _post, sent=sent, kind="status page", id=id)
+        return self._page(_path(id), query, _post, sent=sent, of=("status page", id))
 
     def get(self, page_id: int, id: int) -> Post:
-        return self._whole(id, self._read(f"{_path(page_id)}/{id}", kind="post", id=id))
+        return self._whole(id, self._read(f"{_path(page_id)}/{id}", of=("post", id)))
 
     def create(self, page_id: int, fields: Fields) -> Post:
         sent = {name: value for name, value in fields.items() if value not in (None, ())}
-        answer = self._write("POST", _path(page_id), sent, kind="status page", id=page_id)
+        answer = self._write("POST", _path(page_id), sent, of=("status page", page_id))
         with after_write():
             return self._content(answer, _post)
 
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
         if not fields:
             return self.get(page_id, id)
-        answer = self._write("PATCH", f"{_path(page_id)}/{id}", fields, kind="post", id=id)
+        answer = self._write("PATCH", f"{_path(page_id)}/{id}", fields, of=("post", id))
         with after_write():
             return self._whole(id, answer)
 
     def delete(self, page_id: int, id: int) -> None:
-        self._write("DELETE", f"{_path(page_id)}/{id}", kind="post", id=id)
+        self._write("DELETE", f"{_path(page_id)}/{id}", of=("post", id))
 
     def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
-        path = f"{_path(page_id)}/{id}/updates"
-        self._write("POST", path, fields, kind="post", id=id)
+        self._write("POST", f"{_path(page_id)}/{id}/updates", fields, of=("post", id))
         with after_write():
             return self.get(page_id, id)
 
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
         if fields:
             path = f"{_path(page_id)}/{id}/updates/{update_id}"
-            self._write("PATCH", path, fields, kind="update", id=update_id)
+            self._write("PATCH", path, fields, of=("update", update_id))
         with after_write():
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        asked = [("incident_id", str(incident_id))]
-        path = f"/status-pages/{page_id}/draft"
-        return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)
+        path, asked = f"/status-pages/{page_id}/draft", [("incident_id", str(incident_id))]
+        return self._asked(path, _draft, asked, of=("incident", incident_id))
 
     def _whole(self, id: int, answer: ServerAnswer) -> Post:
         """The post of an answer; one with another id is refused, or the next change would go to
@@ -108,21 +106,13 @@ _post = reader(Post, "post")
 
 class RemoteSubscribers(RemotePart, base.Subscribers):
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
-        sent = parameters(query, leave=("status_page_id",))
-        id = query.status_page_id
-        return self._page(
-            _subscribers_path(id), query, _subscriber, sent=sent, kind="status page", id=id
-        )
+        id, sent = query.status_page_id, parameters(query, leave=("status_page_id",))
+        path = f"/status-pages/{id}/subscribers"
+        return self._page(path, query, _subscriber, sent=sent, of=("status page", id))
 
     def clear(self, page_id: int) -> int:
-        body = self._write(
-            "DELETE", _subscribers_path(page_id), kind="status page", id=page_id
-        ).body
-        return length(body.get("count")) if isinstance(body, Mapping) else 0
-
-
-def _subscribers_path(page_id: int) -> str:
-    return f"/status-pages/{page_id}/subscribers"
+        path, of = f"/status-pages/{page_id}/subscribers", ("status page", page_id)
+        return length(mapping(self._write("DELETE", path, of=of).body).get("count"))
 
 
 _subscriber = reader(Subscriber, "subscriber")
