@@ -8,10 +8,10 @@ key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlalchemy import select
 
@@ -22,8 +22,6 @@ from app.db.tags import tagged
 from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _
 from app.records import (
-    CertificateChain,
-    CheckedNow,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -31,80 +29,86 @@ from app.records import (
     Monitor,
     MonitorQuery,
     Page,
-    Ping,
-    PingQuery,
-    PlaceSeen,
-    Result,
-    ResultQuery,
-    SlowAlerts,
 )
 from app.stores import base
 from app.stores.base import Extent, Fields, Store
 from app.stores.local.search import fits
 
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
-
-
 NO_MONITOR = 0
 BEHIND_OTHERS = N_("Unreachable: what it is reached through is down.")
 
 
 class _Tag:
-    """The tag of a key, and whether a monitor has it."""
+    """The tag of a key, and which monitors have it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def denied(self) -> Denied:
-        return Denied(_(BOUND, tag=self.name))
+    def among(self, ids: Iterable[int | None]) -> set[int]:
+        """The monitors, of these, with the tag."""
+        wanted = [id for id in ids if id is not None and fits(id)]
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted), tagged([self.name]))
+        return set(db.session.scalars(monitors)) if wanted else set()
 
     def has(self, monitor_id: int | None) -> bool:
-        if monitor_id is None or not fits(monitor_id):
-            return False
-        monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id, tagged([self.name]))
-        return db.session.scalar(monitor) is not None
-
-    def among(self, ids: Collection[int]) -> set[int]:
-        """The monitors, of these, with the tag."""
-        if not ids:
-            return set()
-        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(ids), tagged([self.name]))
-        return set(db.session.scalars(monitors))
+        return monitor_id in self.among([monitor_id])
 
     def check(self, monitor_id: int) -> None:
         """Raises NotFound for a monitor without the tag."""
         if not self.has(monitor_id):
             raise NotFound("monitor", monitor_id)
 
-    def hold(self, session: DbSession, monitor_id: int) -> None:
-        """Like ``check``; until the transaction ends, nobody takes the tag off the monitor."""
-        if not self.keeps(session, monitor_id):
-            raise NotFound("monitor", monitor_id)
-
-    def keeps(self, session: DbSession, monitor_id: int | None) -> bool:
-        """Like ``has``; until the transaction ends, nobody takes the tag off the monitor."""
-        if monitor_id is not None and fits(monitor_id):
-            monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
-            session.execute(monitor.with_for_update(key_share=True)).all()
-        return self.has(monitor_id)
-
-    def keep_among(self, session: DbSession, ids: Collection[int]) -> set[int]:
-        """Like ``among`` and ``keeps``. The rows are locked in one order: two requests for the same
-        monitors would wait for each other.
+    def keep_among(self, session: DbSession, ids: Iterable[int | None]) -> set[int]:
+        """Like ``among``; until the transaction ends, nobody takes the tag off these monitors. The
+        rows are locked in one order: two requests for the same monitors would wait for each other.
         """
-        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
+        wanted = [id for id in ids if id is not None and fits(id)]
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted)).order_by(MonitorRow.id)
         session.execute(monitors.with_for_update(key_share=True)).all()
-        return self.among(ids)
+        return self.among(wanted)
+
+    def keep(self, session: DbSession, monitor_id: int | None, kind: str, id: int) -> None:
+        """``keep_among`` for what belongs to one monitor. Raises NotFound for this kind and id."""
+        if monitor_id not in self.keep_among(session, [monitor_id]):
+            raise NotFound(kind, id)
+
+    def shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
+        """The monitors without what they are reached through and the key must not see."""
+        named = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
+        tagged_ids = self.among(named)
+        return [
+            monitor
+            if tagged_ids.issuperset(filter(None, (*monitor.depends_on, monitor.behind_id)))
+            else _without_others(monitor, tagged_ids)
+            for monitor in monitors
+        ]
 
 
-class _Closed:
-    """What a bound key may not use at all. Whatever is called raises Denied."""
+def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
+    shown = tuple(id for id in monitor.depends_on if id in tagged_ids)
+    if monitor.behind_id in (None, *tagged_ids):
+        return replace(monitor, depends_on=shown)
+    return replace(monitor, depends_on=shown, behind_id=None, cause=_(BEHIND_OTHERS))
 
-    def __init__(self, tag: _Tag) -> None:
-        self._tag = tag
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise self._tag.denied()
+class _Part:
+    """What a key may do with one resource, ``inner``: the methods here, and ``of_monitor``, whose
+    first argument is a monitor or a query of one. All others raise Denied.
+    """
+
+    def __init__(self, tag: _Tag, inner: Any = None, *of_monitor: str) -> None:
+        self._tag, self._inner, self._of_monitor = tag, inner, of_monitor
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._of_monitor:
+            raise Denied(_(BOUND, tag=self._tag.name))
+
+        def act(monitor: Any, *arguments: Any) -> Any:
+            self._tag.check(getattr(monitor, "monitor_id", monitor))
+            return getattr(self._inner, name)(monitor, *arguments)
+
+        return act
 
 
 class BoundStore:
@@ -116,37 +120,34 @@ class BoundStore:
 
     def __init__(self, inner: Store, tag: str) -> None:
         self._inner, self._tag = inner, _Tag(tag)
-        self.monitors = _Monitors(inner, self._tag)
-        self.incidents = _Incidents(inner, self._tag)
-        self.results = _Results(inner, self._tag)
-        self.checks = _Checks(inner, self._tag)
-        self.heartbeats = _Heartbeats(inner, self._tag)
-        self.deliveries = _Deliveries(inner, self._tag)
-        self.channels = _Channels(inner, self._tag)
-        self.contacts = _Contacts(inner, self._tag)
-        self.locations = _Locations(inner, self._tag)
+        self.monitors = _Monitors(self._tag, inner.monitors)
+        self.incidents = _Incidents(self._tag, inner.incidents)
+        figures = ("statistics", "statistics_between", "slow_alerts")
+        self.results = _Part(self._tag, inner.results, "list", *figures, "certificates")
+        self.checks = _Part(self._tag, inner.checks, "run")
+        self.heartbeats = _Heartbeats(self._tag, inner.heartbeats, "list", "get")
+        self.deliveries = _Deliveries(self._tag, inner.deliveries)
+        self.channels = _Part(self._tag, inner.channels, "test_all")
+        self.contacts = _Contacts(self._tag, inner.contacts)
+        self.locations = _Part(self._tag, inner.locations, "of_monitor")
 
     def now(self) -> datetime:
         return self._inner.now()
 
-    def __getattr__(self, name: str) -> _Closed:
+    def __getattr__(self, name: str) -> _Part:
         """A resource that is not named above."""
-        return _Closed(self._tag)
+        return _Part(self._tag)
 
 
-class _BoundPart(_Closed):
-    def __init__(self, inner: Store, tag: _Tag) -> None:
-        super().__init__(tag)
-        self._inner = inner
+class _Monitors(_Part):
+    _inner: base.Monitors
 
-
-class _Monitors(_BoundPart):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        page = self._inner.monitors.list(self._bound(query))
-        return replace(page, items=self._shown(page.items))
+        page = self._inner.list(self._bound(query))
+        return replace(page, items=self._tag.shown(page.items))
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        return self._inner.monitors.overview(self._bound(query))
+        return self._inner.overview(self._bound(query))
 
     def _bound(self, query: MonitorQuery) -> MonitorQuery:
         """The query for monitors with the tag. What is reached through one without it is not said,
@@ -159,51 +160,40 @@ class _Monitors(_BoundPart):
 
     def get(self, id: int) -> Monitor:
         self._tag.check(id)
-        return self._shown([self._inner.monitors.get(id)])[0]
-
-    def _shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
-        """The monitors without what they are reached through and the key must not see."""
-        named = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
-        tagged_ids = self._tag.among({id for id in named if id is not None})
-        return [
-            monitor
-            if tagged_ids.issuperset(filter(None, (*monitor.depends_on, monitor.behind_id)))
-            else _without_others(monitor, tagged_ids)
-            for monitor in monitors
-        ]
+        return self._tag.shown([self._inner.get(id)])[0]
 
     def require(self, id: int) -> None:
         self._tag.check(id)
 
     def locations(self) -> Mapping[str, str]:
-        return self._inner.monitors.locations()
+        return self._inner.locations()
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         if fault := self._fault(fields):
             raise fault
         if secrets_from is not None:
             self._tag.check(secrets_from)
-        return self._shown([self._inner.monitors.create(fields, secrets_from=secrets_from)])[0]
+        return self._tag.shown([self._inner.create(fields, secrets_from=secrets_from)])[0]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
         checked = [self._fault(fields) or fields for fields in several]
-        answers = base.create_valid(checked, self._inner.monitors)
+        answers = base.create_valid(checked, self._inner)
         return [
-            answer if isinstance(answer, Invalid) else self._shown([answer])[0]
+            answer if isinstance(answer, Invalid) else self._tag.shown([answer])[0]
             for answer in answers
         ]
 
     def update(self, id: int, fields: Fields) -> Monitor:
         with writing() as session:
-            self._tag.hold(session, id)
+            self._tag.keep(session, id, "monitor", id)
             if fault := self._fault({"tags": [self._tag.name], **fields}):
                 raise fault
-            return self._shown([self._inner.monitors.update(id, fields)])[0]
+            return self._tag.shown([self._inner.update(id, fields)])[0]
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            self._tag.hold(session, id)
-            self._inner.monitors.delete(id)
+            self._tag.keep(session, id, "monitor", id)
+            self._inner.delete(id)
 
     def _fault(self, fields: Fields) -> Invalid | None:
         """Why the key may not store this: without the tag, or behind monitors without it."""
@@ -216,20 +206,15 @@ class _Monitors(_BoundPart):
         return None
 
 
-def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
-    shown = tuple(id for id in monitor.depends_on if id in tagged_ids)
-    if monitor.behind_id in (None, *tagged_ids):
-        return replace(monitor, depends_on=shown)
-    return replace(monitor, depends_on=shown, behind_id=None, cause=_(BEHIND_OTHERS))
+class _Incidents(_Part):
+    _inner: base.Incidents
 
-
-class _Incidents(_BoundPart):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        page = self._inner.incidents.list(replace(query, bound_tag=self._tag.name))
+        page = self._inner.list(replace(query, bound_tag=self._tag.name))
         return replace(page, items=[self._shown(incident) for incident in page.items])
 
     def get(self, id: int) -> Incident:
-        incident = self._inner.incidents.get(id)
+        incident = self._inner.get(id)
         if incident.monitor is None or not self._tag.has(incident.monitor.id):
             raise NotFound("incident", id)
         return self._shown(incident)
@@ -240,16 +225,16 @@ class _Incidents(_BoundPart):
 
     def create(self, fields: Fields) -> Incident:
         with writing() as session:
-            if not self._tag.keeps(session, fields["monitor_id"]):
+            if not self._tag.keep_among(session, [fields["monitor_id"]]):
                 raise Invalid({"monitor_id": [no_such("monitor", fields["monitor_id"])]})
-            return self._shown(self._inner.incidents.create(fields))
+            return self._shown(self._inner.create(fields))
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         with writing() as session:
-            self._hold(session, id)
-            return self._shown(self._inner.incidents.update(id, fields, by=by, expected=expected))
+            self._keep(session, id)
+            return self._shown(self._inner.update(id, fields, by=by, expected=expected))
 
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
@@ -258,9 +243,9 @@ class _Incidents(_BoundPart):
         with writing() as session:
             rows = session.execute(select(IncidentRow.id, IncidentRow.monitor_id).where(chosen))
             monitor_ids = {row.id: row.monitor_id for row in rows}
-            kept = self._tag.keep_among(session, set(monitor_ids.values()))
+            kept = self._tag.keep_among(session, monitor_ids.values())
             shown = [id for id in ids if monitor_ids.get(id) in kept]
-            answers = dict(zip(shown, self._inner.incidents.acknowledge(shown, by=by), strict=True))
+            answers = dict(zip(shown, self._inner.acknowledge(shown, by=by), strict=True))
         return [
             self._shown(answer) if isinstance(answer, Incident) else answer
             for answer in (answers.get(id) or NotFound("incident", id) for id in ids)
@@ -268,82 +253,44 @@ class _Incidents(_BoundPart):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            self._hold(session, id)
-            self._inner.incidents.delete(id)
+            self._keep(session, id)
+            self._inner.delete(id)
 
-    def _hold(self, session: DbSession, id: int) -> None:
-        if not self._tag.keeps(session, self.get(id).monitor_id):
-            raise NotFound("incident", id)
-
-
-class _Results(_BoundPart):
-    def list(self, query: ResultQuery) -> Page[Result]:
-        self._tag.check(query.monitor_id)
-        return self._inner.results.list(query)
-
-    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
-        self._tag.check(monitor_id)
-        return self._inner.results.statistics(monitor_id, range_)
-
-    def statistics_between(
-        self, monitor_id: int, start: datetime, end: datetime
-    ) -> Mapping[str, Any]:
-        self._tag.check(monitor_id)
-        return self._inner.results.statistics_between(monitor_id, start, end)
-
-    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
-        self._tag.check(monitor_id)
-        return self._inner.results.slow_alerts(monitor_id, limit, minutes)
-
-    def certificates(self, monitor_id: int) -> CertificateChain:
-        self._tag.check(monitor_id)
-        return self._inner.results.certificates(monitor_id)
+    def _keep(self, session: DbSession, id: int) -> None:
+        self._tag.keep(session, self.get(id).monitor_id, "incident", id)
 
 
-class _Checks(_BoundPart):
-    def run(self, monitor_id: int) -> CheckedNow:
-        self._tag.check(monitor_id)
-        return self._inner.checks.run(monitor_id)
-
-
-class _Heartbeats(_BoundPart):
-    def list(self, query: PingQuery) -> Page[Ping]:
-        self._tag.check(query.monitor_id)
-        return self._inner.heartbeats.list(query)
-
-    def get(self, monitor_id: int, id: int) -> Ping:
-        self._tag.check(monitor_id)
-        return self._inner.heartbeats.get(monitor_id, id)
+class _Heartbeats(_Part):
+    _inner: base.Heartbeats
 
     def new_token(self, monitor_id: int) -> Monitor:
         with writing() as session:
-            self._tag.hold(session, monitor_id)
-            return self._inner.heartbeats.new_token(monitor_id)
+            self._tag.keep(session, monitor_id, "monitor", monitor_id)
+            return self._tag.shown([self._inner.new_token(monitor_id)])[0]
 
 
-class _Deliveries(_BoundPart):
+class _Deliveries(_Part):
+    _inner: base.Deliveries
+
     def list(self, query: DeliveryQuery) -> Page[Delivery]:
-        return self._inner.deliveries.list(replace(query, bound_tag=self._tag.name))
+        return self._inner.list(replace(query, bound_tag=self._tag.name))
 
     def get(self, id: int) -> Delivery:
-        delivery = self._inner.deliveries.get(id)
+        delivery = self._inner.get(id)
         if not self._tag.has(delivery.monitor_id):
             raise NotFound("delivery", id)
         return _without_message(delivery)
 
     def retry(self, id: int) -> Delivery:
-        with writing() as session:
-            self._hold(session, id)
-            return _without_message(self._inner.deliveries.retry(id))
+        return self._act(self._inner.retry, id)
 
     def give_up(self, id: int) -> Delivery:
-        with writing() as session:
-            self._hold(session, id)
-            return _without_message(self._inner.deliveries.give_up(id))
+        return self._act(self._inner.give_up, id)
 
-    def _hold(self, session: DbSession, id: int) -> None:
-        if not self._tag.keeps(session, self.get(id).monitor_id):
-            raise NotFound("delivery", id)
+    def _act(self, act: Callable[[int], Delivery], id: int) -> Delivery:
+        with writing() as session:
+            self._tag.keep(session, self.get(id).monitor_id, "delivery", id)
+            return _without_message(act(id))
 
 
 def _without_message(delivery: Delivery) -> Delivery:
@@ -351,18 +298,14 @@ def _without_message(delivery: Delivery) -> Delivery:
     return replace(delivery, message=None)
 
 
-class _Channels(_BoundPart):
-    def test_all(self, monitor_id: int) -> tuple[int, ...]:
-        self._tag.check(monitor_id)
-        return self._inner.channels.test_all(monitor_id)
+class _Contacts(_Part):
+    _inner: base.Contacts
 
-
-class _Contacts(_BoundPart):
     def exists(self, value: str) -> bool:
         """Whether a monitor with the tag has this contact. By their numbers, a key could read the
         names of all others.
         """
-        id = self._inner.contacts.id_of(value)
+        id = self._inner.id_of(value)
         if id is None:
             return False
         used = (
@@ -373,9 +316,3 @@ class _Contacts(_BoundPart):
             .limit(1)
         )
         return db.session.scalar(used) is not None
-
-
-class _Locations(_BoundPart):
-    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
-        self._tag.check(monitor_id)
-        return self._inner.locations.of_monitor(monitor_id)
