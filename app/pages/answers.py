@@ -30,12 +30,14 @@ MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
 SMALLEST = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
 
-YEAR_SECONDS = 365 * 24 * 3600
+DAY_SECONDS = 24 * 3600
+YEAR_SECONDS = 365 * DAY_SECONDS
 # Opened by itself, an SVG is a document of this host: nothing in it may run or load.
 IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 Headers = list[tuple[str, str]]
 FOR_SECONDS = f"public, max-age={MAX_AGE}"
+FOR_A_DAY = f"public, max-age={DAY_SECONDS}"
 FOR_A_YEAR = f"public, max-age={YEAR_SECONDS}, immutable"
 PRIVATE = ("Cache-Control", "private, no-store")
 
@@ -139,13 +141,15 @@ def cached_answer(route: CachedRoute, body: bytes | None, address: Address | Non
 
 
 def image_answer(data: bytes, version: str, address: Address, *, is_named: bool) -> PageAnswer:
-    """An image of a page. ``is_named``: its version is in the address, so it never changes."""
+    """An image of a page. ``is_named``: its version is in the address, so it never changes; but a
+    page that is closed must not leave its images behind, in caches of strangers, for a year.
+    """
     headers: Headers = [
         ("Content-Type", type_of(data)),
         ("Content-Security-Policy", IMAGE_POLICY),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    lasts = FOR_A_YEAR if is_named else FOR_SECONDS
+    lasts = FOR_A_DAY if is_named else FOR_SECONDS
     return _for_readers(address, data, headers, version, lasts)
 
 

@@ -348,7 +348,9 @@ class LocalMonitors(LocalPart, base.Monitors):
         texts = notes_of(db.session, ids) if notes else {}
         called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
-        on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
+        on: list[tuple[MaintenanceWindow, datetime]] = []
+        if any(row.status == MonitorStatus.MAINTENANCE for row in rows):
+            on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
         by_id = {}
         for row in rows:
             id = row.id
