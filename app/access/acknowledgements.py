@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from itsdangerous import BadData, SignatureExpired, URLSafeTimedSerializer
 
 from app.errors import Denied
-from app.i18n import _
+from app.i18n import N_, _
 from app.secret_keys import signing_keys
 
 LIFETIME_SECONDS = 7 * 24 * 3600
+EXPIRED = N_("This link has expired. Open the incident in the dashboard to acknowledge it.")
+NOT_VALID = N_("This link is not valid. Copy it whole from the message, or open the dashboard.")
 _SALT = "wakeful acknowledge v1"
 
 
@@ -39,13 +41,9 @@ def read_token(token: str) -> Acknowledgement:
     try:
         incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
     except SignatureExpired:
-        raise Denied(
-            _("This link has expired. Open the incident in the dashboard to acknowledge it.")
-        ) from None
+        raise Denied(_(EXPIRED)) from None
     except (BadData, TypeError, ValueError):
-        raise Denied(
-            _("This link is not valid. Copy it whole from the message, or open the dashboard.")
-        ) from None
+        raise Denied(_(NOT_VALID)) from None
     return Acknowledgement(int(incident_id), str(via))
 
 

@@ -120,17 +120,11 @@ def _after_flush(session: Any, _context: object) -> None:
         (list(session.deleted), Action.DELETED, _deleted_values),
     ):
         for row in rows:
-            table = TABLES.get(type(row))
-            if table is not None:
-                _collect(session, table, row, action, values_of(table, row))
-
-
-def _collect(session: Any, table: Table, row: Any, action: Action, changes: Changes) -> None:
-    if table.is_part or action == Action.CHANGED:
-        if changes:
-            _add(session, Action.CHANGED, table.thing(row), changes)
-    else:
-        _add(session, action, table.thing(row), changes)
+            if (table := TABLES.get(type(row))) is None:
+                continue
+            changes, done = values_of(table, row), Action.CHANGED if table.is_part else action
+            if changes or done != Action.CHANGED:
+                _add(session, done, table.thing(row), changes)
 
 
 def _before_commit(session: Any) -> None:

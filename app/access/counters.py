@@ -13,10 +13,10 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import ColumnElement, select, update
 
 from app.db import DbSession, best_effort, db, writing
-from app.db.statements import inserting
+from app.db.statements import delete_rows, inserting
 from app.db.tables import CounterRow
 from app.errors import Throttled
 from app.i18n import _
@@ -165,8 +165,7 @@ class Counters:
 
     def reset(self, limit: Limit) -> None:
         """Forget what was counted in the present window."""
-        with writing() as session:
-            session.execute(delete(CounterRow).where(*self._row_of(limit)))
+        delete_rows(CounterRow, *self._row_of(limit))
 
     def take_back_attempt(self, limit: Limit) -> None:
         """Count one less in the present window."""
@@ -185,11 +184,8 @@ class Counters:
 
     def forget_old(self) -> None:
         """Delete counts of past windows. The engine's housekeeping calls it."""
-        with writing() as session:
-            horizon = int(self.clock().timestamp()) - KEPT_SECONDS
-            # Counts of a clock that was ahead would count again when their time comes.
-            later = horizon + 2 * KEPT_SECONDS
-            session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
-            horizon += KEPT_SECONDS - BRIEF_KEPT_SECONDS
-            brief = CounterRow.name.startswith(BRIEF), CounterRow.window < horizon
-            session.execute(delete(CounterRow).where(*brief))
+        now, window = int(self.clock().timestamp()), CounterRow.window
+        # Counts of a clock that was ahead would count again when their time comes.
+        delete_rows(CounterRow, ~window.between(now - KEPT_SECONDS, now + KEPT_SECONDS))
+        brief = CounterRow.name.startswith(BRIEF)
+        delete_rows(CounterRow, brief, window < now - BRIEF_KEPT_SECONDS)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
-from app.db import DbSession, db, writing
-from app.db.statements import inserting, keep_newest
+from app.db import DbSession, db
+from app.db.statements import delete_rows, inserting, keep_newest
 from app.db.tables import DashboardHostRow
 
 KEPT = timedelta(days=90)  # after the last use; a session ends after 30
@@ -24,11 +24,8 @@ def remember(session: DbSession, person_id: int, host: str | None, now: datetime
     if host is None:
         return
     insertion = inserting(row).values(host=host, person_id=person_id, used_at=now)
-    session.execute(
-        insertion.on_conflict_do_update(
-            index_elements=[row.host, row.person_id], set_={"used_at": now}
-        )
-    )
+    key = [row.host, row.person_id]
+    session.execute(insertion.on_conflict_do_update(index_elements=key, set_={"used_at": now}))
     keep_newest(session, row.host, row.person_id == person_id, row.used_at, MAX_OF_ONE)
 
 
@@ -41,5 +38,4 @@ def is_used(host: str, now: datetime) -> bool:
 
 def forget_old(now: datetime) -> None:
     """Delete those that nobody uses any more. The engine's housekeeping calls it."""
-    with writing() as session:
-        session.execute(delete(DashboardHostRow).where(DashboardHostRow.used_at <= now - KEPT))
+    delete_rows(DashboardHostRow, DashboardHostRow.used_at <= now - KEPT)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select, update
 
 from app.access.tokens import digest_of, make_token
-from app.db import DbSession, db, writing
-from app.db.statements import keep_newest
+from app.db import AnySession, DbSession, db
+from app.db.statements import delete_rows, keep_newest
 from app.db.tables import DeviceRow
 
 KNOWN_FOR = timedelta(days=180)  # since the last login
@@ -24,17 +24,12 @@ def device_of(token: str | None, person_id: int, now: datetime) -> int | None:
     """The id of this browser, if the person has logged in there before."""
     if not token:
         return None
-    row = db.session.scalar(
-        select(DeviceRow).where(
-            DeviceRow.digest == digest_of(token), DeviceRow.person_id == person_id
-        )
-    )
+    row = _row(db.session, token, person_id)
     return None if row is None or now - row.last_used_at >= KNOWN_FOR else row.id
 
 
 def forget_old(now: datetime) -> None:
-    with writing() as session:
-        session.execute(delete(DeviceRow).where(DeviceRow.last_used_at <= now - KNOWN_FOR))
+    delete_rows(DeviceRow, DeviceRow.last_used_at <= now - KNOWN_FOR)
 
 
 def remember(
@@ -51,11 +46,7 @@ def remember(
             .where(DeviceRow.digest == digest_of(token))
             .values(digest=digest_of(new))
         )
-    row = session.scalar(
-        select(DeviceRow).where(
-            DeviceRow.digest == digest_of(new), DeviceRow.person_id == person_id
-        )
-    )
+    row = _row(session, new, person_id)
     if row is None:
         row = DeviceRow(digest=digest_of(new), person_id=person_id)
         session.add(row)
@@ -66,8 +57,9 @@ def remember(
     return row.id, new
 
 
-def forget_device(session: DbSession, id: int) -> None:
-    session.execute(delete(DeviceRow).where(DeviceRow.id == id))
+def _row(session: AnySession, token: str, person_id: int) -> DeviceRow | None:
+    query = select(DeviceRow).where(DeviceRow.digest == digest_of(token))
+    return session.scalar(query.where(DeviceRow.person_id == person_id))
 
 
 def forget_devices(session: DbSession, person_id: int, keep: int | None = None) -> None:

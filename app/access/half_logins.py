@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import delete, or_, select, update
 
@@ -29,11 +30,12 @@ from app.access.second_factor import (
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
+from app.db.statements import delete_rows
 from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
-from app.records import Action, Actor, Client, Person
+from app.records import Action, Client, Person
 from app.rules.clocks import believable, runs
 
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
@@ -43,9 +45,7 @@ LASTS = timedelta(minutes=10)
 # a hundred accounts in a day.
 LONG_WINDOW_SECONDS = 12 * 3600
 LONG_WINDOW_MAX = 50
-RECOVERY = "recovery_code"  # the field
 LOGIN_ENDED = N_("The login took too long, or was ended. Log in again.")
-NOT_A_CODE = N_("This recovery code is wrong or was used already.")
 UNREADABLE = N_(
     "The secret of the authenticator app cannot be read on the server. Use a passkey or a recovery "
     "code, or ask an admin to reset the second factor."
@@ -80,42 +80,37 @@ class HalfLogins:
         return person_record(row.PersonRow)
 
     def end(self, token: str) -> None:
-        with writing() as session:
-            session.execute(delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token)))
+        delete_rows(HalfLoginRow, HalfLoginRow.digest == digest_of(token))
 
     def by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the half login
         is over, and Throttled.
         """
-        person = self._waiting(token)
-        return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
+        return self._log_in(token, client, lambda _person: partial(self._use_code, code))
 
     def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """Log in as ``by_code`` does, with faults of ``recovery_code``, which is used up."""
-        person = self._waiting(token)
-        return self._try(
-            person, client, lambda: self._complete(token, _recovery_use(code, person.id))
-        )
+
+        def code_use(person: Person) -> Use:
+            return partial(_use_recovery_code, digest_of_code(code, person.id))
+
+        return self._log_in(token, client, code_use)
 
     def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = NOWHERE
     ) -> Person:
         """Log in as ``by_code`` does, with faults of ``credential``."""
-        person = self._waiting(token)
 
-        def prove() -> Person:
+        def signature_use(person: Person) -> Use:
             signed = self.passkeys.signed_by(person.id, site, token, credential)
-            return self._complete(token, self._signature_use(signed))
+            return partial(self._use_signature, signed)
 
-        return self._try(person, client, prove)
+        return self._log_in(token, client, signature_use)
 
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now, created_at = self.clock(), HalfLoginRow.created_at
-        with writing() as session:
-            session.execute(
-                delete(HalfLoginRow).where(~created_at.between(now - LASTS, believable(now)))
-            )
+        delete_rows(HalfLoginRow, ~created_at.between(now - LASTS, believable(now)))
 
     def _waiting(self, token: str) -> Person:
         person = self.person(token)
@@ -123,22 +118,21 @@ class HalfLogins:
             raise Denied(_(LOGIN_ENDED))
         return person
 
-    def _try(self, person: Person, client: Client, prove: Callable[[], Person]) -> Person:
-        """Within the limits, do what logs in or raises Invalid; a failure is recorded."""
+    def _log_in(self, token: str, client: Client, prove: Callable[[Person], Use]) -> Person:
+        """Log in, within the limits, with the proof that ``prove`` returns; a failure, which is
+        Invalid, is recorded.
+        """
+        person = self._waiting(token)
         device = device_of(client.device, person.id, self.clock())
         limits = _limits(person.id, device)
         try:
             self.counters.attempt(TOO_MANY_LOGINS, *limits)
-            logged_in = prove()
-        except Throttled:
-            security_log.log_event(
-                SecurityEvent.SECOND_FACTOR_THROTTLED, person, address=client.address
-            )
-            raise
-        except Invalid:
-            security_log.log_event(
-                SecurityEvent.SECOND_FACTOR_WRONG, person, address=client.address
-            )
+            logged_in = self._complete(token, prove(person))
+        except (Throttled, Invalid) as fault:
+            throttled = isinstance(fault, Throttled)
+            event = SecurityEvent.SECOND_FACTOR_WRONG
+            event = SecurityEvent.SECOND_FACTOR_THROTTLED if throttled else event
+            security_log.log_event(event, person, address=client.address)
             raise
         for limit in limits:
             self.counters.reset(limit)
@@ -159,38 +153,29 @@ class HalfLogins:
             session.flush()
             return person_record(row)
 
-    def _code_use(self, code: str) -> Use:
-        def use(session: DbSession, person: Person) -> None:
-            app = session.get(AuthenticatorAppRow, person.id, populate_existing=True)
-            if app is not None and isinstance(app.secret, Unreadable):
-                raise Invalid({CODE: [_(UNREADABLE)]})
-            now = self.clock()
-            step = None if app is None else step_of(app.secret, code, now)
-            if step is None or not _use_step(session, person.id, step, step_at(now)):
-                raise Invalid({CODE: [_(WRONG_CODE)]})
+    def _use_code(self, code: str, session: DbSession, person: Person) -> None:
+        app = session.get(AuthenticatorAppRow, person.id, populate_existing=True)
+        if app is not None and isinstance(app.secret, Unreadable):
+            raise Invalid({CODE: [_(UNREADABLE)]})
+        now = self.clock()
+        step = None if app is None else step_of(app.secret, code, now)
+        if step is None or not _use_step(session, person.id, step, step_at(now)):
+            raise Invalid({CODE: [_(WRONG_CODE)]})
 
-        return use
-
-    def _signature_use(self, signed: Signed) -> Use:
-        def use(session: DbSession, _person: Person) -> None:
-            if not count_use(session, signed, self.clock()):
-                raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
-
-        return use
+    def _use_signature(self, signed: Signed, session: DbSession, _person: Person) -> None:
+        if not count_use(session, signed, self.clock()):
+            raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
 
 
-def _recovery_use(code: str, person_id: int) -> Use:
-    digest = digest_of_code(code, person_id)
-
-    def use(session: DbSession, person: Person) -> None:
-        row = RecoveryCodeRow
-        deletion = delete(row).where(row.person_id == person.id, row.digest == digest)
-        if session.execute(deletion.returning(row.id)).first() is None:
-            raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
-        change = {"recovery_codes": (None, _("one used"))}
-        audit.note(session, Action.USED, thing(person), change, actor=_claimant(person))
-
-    return use
+def _use_recovery_code(digest: str, session: DbSession, person: Person) -> None:
+    row = RecoveryCodeRow
+    deletion = delete(row).where(row.person_id == person.id, row.digest == digest)
+    if session.execute(deletion.returning(row.id)).first() is None:
+        raise Invalid({"recovery_code": [_("This recovery code is wrong or was used already.")]})
+    change = {"recovery_codes": (None, _("one used"))}
+    # The actor typed the password, and nothing else yet.
+    actor = actors.named(person.email)
+    audit.note(session, Action.USED, thing(person), change, actor=actor)
 
 
 def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
@@ -202,11 +187,6 @@ def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
     change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
     rows = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
     return rows.first() is not None
-
-
-def _claimant(person: Person) -> Actor:
-    """The actor of a log-in that is not complete: who typed the password of this person."""
-    return actors.named(person.email)
 
 
 def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:

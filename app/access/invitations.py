@@ -13,8 +13,9 @@ from app.access import actors, audit, passwords
 from app.access.people import People, check_account, check_invited, refuse_taken
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
-from app.db.statements import inserting
+from app.db.statements import delete_rows, inserting
 from app.db.tables import InvitationRow
+from app.db.types import record_of
 from app.errors import Denied, existing
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing
@@ -62,9 +63,8 @@ class Invitations:
 
     def of_token(self, token: str) -> Invitation | None:
         """The invitation of a link; None if it is not valid."""
-        row = db.session.scalar(
-            select(InvitationRow).where(InvitationRow.digest == digest_of(token))
-        )
+        query = select(InvitationRow).where(InvitationRow.digest == digest_of(token))
+        row = db.session.scalar(query)
         return None if row is None or self.is_over(row) else _record(row)
 
     def accept(
@@ -95,9 +95,7 @@ class Invitations:
 
     def forget_old(self) -> None:
         """Delete those that expired long ago. The engine's housekeeping calls it."""
-        with writing() as session:
-            expired = InvitationRow.expires_at <= self.clock() - KEPT_AFTER
-            session.execute(delete(InvitationRow).where(expired))
+        delete_rows(InvitationRow, InvitationRow.expires_at <= self.clock() - KEPT_AFTER)
 
 
 def _thing(invitation: Invitation) -> Thing:
@@ -105,13 +103,8 @@ def _thing(invitation: Invitation) -> Thing:
 
 
 def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:
-    values = {
-        "email": email,
-        "role": role,
-        "digest": digest,
-        "created_at": now,
-        "expires_at": now + INVITED_FOR,
-    }
+    values = {"email": email, "role": role, "created_at": now, "expires_at": now + INVITED_FOR}
+    values |= {"digest": digest}
     statement = inserting(InvitationRow).values(email_folded=email.casefold(), **values)
     statement = statement.on_conflict_do_update(
         index_elements=[InvitationRow.email_folded], set_=values
@@ -120,4 +113,4 @@ def _store(session: DbSession, email: str, role: str, digest: str, now: datetime
 
 
 def _record(row: InvitationRow) -> Invitation:
-    return Invitation(row.id, row.email, row.role, row.created_at, row.expires_at)
+    return record_of(Invitation, row)

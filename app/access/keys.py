@@ -6,7 +6,6 @@ there were owners have none, and may do what they were created for.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, or_, outerjoin, select, update
 
 from app import proxies
+from app.access.tokens import digest_of, make_token
 from app.db import DbSession, best_effort, db, writing
 from app.db.statements import locked
 from app.db.tables import ApiKeyRow, PersonRow
@@ -31,7 +31,6 @@ from app.rules.text import TAKEN, one_of
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
-SECRET_BYTES = 24  # 192 random bits
 PING_KEY_BYTES = 16  # 128, in 22 characters as healthchecks has them
 _PING_KEY = re.compile(r"[A-Za-z0-9_-]{22}")
 NO_PING_KEY = N_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
@@ -50,7 +49,6 @@ NOT_ADMIN = N_(
     "This key has the scope %(scope)s. Use a key with the scope admin: whoever has the token of an"
     " agent gets the secrets of the monitors that are checked from its place."
 )
-REVOKED = N_("This key is revoked, so it cannot be changed.")
 
 
 class ApiKeys:
@@ -75,7 +73,7 @@ class ApiKeys:
         tag = (tag or "").strip() or None
         _check(name, scope, expires_at, self.clock(), networks, tag)
         prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _index in range(PREFIX_LENGTH))
-        text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
+        text = f"wk_{prefix}_{make_token()}"
         if scope == Scope.PING:
             text = own or secrets.token_urlsafe(PING_KEY_BYTES)
             self._check_own(text)
@@ -83,7 +81,7 @@ class ApiKeys:
             raise Invalid({"own": [_(NOT_OWN)]})
         row = ApiKeyRow(
             prefix=prefix,
-            digest=_digest(text),
+            digest=digest_of(text),
             name=name,
             scope=scope,
             created_at=self.clock(),
@@ -107,7 +105,7 @@ class ApiKeys:
             row = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
-        matches = hmac.compare_digest(digest.encode(), _digest(text).encode())
+        matches = hmac.compare_digest(digest.encode(), digest_of(text).encode())
         return self._used(row) if matches else None
 
     def _used(self, row: Any, address: str | None = None) -> ApiKey | None:
@@ -131,14 +129,14 @@ class ApiKeys:
         """Raises Invalid for what is no ping key, or is another one already."""
         if _PING_KEY.fullmatch(text) is None:
             raise Invalid({"own": [_(NO_PING_KEY)]})
-        if db.session.execute(_WITH_DIGEST, {"digest": _digest(text)}).first() is not None:
+        if db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first() is not None:
             raise Invalid({"own": [_(TAKEN)]})
 
     def ping_key(self, text: str, address: str | None) -> ApiKey | None:
         """The key of scope ``ping`` with this text, if it works for a client of this address."""
         if _PING_KEY.fullmatch(text) is None:
             return None
-        row = db.session.execute(_WITH_DIGEST, {"digest": _digest(text)}).first()
+        row = db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first()
         if row is None or row.scope != Scope.PING:
             return None
         return self._used(row, address or "")
@@ -155,23 +153,16 @@ class ApiKeys:
 
     def of(self, person_id: int) -> list[ApiKey]:
         """The keys of this person that work, the newest first."""
+        own = [key for key in self.all() if key.owner_id == person_id and key.revoked_at is None]
         now = self.clock()
-        return [
-            key
-            for key in self.all()
-            if key.owner_id == person_id
-            and key.revoked_at is None
-            and (key.expires_at is None or key.expires_at > now)
-        ]
+        return [key for key in own if key.expires_at is None or key.expires_at > now]
 
     def change(
         self, prefix: str, *, name: str, expires_at: datetime | None, networks: str
     ) -> ApiKey:
         """Raises NotFound, Invalid, and Conflict for a key that is revoked."""
         with writing() as session:
-            row = _locked(session, prefix)
-            if row.revoked_at is not None:
-                raise Conflict(_(REVOKED))
+            row = _working(session, prefix)
             # A time that is over already stays: only a new one must be in the future.
             new_expiry = None if expires_at == row.expires_at else expires_at
             _check(name, row.scope, new_expiry, self.clock(), networks, row.tag)
@@ -182,9 +173,7 @@ class ApiKeys:
     def adopt(self, prefix: str, person_id: int) -> ApiKey:
         """Make this person the owner. Raises NotFound, and Conflict for a revoked key."""
         with writing() as session:
-            row = _locked(session, prefix)
-            if row.revoked_at is not None:
-                raise Conflict(_(REVOKED))
+            row = _working(session, prefix)
             row.owner_id = person_id
             session.flush()
             return _record(row, _owner_of(session, row))
@@ -196,19 +185,11 @@ class ApiKeys:
             row.revoked_at = row.revoked_at or self.clock()
 
     def _touch(self, id: int, now: datetime) -> None:
+        used_at = ApiKeyRow.last_used_at
+        is_older = or_(used_at.is_(None), used_at < now, used_at >= now + TOUCH_AFTER)
+        touch = update(ApiKeyRow).where(ApiKeyRow.id == id, is_older).values(last_used_at=now)
         with writing() as session:
-            session.execute(
-                update(ApiKeyRow)
-                .where(
-                    ApiKeyRow.id == id,
-                    or_(
-                        ApiKeyRow.last_used_at.is_(None),
-                        ApiKeyRow.last_used_at < now,
-                        ApiKeyRow.last_used_at >= now + TOUCH_AFTER,
-                    ),
-                )
-                .values(last_used_at=now)
-            )
+            session.execute(touch)
 
 
 class _Owner(NamedTuple):
@@ -252,9 +233,7 @@ def transfer_or_revoke_keys(
     session.flush()
 
 
-@lru_cache(maxsize=256)
-def _networks_of(networks: str) -> tuple[proxies.Network, ...]:
-    return proxies.read_networks(networks)
+_networks_of = lru_cache(maxsize=256)(proxies.read_networks)
 
 
 def allowed_from(key: ApiKey, address: str | None) -> bool:
@@ -263,9 +242,8 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
         return True
     ip = proxies.address_of(address or "")
     try:
-        return ip is not None and any(
-            ip in network for network in _networks_of(",".join(key.networks))
-        )
+        networks = _networks_of(",".join(key.networks))
+        return ip is not None and any(ip in network for network in networks)
     except ValueError:  # damaged: then it is refused everywhere
         return False
 
@@ -276,12 +254,6 @@ def require(key: ApiKey, scope: Scope) -> None:
         if scope is Scope.ADMIN:
             raise Denied(_(NOT_ADMIN, scope=key.scope))
         raise Denied(_(READ_ONLY if key.may(Scope.READ) else ONLY_PINGS))
-
-
-def _digest(text: str) -> str:
-    # "surrogatepass": a header may contain anything, and a wrong key must give a 401, not an
-    # exception.
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _check(
@@ -298,9 +270,8 @@ def _check(
     if scope not in list(Scope):
         errors["scope"] = [one_of(Scope)]
     if expires_at is not None and expires_at <= now:
-        errors["expires_at"] = [
-            _("The key would have expired already. Choose a time in the future.")
-        ]
+        sentence = _("The key would have expired already. Choose a time in the future.")
+        errors["expires_at"] = [sentence]
     try:
         if len(proxies.read_networks(networks)) > MAX_NETWORKS:
             errors["networks"] = [_(TOO_MANY)]
@@ -320,6 +291,14 @@ def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
     """Raises NotFound."""
     row = session.scalar(locked(ApiKeyRow).where(ApiKeyRow.prefix == prefix))
     return existing(row, "key", prefix)
+
+
+def _working(session: DbSession, prefix: str) -> ApiKeyRow:
+    """``_locked``; raises Conflict for a revoked key."""
+    row = _locked(session, prefix)
+    if row.revoked_at is not None:
+        raise Conflict(_("This key is revoked, so it cannot be changed."))
+    return row
 
 
 def _owner_of(session: DbSession, row: ApiKeyRow) -> PersonRow | None:

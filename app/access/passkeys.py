@@ -20,7 +20,7 @@ from app.access.people import People
 from app.access.second_factor import SecondFactors, note
 from app.access.tokens import digest_of
 from app.db import DbSession, db, writing
-from app.db.statements import count_of, inserting
+from app.db.statements import count_of, delete_rows, inserting
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
@@ -182,25 +182,20 @@ class Passkeys:
 
     def forget_old(self) -> None:
         """Delete what nobody answered. The engine's housekeeping calls it."""
-        now = self.clock()
-        created_at = PasskeyChallengeRow.created_at
-        with writing() as session:
-            session.execute(
-                delete(PasskeyChallengeRow).where(
-                    ~created_at.between(now - CHALLENGE_LASTS, believable(now))
-                )
-            )
+        now, created_at = self.clock(), PasskeyChallengeRow.created_at
+        delete_rows(
+            PasskeyChallengeRow, ~created_at.between(now - CHALLENGE_LASTS, believable(now))
+        )
 
     def _new_challenge(self, id: int, holder: str) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
         values = {"person_id": id, "challenge": _text(challenge), "created_at": self.clock()}
         # One statement: two requests of a browser at once may both find none.
-        statement = inserting(PasskeyChallengeRow).values(digest=digest_of(holder), **values)
+        row = PasskeyChallengeRow
+        statement = inserting(row).values(digest=digest_of(holder), **values)
         with writing() as session:
             session.execute(
-                statement.on_conflict_do_update(
-                    index_elements=[PasskeyChallengeRow.digest], set_=values
-                )
+                statement.on_conflict_do_update(index_elements=[row.digest], set_=values)
             )
         return challenge
 

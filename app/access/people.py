@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -24,6 +23,7 @@ from app.access.counters import (
 from app.access.devices import device_of, forget_devices
 from app.access.keys import transfer_or_revoke_keys
 from app.access.security_log import SecurityEvent
+from app.access.tokens import digest_of
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.db.types import record_of
@@ -35,9 +35,7 @@ from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
-EDITABLE = frozenset(
-    {"email", "name", "role", "time_zone", "theme", "disabled", "first_steps_away"}
-)
+EDITABLE = {"email", "name", "role", "time_zone", "theme", "disabled", "first_steps_away"}
 LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
@@ -66,8 +64,7 @@ class People:
 
     def by_email(self, email: str) -> Person | None:
         """The person with this email address, however it is capitalized."""
-        query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
-        row = db.session.scalar(query)
+        row = row_of_email(email)
         return None if row is None else person_record(row)
 
     def update(
@@ -89,10 +86,8 @@ class People:
         _check(fields)
         with writing() as session:
             row = _person_row(session, id)
-            loses = fields.get("role", row.role) != Role.ADMIN or fields.get(
-                "disabled", row.disabled
-            )
-            if loses:
+            is_admin = fields.get("role", row.role) == Role.ADMIN
+            if not is_admin or fields.get("disabled", row.disabled):
                 _refuse_last_admin(session, row)
             if "email" in fields:
                 refuse_taken(session, fields["email"], own_id=id)
@@ -159,8 +154,8 @@ class People:
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
-        query = select(PersonRow.last_login_at).where(PersonRow.email_folded == email.casefold())
-        return db.session.scalar(query) is not None
+        row = row_of_email(email)
+        return row is not None and row.last_login_at is not None
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
         """The person, or None if email or password is wrong or the account is disabled. Somebody
@@ -168,11 +163,12 @@ class People:
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
-        row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
+        row = row_of_email(email)
         # Also asked where no account has the address: the time must not reveal it.
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
+        log_event = partial(security_log.log_event, address=client.address)
         origin = _limit(f"address:{origin_of(client.address)}", LOGINS_PER_ADDRESS)
         limits = [logins_of(email), origin]
         if device is not None:
@@ -180,21 +176,17 @@ class People:
         try:
             right = self._is_right(limits, hash_, password, trusted=device is not None)
         except Throttled:
-            security_log.log_event(
-                SecurityEvent.LOGIN_THROTTLED, person, typed=email, address=client.address
-            )
+            log_event(SecurityEvent.LOGIN_THROTTLED, person, typed=email)
             raise
         if person is None or person.disabled or hash_ is None or not right:
-            security_log.log_event(
-                SecurityEvent.LOGIN_FAILED, person, typed=email, address=client.address
-            )
+            log_event(SecurityEvent.LOGIN_FAILED, person, typed=email)
             return None
         for limit in limits:
             (self.counters.take_back_attempt if limit == origin else self.counters.reset)(limit)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
-            security_log.log_event(SecurityEvent.LOGIN_FAILED, person, address=client.address)
+            log_event(SecurityEvent.LOGIN_FAILED, person)
         return logged_in
 
     def _is_right(
@@ -259,6 +251,11 @@ def person_record(row: PersonRow) -> Person:
     return record_of(Person, row)
 
 
+def row_of_email(email: str) -> PersonRow | None:
+    """The person with this email address, however it is capitalized."""
+    return db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
+
+
 def end_sessions(session: DbSession, id: int, keep: int | None = None) -> None:
     """End what lets this person in: sessions but ``keep`` (an id), log-ins that wait for the second
     factor, and links to set a new password.
@@ -289,8 +286,7 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
     unknown = set(fields) - EDITABLE
     errors = {name: [_("This cannot be changed.")] for name in sorted(unknown)}
     for name, value in fields.items():
-        sentence = _fault(name, value)
-        if sentence:
+        if sentence := _fault(name, value):
             errors[name] = [sentence]
     if password is not None and (sentence := passwords.refused(password, fields.get("email", ""))):
         errors["password"] = [sentence]
@@ -323,20 +319,15 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
     if row.role != Role.ADMIN or row.disabled:
         return
     # PostgreSQL would let two admins be removed at once unless each removal waits for the other.
-    admins = session.execute(
-        select(PersonRow.id)
-        .where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
-        .with_for_update()
-    ).all()
-    if len(admins) <= 1:
+    admins = select(PersonRow.id).where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
+    if len(session.execute(admins.with_for_update()).all()) <= 1:
         raise Conflict(_(LAST_ADMIN))
 
 
 def logins_of(email: str) -> Limit:
     """The limit for an account's wrong passwords."""
     # A hash: people type passwords into the email field, and these must not be stored in a table.
-    digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
-    return _limit(f"account:{digest[:32]}", LOGINS_PER_ACCOUNT)
+    return _limit(f"account:{digest_of(email.casefold())[:32]}", LOGINS_PER_ACCOUNT)
 
 
 def _limit(name: str, most: int) -> Limit:

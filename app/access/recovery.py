@@ -4,7 +4,6 @@ hands over. Using a link ends every session and every other link of the person.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -13,10 +12,11 @@ from sqlalchemy import delete, select
 from app.access import actors, audit, passwords, security_log
 from app.access.counters import Counters, Limit, origin_of
 from app.access.devices import forget_devices
-from app.access.people import end_sessions, logins_of, person_record
+from app.access.people import end_sessions, logins_of, person_record, row_of_email
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing
+from app.db.statements import delete_rows
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, existing
 from app.i18n import N_, _
@@ -42,17 +42,15 @@ class Recovery:
         """
         name = f"recovery:address:{origin_of(address)}"
         self.counters.attempt(TOO_MANY, Limit(name, ASKED_SECONDS, ASKED_PER_ADDRESS))
-        digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
-        return (
-            self.counters.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS)
-            <= MAILS_PER_ACCOUNT
-        )
+        account = digest_of(email.casefold())[:32]
+        asked = self.counters.count(f"recovery:account:{account}", ASKED_SECONDS)
+        return asked <= MAILS_PER_ACCOUNT
 
     def mailed_to(self, email: str) -> tuple[Person, str] | None:
         """The person with this email address, and the token of a link for the hour; None if there
         is no such account, or it may not log in.
         """
-        row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
+        row = row_of_email(email)
         if row is None or row.disabled:
             return None
         person = person_record(row)
@@ -108,8 +106,7 @@ class Recovery:
 
     def forget_old(self) -> None:
         """Delete links that have expired. The engine's housekeeping calls it."""
-        with writing() as session:
-            session.execute(delete(RecoveryRow).where(RecoveryRow.expires_at <= self.clock()))
+        delete_rows(RecoveryRow, RecoveryRow.expires_at <= self.clock())
 
     def _store_recovery(self, person: Person, lasts: timedelta) -> str:
         token, now = make_token(), self.clock()

@@ -7,7 +7,6 @@ person ends with it.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -21,12 +20,12 @@ from app.access import audit, passwords, security_log
 from app.access.people import People, end_sessions, person_record
 from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
-from app.access.tokens import keyed_hash, seal, unseal
+from app.access.tokens import digest_of, keyed_hash, seal, unseal
 from app.db import DbSession, db, writing
 from app.db.settings import REQUIRED_ROLES as REQUIRED_ROLES
 from app.db.statements import count_of
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
-from app.db.types import Unreadable
+from app.db.types import Unreadable, record_of
 from app.errors import Conflict, Denied, Invalid, NotFound, existing
 from app.i18n import N_, _
 from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
@@ -56,13 +55,12 @@ class SecondFactors:
     def of(self, id: int) -> SecondFactor:
         """What this person has."""
         app = db.session.get(AuthenticatorAppRow, id)
-        rows = db.session.scalars(
-            select(PasskeyRow).where(PasskeyRow.person_id == id).order_by(PasskeyRow.id)
-        )
+        own = select(PasskeyRow).where(PasskeyRow.person_id == id)
+        rows = db.session.scalars(own.order_by(PasskeyRow.id))
         return SecondFactor(
             app_at=None if app is None else app.created_at,
             app_unreadable=app is not None and isinstance(app.secret, Unreadable),
-            passkeys=tuple(map(_passkey, rows)),
+            passkeys=tuple(record_of(Passkey, row) for row in rows),
             codes_left=_codes_left(db.session, id),
         )
 
@@ -90,9 +88,8 @@ class SecondFactors:
             step = step_of(secret, code, self.clock())
             if step is None:
                 raise Invalid({CODE: [_(WRONG_CODE)]})
-            app = AuthenticatorAppRow(
-                person_id=id, secret=secret, used_step=step, created_at=self.clock()
-            )
+            now = self.clock()
+            app = AuthenticatorAppRow(person_id=id, secret=secret, used_step=step, created_at=now)
             had = session.get(AuthenticatorAppRow, id) is not None
             session.merge(app)
             note(session, row, Action.CHANGED if had else Action.CREATED, "app")
@@ -162,7 +159,7 @@ class SecondFactors:
         """A transaction for somebody who typed their present password, with new recovery codes, if
         they are to be made. Raises what ``confirm`` does.
         """
-        compared = _password_hash(id)
+        compared = db.session.scalar(select(PersonRow.password_hash).where(PersonRow.id == id))
         self.people.confirm(id, current)
         # Before the transaction: others must not wait for ten slow hashes.
         new = make_recovery_codes() if make_codes else []
@@ -220,16 +217,8 @@ def note(
     audit.note(session, action, thing(row), {part: pair if name else audit.CHANGED})
 
 
-def _passkey(row: PasskeyRow) -> Passkey:
-    return Passkey(row.id, row.name, row.host, row.created_at, row.last_used_at)
-
-
 def _codes_left(session: DbSession, id: int) -> int:
     return count_of(session, RecoveryCodeRow, RecoveryCodeRow.person_id == id)
-
-
-def _password_hash(id: int) -> str | None:
-    return db.session.scalar(select(PersonRow.password_hash).where(PersonRow.id == id))
 
 
 def locked(session: DbSession, id: int) -> PersonRow:
@@ -293,12 +282,9 @@ OLD_LENGTH = 28  # letters of codes of older versions, with 140 bits: a fast has
 
 
 def make_recovery_codes() -> list[str]:
-    return [_make_code() for _number in range(RECOVERY_CODES)]
-
-
-def _make_code() -> str:
-    letters = "".join(secrets.choice(CODE_LETTERS) for _letter in range(CODE_GROUPS * CODE_GROUP))
-    return "-".join(wrap(letters, CODE_GROUP))
+    length = CODE_GROUPS * CODE_GROUP
+    codes = [[secrets.choice(CODE_LETTERS) for _ in range(length)] for _ in range(RECOVERY_CODES)]
+    return ["-".join(wrap("".join(letters), CODE_GROUP)) for letters in codes]
 
 
 def digest_of_code(code: str, person_id: int) -> str:
@@ -307,7 +293,7 @@ def digest_of_code(code: str, person_id: int) -> str:
     long, so call it outside of transactions.
     """
     letters = "".join(char for char in code.casefold() if char.isalnum()).translate(_ALIKE)
-    typed = letters.encode("utf-8", "surrogatepass")
     if len(letters) == OLD_LENGTH:
-        return hashlib.sha256(typed).hexdigest()
+        return digest_of(letters)
+    typed = letters.encode("utf-8", "surrogatepass")
     return passwords.slow_digest(typed, keyed_hash("recovery codes", str(person_id)))

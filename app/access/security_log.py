@@ -61,11 +61,6 @@ _ACTIONS = {
     SecurityEvent.LOGOUT: Action.LOGGED_OUT,
     SecurityEvent.SESSIONS_ENDED: Action.SESSION_ENDED,
 }
-_FAILURES = (
-    SecurityEvent.LOGIN_FAILED,
-    SecurityEvent.PASSWORD_WRONG,
-    SecurityEvent.SECOND_FACTOR_WRONG,
-)
 
 
 class EventBound:
@@ -84,11 +79,9 @@ class EventBound:
         """Whether ``event`` is within the bound; how many of each the minute before left out."""
         with self._lock:
             left_out: dict[str, int] = {}
-            minute = int(self._clock() // 60)
+            minute, most = int(self._clock() // 60), self._most
             if minute != self._minute:
-                left_out = {
-                    key: n - self._most for key, n in self._counted.items() if n > self._most
-                }
+                left_out = {key: n - most for key, n in self._counted.items() if n > most}
                 self._minute, self._counted = minute, {}
             self._counted[event] = self._counted.get(event, 0) + 1
             return self._counted[event] <= self._most, left_out
@@ -120,7 +113,7 @@ def log_event(
         who = f"person:{person.id}"
         account = Thing(ObjectKind.PERSON, person.id, person.email)
     _write(event, who, _ip_address(address))
-    if event in _FAILURES:
+    if _ACTIONS.get(event) == Action.LOGIN_FAILED:
         # Not as a best effort, which is left out for a while after another one failed: each guess
         # was counted in the database a moment ago, so this write waits no longer than that one.
         failures.record(event, account, audit.clock())

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import or_, select, update
 
 from app.db import best_effort, db, writing
-from app.db.statements import inserting
+from app.db.statements import delete_rows, inserting
 from app.db.tables import SentFormRow
 from app.rules.clocks import believable
 
@@ -81,12 +81,11 @@ class SentForms:
 
     def _end(self, form: BegunForm, location: str | None) -> None:
         own_row = (SentFormRow.digest == form.digest, SentFormRow.sent_at == form.sent_at)
+        if location is None:
+            return delete_rows(SentFormRow, *own_row)
+        values = {"ended_at": self.clock(), "location": location}
         with writing() as session:
-            if location is None:
-                session.execute(delete(SentFormRow).where(*own_row))
-            else:
-                values = {"ended_at": self.clock(), "location": location}
-                session.execute(update(SentFormRow).where(*own_row).values(values))
+            session.execute(update(SentFormRow).where(*own_row).values(values))
 
     def get(self, digest: str) -> SentForm | None:
         """What came of the form; None if it was not carried out."""
@@ -100,5 +99,4 @@ class SentForms:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
         usable = SentFormRow.sent_at.between(now - LONGEST - NEW_FOR, believable(now))
-        with writing() as session:
-            session.execute(delete(SentFormRow).where(~usable))
+        delete_rows(SentFormRow, ~usable)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from app.access import dashboard_hosts, devices, security_log
 from app.access.people import NOWHERE, end_sessions, person_record
@@ -19,8 +19,8 @@ from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
-from app.db.statements import keep_newest
-from app.db.tables import PersonRow, SessionRow
+from app.db.statements import delete_rows, keep_newest
+from app.db.tables import DeviceRow, PersonRow, SessionRow
 from app.db.types import record_of
 from app.errors import NotFound
 from app.records import Client, Person, Session
@@ -72,8 +72,8 @@ class LoginSessions:
             last_used_at=now,
             password_at=password_at or now,
             address=client.address,
-            browser=browser_of(client.user_agent),
-            system=system_of(client.user_agent),
+            browser=first_word(BROWSERS, client.user_agent),
+            system=first_word(SYSTEMS, client.user_agent),
         )
         is_new = devices.device_of(client.device, person_id, now) is None
         with writing() as session:
@@ -104,7 +104,7 @@ class LoginSessions:
         row, owner = next((row for row in rows if row is not None), (None, None))
         if row is None or owner is None or _is_over(row, now) or owner.disabled:
             return None
-        person, record = person_record(owner), _record(row)
+        person, record = person_record(owner), record_of(Session, row)
         if row.digest != digest_of(token):  # the password was not typed where this token is
             record = replace(record, password_at=None)
         if is_due(record.last_used_at, now, TOUCH_AFTER):
@@ -119,7 +119,7 @@ class LoginSessions:
             .order_by(SessionRow.last_used_at.desc(), SessionRow.id.desc())
         )
         now = self.clock()
-        return [_record(row) for row in rows if not _is_over(row, now)]
+        return [record_of(Session, row) for row in rows if not _is_over(row, now)]
 
     def password_is_recent(self, record: Session) -> bool:
         """Whether the password was typed in this session within ``RECENT``."""
@@ -180,8 +180,7 @@ class LoginSessions:
             SessionRow.last_used_at <= now - IDLE,
             ~SessionRow.created_at.between(now - IN_ALL, believable(now)),
         )
-        with writing() as session:
-            session.execute(delete(SessionRow).where(expired))
+        delete_rows(SessionRow, expired)
 
 
 def _with_token(
@@ -219,17 +218,13 @@ def _touch(record: Session, now: datetime, client: Client) -> None:
 
 def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
     if forget and row.device_id is not None:
-        devices.forget_device(session, row.device_id)
+        delete_rows(DeviceRow, DeviceRow.id == row.device_id)
     session.delete(row)
 
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
     """A session from the future is over too: it would last until then and 30 days more."""
     return now - row.last_used_at >= IDLE or not runs(row.created_at, now, IN_ALL)
-
-
-def _record(row: SessionRow) -> Session:
-    return record_of(Session, row)
 
 
 # The words for a browser and its system, from a ``User-Agent`` header.
@@ -261,16 +256,7 @@ SYSTEMS = (
 )
 
 
-def browser_of(header: str | None) -> str | None:
-    """``Firefox``; None for one that is not in the table."""
-    return _first_word(BROWSERS, header)
-
-
-def system_of(header: str | None) -> str | None:
-    """``Linux``; None for one that is not in the table."""
-    return _first_word(SYSTEMS, header)
-
-
-def _first_word(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
+def first_word(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
+    """``Firefox``, ``Linux``; None for one that is not in the table."""
     text = (header or "")[:HEADER_READ]
     return next((word for mark, word in table if mark in text), None)

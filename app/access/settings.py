@@ -13,7 +13,7 @@ from app.db import db, heartbeats, wakeups, writing
 from app.db.settings import keep_setting, notices, stored_setting, unreadable_settings
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.policy import Policy
 from app.records import Notice, ObjectKind, Thing
 
@@ -70,13 +70,8 @@ class StoredSettings:
 def _usable(name: str) -> str | None:
     kept = stored_setting(name)
     if isinstance(kept, Unreadable):
-        raise Conflict(
-            _(
-                "The stored setting %(name)s cannot be read, because %(why)s.",
-                name=name,
-                why=_(kept.why),
-            )
-        )
+        sentence = N_("The stored setting %(name)s cannot be read, because %(why)s.")
+        raise Conflict(_(sentence, name=name, why=_(kept.why)))
     return kept
 
 

@@ -28,7 +28,7 @@ class Setup:
 
     def needed(self) -> bool:
         """Whether there is no account yet."""
-        return not _anybody()
+        return count_of(db.session, PersonRow) == 0
 
     def database(self) -> str:
         """The database that has no account yet, so that people can tell a wrong one."""
@@ -58,11 +58,7 @@ class Setup:
         hash_ = passwords.hashed(password)
         with writing() as session:
             # Remove the token's row first: of two visitors at once, the second finds it gone.
-            if not remove_setting(SETUP_TOKEN) or _anybody():
+            if not remove_setting(SETUP_TOKEN) or not self.needed():
                 raise Denied(_(VOID))
             person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)
         return self.people.logged_in(person.id)
-
-
-def _anybody() -> bool:
-    return count_of(db.session, PersonRow) > 0

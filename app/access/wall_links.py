@@ -48,24 +48,22 @@ class WallLinks:
             )
             session.add(row)
             session.flush()
-            return _record(row), token
+            return record_of(WallLink, row), token
 
     def of_token(self, token: str) -> WallLink | None:
         """The link with this token; None if there is none, or no more."""
         row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == digest_of(token)))
         if row is None:
             return None
-        link, now = _record(row), self.clock()
+        link, now = record_of(WallLink, row), self.clock()
         if is_due(link.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of a link to the wall", lambda: _touch(link.id, now))
         return link
 
     def all(self) -> list[WallLink]:
         """All links, the newest first."""
-        return [
-            _record(row)
-            for row in db.session.scalars(select(WallLinkRow).order_by(WallLinkRow.id.desc()))
-        ]
+        rows = db.session.scalars(select(WallLinkRow).order_by(WallLinkRow.id.desc()))
+        return [record_of(WallLink, row) for row in rows]
 
     def revoke(self, id: int) -> None:
         """End a link at once. Raises NotFound."""
@@ -77,7 +75,3 @@ class WallLinks:
 def _touch(id: int, now: datetime) -> None:
     with writing() as session:
         session.execute(update(WallLinkRow).where(WallLinkRow.id == id).values(last_used_at=now))
-
-
-def _record(row: WallLinkRow) -> WallLink:
-    return record_of(WallLink, row)

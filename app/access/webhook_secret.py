@@ -15,13 +15,17 @@ from datetime import UTC, datetime, timedelta
 from app.access.settings import StoredSettings
 from app.config import Settings
 from app.errors import Conflict
-from app.i18n import _
+from app.i18n import N_, _
 
 PREFIX = "whsec_"  # Standard Webhooks: this, and base64
 SETTING = "webhook_secret"
 PREVIOUS = "webhook_secret_previous"
 SHOWN = "webhook_secret_shown"
 OVERLAP = timedelta(hours=24)
+SHOWN_ALREADY = N_(
+    "The secret has already been shown. To see it again, run wakeful webhook-secret on the server,"
+    " or change the secret."
+)
 _BYTES = 32  # Standard Webhooks: 24 to 64
 
 
@@ -67,12 +71,7 @@ def show_once(settings: Settings, stored: StoredSettings, now: datetime) -> str:
     person who finds an open browser later must not see it.
     """
     if shown_at(settings, stored) is not None:
-        raise Conflict(
-            _(
-                "The secret has already been shown. To see it again, run wakeful webhook-secret on "
-                "the server, or change the secret."
-            )
-        )
+        raise Conflict(_(SHOWN_ALREADY))
     secret = webhook_secret(settings, stored)
     entry = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
     stored.set(SHOWN, json.dumps(entry))

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy import column as sql_column
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.db import AnySession, db
+from app.db import AnySession, db, writing
 from app.rules.clocks import believable
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -93,6 +93,12 @@ def keep_newest(
 def pieces(ids: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """The ids in pieces of a size that one statement, or one transaction, may have."""
     return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def delete_rows(table: type[Any], *conditions: ColumnElement[bool]) -> None:
+    """Delete the rows for which all conditions are true."""
+    with writing() as session:
+        session.execute(delete(table).where(*conditions))
 
 
 def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:

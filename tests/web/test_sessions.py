@@ -5,7 +5,15 @@ from datetime import timedelta
 import pytest
 
 from app.access.devices import KNOWN_FOR
-from app.access.sessions import HEADER_READ, IDLE, MAX_OF_PERSON, RECENT, browser_of, system_of
+from app.access.sessions import (
+    BROWSERS,
+    HEADER_READ,
+    IDLE,
+    MAX_OF_PERSON,
+    RECENT,
+    SYSTEMS,
+    first_word,
+)
 from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.stores import current_access
@@ -76,7 +84,8 @@ def test_a_browser_is_named_in_words_of_ours():
         (HEADER_READ * " " + FIREFOX, None, None),
         ((HEADER_READ - len("Firefox/")) * " " + "Firefox/", "Firefox", None),
     ):
-        assert (browser_of(header), system_of(header)) == (browser, system), header
+        words = first_word(BROWSERS, header), first_word(SYSTEMS, header)
+        assert words == (browser, system), header
 
 
 def test_a_person_sees_every_browser_they_are_logged_in_with(app, browser, phone, clock):
