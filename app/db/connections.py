@@ -149,6 +149,8 @@ def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
         # then fail with "database is locked" at once, without waiting for the busy timeout.
         connection.isolation_level = None
         connection.text_factory = decoded
+        # SQLite's own lower() folds ASCII alone.
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_busy_ms()}")
         _write_ahead(cursor)

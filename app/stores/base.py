@@ -13,6 +13,7 @@ store does not have (``extent`` says so beforehand), ``Unavailable`` when it can
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,8 +21,6 @@ from datetime import datetime
 from enum import IntEnum
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
-
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.i18n import N_
@@ -186,20 +185,19 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 
     @abstractmethod
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
-        """The tags of monitors that contain ``search``, ignoring case, sorted. A remote store finds
-        only the tag ``search`` itself.
+        """The tags of monitors that contain ``search``, ignoring case, sorted. A store that cannot
+        count them finds only the tag ``search`` itself.
         """
 
-    def tag_counts(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
+    @abstractmethod
+    def tag_counts(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int] | None:
         """How many monitors have each tag, of those that ``query`` finds, whatever its ``tag``.
-        Empty if the store does not count them, as the API does not.
+        None if the store cannot count them.
         """
-        return {}
 
+    @abstractmethod
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
         """How many monitors have one of ``tags``, or one of ``ids``."""
-        pages = [self.every(MonitorQuery(tag=tag, per_page=100, uptime=()), 10) for tag in tags]
-        return len({*ids, *(monitor.id for page in pages for monitor in page)})
 
     @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
@@ -562,29 +560,17 @@ def until_attempted(
     """The deliveries once each has been attempted, or as they are after ``seconds``; as they are
     now if too many requests wait already. ``read`` is called every ``pause`` seconds.
     """
-    with LONG_WAITS.taken() as free:
-        return _until_attempted(read, ids, seconds if free else 0.0, pause)
-
-
-def _until_attempted(
-    read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
-) -> list[Delivery]:
     deliveries: dict[int, Delivery] = {}
-
-    def are_attempted() -> bool:
-        waiting = [id for id in ids if id not in deliveries or not _was_attempted(deliveries[id])]
-        deliveries.update({id: read(id) for id in waiting})
-        return all(map(_was_attempted, deliveries.values()))
-
-    polling = Retrying(
-        retry=retry_if_result(lambda all_attempted: not all_attempted),
-        wait=wait_fixed(pause),
-        stop=stop_after_delay(seconds),
-        retry_error_callback=lambda _state: False,
-    )
-    polling(are_attempted)
-    return list(deliveries.values())
+    waiting = list(ids)
+    with LONG_WAITS.taken() as free:
+        deadline = time.monotonic() + (seconds if free else 0.0)
+        while True:
+            deliveries |= {id: read(id) for id in waiting}
+            waiting = [id for id in waiting if _is_untried(deliveries[id])]
+            if not waiting or time.monotonic() >= deadline:
+                return list(deliveries.values())
+            time.sleep(pause)
 
 
-def _was_attempted(delivery: Delivery) -> bool:
-    return bool(delivery.attempts) or delivery.status != DeliveryStatus.PENDING
+def _is_untried(delivery: Delivery) -> bool:
+    return not delivery.attempts and delivery.status == DeliveryStatus.PENDING

@@ -98,7 +98,9 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             idle = idle_places(now, alone) if checks else []
-            unreadable_values = _count_unreadable() if checks and count_unreadable else 0
+            unreadable_values = 0
+            if checks and count_unreadable:  # reads them all, so the result is cached
+                unreadable_values = cached_for(COUNTED_EVERY, _CACHE, _count_unreadable)
             # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
@@ -115,16 +117,14 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         sentences.append(_(CHECKER_SILENT))
     if senders.silent and (senders.ever or alerting):
         sentences.append(_(WORKER_SILENT))
-    checked = signs.checked_at
-    if late:
-        sentences.append(_(CHECKS_LATE))
+    sentences += [_(CHECKS_LATE)] if late else []
     sentences += [str(place) for place in alone]
     if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
         sentences = [stuck] if stuck else []
     return Health(
         tuple(sentences),
-        checked,
-        _age(now, checked),
+        signs.checked_at,
+        _age(now, signs.checked_at),
         _age(now, signs.at),
         unreadable=unreadable_values,
         left_alone=sum(place.monitors for place in alone),
@@ -141,7 +141,7 @@ class LeftAlone:
     no_checker: bool
 
     def __str__(self) -> str:
-        count = f"{self.monitors:,}"
+        number, values = self.monitors, {"name": self.name, "num": f"{self.monitors:,}"}
         if self.no_checker:
             return _n(
                 "No checker runs in the place %(name)s, from where %(num)s monitor should be"
@@ -150,17 +150,13 @@ class LeftAlone:
                 "No checker runs in the place %(name)s, from where %(num)s monitors should be"
                 " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
                 " them.",
-                self.monitors,
-                name=self.name,
-                num=count,
-            )
+                number, **values,
+            )  # fmt: skip
         return _n(
             "In the place %(name)s, nobody has checked %(num)s monitor for 30 s or more.",
             "In the place %(name)s, nobody has checked %(num)s monitors for 30 s or more.",
-            self.monitors,
-            name=self.name,
-            num=count,
-        )
+            number, **values,
+        )  # fmt: skip
 
 
 def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
@@ -181,50 +177,34 @@ def unable_places(now: datetime) -> list[str]:
 
 
 def _idle_sentence(place: places.Idle) -> str:
-    count = f"{place.monitors:,}"
+    number, values = place.monitors, {"name": place.name, "num": f"{place.monitors:,}"}
     if not place.silent:  # without the cause: everybody may read /readyz, and it has addresses
         return _n(
             "The place %(name)s cannot check its monitor. The list of places says why.",
             "The place %(name)s can check none of its %(num)s monitors. The list of places says"
             " why.",
-            place.monitors,
-            name=place.name,
-            num=count,
-        )
+            number, **values,
+        )  # fmt: skip
     if place.ever:
         return _n(
             "The place %(name)s is silent: %(num)s monitor waits for its checks.",
             "The place %(name)s is silent: %(num)s monitors wait for their checks.",
-            place.monitors,
-            name=place.name,
-            num=count,
-        )
+            number, **values,
+        )  # fmt: skip
     return _n(
         "Nobody has checked from the place %(name)s yet: %(num)s monitor waits for its checks.",
         "Nobody has checked from the place %(name)s yet: %(num)s monitors wait for their checks.",
-        place.monitors,
-        name=place.name,
-        num=count,
-    )
+        number, **values,
+    )  # fmt: skip
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:
     """The places that have watched monitors in shards without an owner."""
-    owned = (
-        select(ShardRow.location_id, ShardRow.number)
-        .where(
-            ShardRow.until.between(
-                now - SHARD_FREE_AFTER, believable(now, shards.LEASE + SHARD_FREE_AFTER)
-            )
-        )
-        .subquery()
-    )
+    latest = believable(now, shards.LEASE + SHARD_FREE_AFTER)
+    is_owned = ShardRow.until.between(now - SHARD_FREE_AFTER, latest)
+    owned = select(ShardRow.location_id, ShardRow.number).where(is_owned).subquery()
     counted = db.session.execute(
-        select(
-            LocationRow.name,
-            func.count().label("watched"),
-            func.count(owned.c.number).label("owned"),
-        )
+        select(LocationRow.name, func.count(), func.count(owned.c.number))
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
@@ -239,17 +219,16 @@ def left_alone(now: datetime) -> list[LeftAlone]:
         .order_by(LocationRow.id)
     )
     return [
-        LeftAlone(row.name, row.watched - row.owned, row.owned == 0)
-        for row in counted
-        if row.owned < row.watched
+        LeftAlone(name, watched - checked, checked == 0)
+        for name, watched, checked in counted
+        if checked < watched
     ]
 
 
 def has_monitors(*conditions: ColumnElement[bool]) -> bool:
     """Whether a monitor that is not paused fits these conditions."""
-    return bool(
-        db.session.scalar(select(exists().where(MonitorRow.paused.is_(False), *conditions)))
-    )
+    watched = exists().where(MonitorRow.paused.is_(False), *conditions)
+    return bool(db.session.scalar(select(watched)))
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:
@@ -262,10 +241,7 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
 
 
 def _count_unreadable() -> int:
-    """How many values cannot be read. Counting reads them all, so the result is cached."""
-    return cached_for(
-        COUNTED_EVERY, _CACHE, lambda: sum(1 for _field in unreadable.scan(schema.IN_USE))
-    )
+    return sum(1 for _field in unreadable.scan(schema.IN_USE))
 
 
 # --- What is overdue ------------------------------------------------------------------------------
@@ -297,11 +273,8 @@ def oldest_alert(now: datetime) -> float:
     """The seconds since the oldest alert was written that still waits for its delivery; 0 if none
     does. Messages on hold in quiet hours and those to subscribers do not count.
     """
-    first = db.session.scalar(
-        select(func.min(DeliveryRow.created_at)).where(
-            DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.subscriber_id.is_(None)
-        )
-    )
+    waiting = DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.subscriber_id.is_(None)
+    first = db.session.scalar(select(func.min(DeliveryRow.created_at)).where(*waiting))
     return 0.0 if first is None else max(0.0, (now - first).total_seconds())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 from app.errors import Accepted, Invalid, NotFound, WakefulError
@@ -132,10 +133,9 @@ class Importer:
 
     def _contact_exists(self, value: str) -> bool:
         name = value.strip()
-        if name in self.new_contacts or name.casefold() in self._names:
-            return True
+        is_named = name in self.new_contacts or name.casefold() in self._names
         is_id = name.isascii() and name.isdigit()
-        return is_id and self.store.contacts.exists(name)
+        return is_named or (is_id and self.store.contacts.exists(name))
 
     @cached_property
     def _contact_names(self) -> Mapping[str, str]:
@@ -195,18 +195,14 @@ class Importer:
         refs = self.store.monitors.refs(limit=MAX_COMPARED)
         self.compared = len(refs)
         ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
+        if len(ids) > MAX_SINGLE:
+            query = MonitorQuery(per_page=PAGE, uptime=(), brief=True)
+            every = self.store.monitors.every(query, MAX_COMPARED // PAGE)
+            return list(islice((monitor for monitor in every if monitor.id in ids), len(ids)))
         monitors: list[Monitor] = []
-        if len(ids) <= MAX_SINGLE:
-            for id in ids:
-                with suppress(NotFound):  # deleted since
-                    monitors.append(self.store.monitors.get(id))
-            return monitors
-        for number in range(1, MAX_COMPARED // PAGE + 1):
-            query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
-            page = self.store.monitors.list(query)
-            monitors += [monitor for monitor in page.items if monitor.id in ids]
-            if len(monitors) >= len(ids) or not page.items or number >= page.last_number:
-                break
+        for id in ids:
+            with suppress(NotFound):  # deleted since
+                monitors.append(self.store.monitors.get(id))
         return monitors
 
     def create(self, judged: Judged, *, unsure: bool = False) -> Created:
@@ -218,10 +214,8 @@ class Importer:
         id = self._id_of(judged) if unsure else None
         try:
             for row in judged.fields.get("alerts") or ():
-                if (
-                    row.key == CONTACT
-                    and row.value in self.new_contacts.keys() - self._stored_contacts
-                ):
+                unstored = self.new_contacts.keys() - self._stored_contacts
+                if row.key == CONTACT and row.value in unstored:
                     channels = tuple(self.new_contacts[row.value])
                     self.store.contacts.create({"name": row.value, "channels": channels})
                     self._stored_contacts.add(row.value)
@@ -256,13 +250,8 @@ def _rows_of(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]])
         address = same_url.address(entry.url)
         twins = (monitor for monitor in watched.get(address, ()) if _is_twin(monitor, entry.fields))
         check = _token_of(entry.fields) or (*_check_of(entry.fields), *_headers_of(entry.fields))
-        rows.append(
-            ImportRow(
-                entry,
-                next((monitor.name for monitor in twins), ""),
-                earlier.get((address, *check), ""),
-            )
-        )
+        watched_by = next((monitor.name for monitor in twins), "")
+        rows.append(ImportRow(entry, watched_by, earlier.get((address, *check), "")))
         earlier.setdefault((address, *check), entry.candidate.position)
     return rows
 
@@ -308,16 +297,15 @@ def _is_twin(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
             return False
     headers, stored_headers = _headers_of(fields), _headers_of(stored)
     return "request_headers" in monitor.unreadable or (
-        [name for name, _value in headers] == [name for name, _value in stored_headers]
+        len(headers) == len(stored_headers)
         and all(
-            value == other or other.startswith(MASK)
-            for (_name, value), (_other, other) in zip(headers, stored_headers, strict=True)
+            name == other_name and (value == other or other.startswith(MASK))
+            for (name, value), (other_name, other) in zip(headers, stored_headers, strict=True)
         )
     )
 
 
 def sentences(fault: Invalid) -> str:
     """All sentences of a refusal; a remote server may refuse without naming a field."""
-    return " ".join(sentence for several in fault.errors.values() for sentence in several) or str(
-        fault
-    )
+    by_field = [sentence for several in fault.errors.values() for sentence in several]
+    return " ".join(by_field) or str(fault)

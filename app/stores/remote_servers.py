@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, cast
 
+from app.db.cached import cached_for
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.records import PAGE_SIZES, MonitorQuery
@@ -18,25 +17,20 @@ if TYPE_CHECKING:
     from app.stores.base import Store
 
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
-ASKED_EVERY = 10.0  # seconds; whoever asks /readyz has no key, and must not ask others through us
 LATE = N_("The server %(server)s did not answer in time.")
-
-_CACHE = "wakeful.remote_servers"
-_lock = threading.Lock()
+ASKED_EVERY = 10.0  # seconds; whoever asks /readyz has no key, and must not ask others through us
 
 
 def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sentences about the servers that do not answer: those that stop the service, because no
-    server answers, and those that do not.
+    server answers, and those that do not. Needs an application context.
     """
-    with _lock:
-        cached: tuple[float, Mapping[str, str | None]] | None = app.extensions.get(_CACHE)
-        if cached is None or time.monotonic() - cached[0] >= ASKED_EVERY:
-            stores = app.extensions["wakeful.store"].stores
-            cached = time.monotonic(), ask(app, stores, ANSWER_SECONDS)
-            app.extensions[_CACHE] = cached
-    silent = tuple(fault for fault in cached[1].values() if fault is not None)
-    return (silent, ()) if len(silent) == len(cached[1]) else ((), silent)
+    stores = app.extensions["wakeful.store"].stores
+    answers = cached_for(
+        ASKED_EVERY, "wakeful.remote_servers", lambda: ask(app, stores, ANSWER_SECONDS)
+    )
+    silent = tuple(fault for fault in answers.values() if fault is not None)
+    return (silent, ()) if len(silent) == len(answers) else ((), silent)
 
 
 def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | None]:

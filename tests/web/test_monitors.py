@@ -344,6 +344,7 @@ def test_one_search_finds_each_word_in_name_url_or_tag(app, editor):
     make_monitor(app, name="Praxis", url="https://c.example/", tags="\nÄrzte\n")
     for search, names in {
         "Ärzte": ["Praxis"],
+        "praxis ärZTE": ["Praxis"],
         "shop 1": ["Shop service 1", "Blog"],
         "SHOP prod": ["Shop service 1", "Shop service 2"],
         "eu": ["Shop service 2"],

@@ -3,12 +3,9 @@
 from flask import Flask
 from sqlalchemy import event
 
-from app.db import db, writing
 from app.db.tables import MonitorRow
 from app.records import Pair
 from app.stores import current_store
-from tests.factories import make_monitor
-from tests.faults.broken import corrupt
 from tests.support.store import store_of
 from tests.web.visitor import Visitor
 
@@ -59,14 +56,6 @@ def test_two_monitors_are_no_reason_for_a_contact_and_an_old_channel_is_not_name
     editor.open("/monitors/1/edit").press("Save", name="X").hides("Create a contact from it")
 
 
-def test_monitors_that_were_stored_before_hashes_were_kept_are_found(app, editor):
-    for _ in range(2):
-        make_monitor(app, alerts=[["slack", HOOK]])
-    broken = make_monitor(app, alerts=[["slack", HOOK]])
-    corrupt(app, MonitorRow.alerts, broken.id)
-    assert OFFER in save_a_third(editor).text
-
-
 def test_a_taken_name_and_a_channel_that_has_changed_are_said_on_the_page(app, editor):
     for _ in range(3):
         add(app, ("slack", HOOK))
@@ -106,8 +95,3 @@ def test_an_equal_value_of_another_channel_is_another_one(app):
         add(app, (key, HOOK))
     with app.app_context():
         assert current_store().contacts.shared(1) == []
-        with writing() as session:
-            session.get_one(MonitorRow, 3).alerts = [["slack", HOOK]]
-            session.get_one(MonitorRow, 3).alert_lanes = None
-        assert [channel.monitors for channel in current_store().contacts.shared(1)] == [3]
-        db.session.rollback()

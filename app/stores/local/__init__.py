@@ -34,7 +34,7 @@ class LocalStore(Store):
     def __init__(self, settings: Settings) -> None:
         self.monitors = LocalMonitors(self, settings)
         self.incidents = LocalIncidents(self)
-        self.windows = LocalWindows(self)
+        self.windows = LocalWindows(self, resources.WINDOWS, tables.MaintenanceWindowRow)
         self.markers = Markers(self, resources.MARKERS, tables.MarkerRow)
         self.results = LocalResults(self)
         self.checks = LocalChecks(self)

@@ -10,7 +10,7 @@ application context.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import func, select
 
@@ -85,18 +85,8 @@ class Budgets:
         )
         if used > most:
             reset = self._access.counters.seconds_left(WINDOW_SECONDS)
-            raise Throttled(
-                _(
-                    TOO_MUCH,
-                    place=place.name,
-                    requests=budget.requests,
-                    results=budget.results,
-                    kib=budget.kib,
-                    window=WINDOW_SECONDS,
-                    reset=reset,
-                ),
-                reset,
-            )
+            values = {"place": place.name, "window": WINDOW_SECONDS, "reset": reset}
+            raise Throttled(_(TOO_MUCH, **asdict(budget), **values), reset)
 
     def _budget_of(self, place: int) -> Budget:
         clock = time.monotonic()

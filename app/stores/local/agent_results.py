@@ -80,9 +80,8 @@ class AgentResult:
 def read(data: Any) -> tuple[list[AgentResult], int]:
     """The results of a request, and how many cannot be read. Raises Invalid."""
     if not isinstance(data, list) or len(data) > MAX_RESULTS:
-        raise Invalid(
-            {"results": [_("Send a list of at most %(most)d results.", most=MAX_RESULTS)]}
-        )
+        sentence = _("Send a list of at most %(most)d results.", most=MAX_RESULTS)
+        raise Invalid({"results": [sentence]})
     sent, wrong = [], 0
     for entry in data:
         try:
@@ -154,10 +153,11 @@ class ResultIntake:
         were read.
         """
         rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
+        # An agent keeps results for a day; what is older could only fill years of figures. A result
+        # from further in the future would hide all later ones.
+        oldest, newest = self._now - OLDEST, believable(self._now)
         of_place = [
-            result
-            for result in sent
-            if result.monitor_id in rows and _is_plausible(result, self._now)
+            result for result in sent if result.monitor_id in rows and oldest <= result.at <= newest
         ]
         self.refused += len(sent) - len(of_place)
         judged = [self._divide(results, rows[id]) for id, results in _by_monitor(of_place).items()]
@@ -173,7 +173,9 @@ class ResultIntake:
         judged, late = _divided(of_monitor, row, self._now)
         self._outdated += len(of_monitor) - len(judged) - len(late)
         if voting := [result for result in late if _has_vote(result, row, self._now)]:
-            self.standings[row.monitor_id] = _standing(row)
+            self.standings[row.monitor_id] = Standing(
+                row.turn, row.slot, row.checked_at, row.unconfirmed_at, row.blind
+            )
         self._late += late
         self._voting += voting
         return judged
@@ -223,27 +225,26 @@ class ResultIntake:
             if passes(fault):
                 raise
             if len(results) == 1:
-                self._log_fault(fault)
+                # Once a minute: a thousand equal traces fill a disk.
+                _log.error(
+                    "A result of %s cannot be recorded, and is left out. The fault is ours:",
+                    self._place.name,
+                    topic=self._place.name,
+                    exc_info=fault,
+                )
                 return [*results]
         half = len(results) // 2
         halves = (results[:half], results[half:])
         return [result for part in halves for result in self._record_apart(record, part)]
 
-    def _log_fault(self, fault: Exception) -> None:
-        """Log a fault of ours, once a minute: a thousand equal traces fill a disk."""
-        _log.error(
-            "A result of %s cannot be recorded, and is left out. The fault is ours:",
-            self._place.name,
-            topic=self._place.name,
-            exc_info=fault,
-        )
-
     def _judge_at_once(
         self, results: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
         """Judge as ``_judge`` does, in one transaction."""
-        claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in results]
-        outcomes = [(claim, result.outcome) for claim, result in zip(claims, results, strict=True)]
+        outcomes = []
+        for result in results:
+            id, shard = result.monitor_id, shards.of(result.monitor_id)
+            outcomes.append((Claim(id, shard, tokens[shard], turns[id]), result.outcome))
         standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
         dropped = []
         for result, standing in zip(results, standings, strict=True):
@@ -260,27 +261,20 @@ def _results(sent: Iterable[AgentResult]) -> list[Result]:
     return [result.outcome.result for result in sent]
 
 
+_COLUMNS = (
+    AssignmentRow.monitor_id, AssignmentRow.turn, AssignmentRow.slot, AssignmentRow.checked_at,
+    AssignmentRow.blind, MonitorRow.interval, MonitorRow.timeout, MonitorRow.paused,
+    MonitorRow.created_at, MonitorRow.updated_at, MonitorStateRow.unconfirmed_at,
+    MonitorStateRow.spec_since, MonitorStateRow.judged_since, MonitorStateRow.resumed_at,
+)  # fmt: skip
+
+
 def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
     """The rows of these monitors, if the place checks them."""
     if not ids:
         return {}
     rows = db.session.execute(
-        select(
-            AssignmentRow.monitor_id,
-            AssignmentRow.turn,
-            AssignmentRow.slot,
-            AssignmentRow.checked_at,
-            AssignmentRow.blind,
-            MonitorRow.interval,
-            MonitorRow.timeout,
-            MonitorRow.paused,
-            MonitorRow.created_at,
-            MonitorRow.updated_at,
-            MonitorStateRow.unconfirmed_at,
-            MonitorStateRow.spec_since,
-            MonitorStateRow.judged_since,
-            MonitorStateRow.resumed_at,
-        )
+        select(*_COLUMNS)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(MonitorStateRow, MonitorStateRow.monitor_id == AssignmentRow.monitor_id)
         .where(AssignmentRow.location_id == place, AssignmentRow.monitor_id.in_(ids))
@@ -322,14 +316,6 @@ def _divided(
     return judged[::-1], late
 
 
-def _is_plausible(result: AgentResult, now: datetime) -> bool:
-    """Whether an agent can have made a result at its time. It keeps results for a day; what is
-    older could only fill years of figures. A result from further in the future would hide
-    all later ones.
-    """
-    return now - OLDEST <= result.at <= believable(now)
-
-
 def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result is the vote of its place, if it is its newest. A result from before a pause,
     or before a change of what the votes make of it, is none.
@@ -355,12 +341,3 @@ def _tokens(place: int) -> dict[int, int]:
         stored = shards.read(place)
     db.session.rollback()
     return {shard.number: shard.token for shard in stored}
-
-
-def _claim(monitor_id: int, turn: int, tokens: Mapping[int, int]) -> Claim:
-    shard = shards.of(monitor_id)
-    return Claim(monitor_id, shard, tokens[shard], turn)
-
-
-def _standing(row: Any) -> Standing:
-    return Standing(row.turn, row.slot, row.checked_at, row.unconfirmed_at, row.blind)

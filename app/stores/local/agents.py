@@ -39,6 +39,7 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 MAX_CHANGES = 5_000  # with more, the agent reads everything again
+STANDING_TIMES = ("slot", "checked_at", "unconfirmed_at")
 SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
 
 
@@ -97,9 +98,7 @@ class LocalAgents:
         content = {
             "whole": ids is None,
             "assigned": [_assigned(assignment, versions) for assignment in assigned],
-            "gone": sorted(
-                (ids or set()) - {assignment.spec.monitor_id for assignment in assigned}
-            ),
+            "gone": sorted((ids or set()) - {each.spec.monitor_id for each in assigned}),
         }
         sealed = seal_to(base64.b64decode(key), content, ABOUT_ASSIGNED.format(place.name))
         return {"change": change, "sealed": base64.b64encode(sealed).decode()}
@@ -187,24 +186,11 @@ def _assigned(assignment: Assigned, versions: Mapping[int, int]) -> dict[str, An
         "spec": pack(assignment.spec),
         "interval": assignment.interval,
         "version": versions.get(assignment.spec.monitor_id or 0, 0),
-        "standing": {
-            "slot": _text_of(assignment.slot),
-            "checked_at": _text_of(assignment.checked_at),
-            "unconfirmed_at": _text_of(assignment.unconfirmed_at),
-            "blind": assignment.blind,
-            "asked_at": _text_of(assignment.asked_at),
-        },
+        "standing": _standing(assignment, "asked_at"),
     }
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
-    return {
-        "slot": _text_of(standing.slot),
-        "checked_at": _text_of(standing.checked_at),
-        "unconfirmed_at": _text_of(standing.unconfirmed_at),
-        "blind": standing.blind,
-    }
-
-
-def _text_of(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _standing(standing: Standing | Assigned, *others: str) -> dict[str, Any]:
+    times = {name: getattr(standing, name) for name in (*STANDING_TIMES, *others)}
+    texts = {name: at and at.isoformat() for name, at in times.items()}
+    return {**texts, "blind": standing.blind}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, select
 
 from app.access import audit
 from app.alerts import by_hand
@@ -24,9 +24,9 @@ from app.rules.cross_field import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
-from app.stores.local.part import LocalCollection, lock_row, refusing_taken_name
+from app.stores.local.part import LocalCollection, counted_by, lock_row, refusing_taken_name
 from app.stores.local.rows import pairs_of
-from app.stores.local.search import fits
+from app.stores.local.search import fits, fitting
 
 IN_USE = N_(
     "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
@@ -47,8 +47,17 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return (ContactRow.name_natural, ContactRow.id)
 
     def records(self, ids: Sequence[int]) -> Sequence[Contact]:
-        counts = _counts(ids)
-        return [_record(row, counts[row.id]) for row in self.rows(ids)]
+        counts = counted_by(MonitorContactRow.contact_id, ids)
+        return [
+            record_of(
+                Contact,
+                row,
+                channels=pairs_of(readable(row.channels)),
+                monitors=counts[row.id],
+                unreadable=tuple(unreadable_in(row, ("channels",))),
+            )
+            for row in self.rows(ids)
+        ]
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
         columns = dict(fields)
@@ -63,11 +72,13 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         if faults := quiet_hours(row.quiet_start, row.quiet_end):
             raise Invalid({name: [sentence] for name, sentence in faults})
 
+    @refusing_taken_name()
     def create(self, fields: Fields) -> Contact:
-        return refusing_taken_name(lambda: super(LocalContacts, self).create(fields))
+        return super().create(fields)
 
+    @refusing_taken_name()
     def update(self, id: int, fields: Fields) -> Contact:
-        return refusing_taken_name(lambda: super(LocalContacts, self).update(id, fields))
+        return super().update(id, fields)
 
     def delete(self, id: int) -> None:
         self.remove(id)
@@ -93,21 +104,16 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        id: int = refusing_taken_name(partial(self._from_channel, name, monitor_id, mark))
-        return self.get(id)
-
-    def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
         now = self.now()
-        with writing() as session:
-            id = monitor_id if fits(monitor_id) else -1
-            target, ids = shared_channels.locked(session, id, mark)
+        with refusing_taken_name(), writing() as session:
+            target, ids = shared_channels.locked(session, fitting(monitor_id), mark)
             _lock_contacts(session)
             columns = self.columns(session, None, {"name": name, "channels": (Pair(*target),)})
             row = ContactRow(**columns, created_at=now, updated_at=now)
             session.add(row)
             session.flush()
             shared_channels.replace(session, row, target, ids, now)
-            return row.id
+            return self.get(row.id)
 
     def id_of(self, value: str) -> int | None:
         return _find(db.session, value)
@@ -168,26 +174,24 @@ def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> d
 
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
-    if contact_positions(alerts) or _has_any(session, monitor_id):
+    member = MonitorContactRow
+    own = select(member.contact_id).where(member.monitor_id == monitor_id)
+    if contact_positions(alerts) or session.scalar(own.limit(1)) is not None:
         _lock_contacts(session)
     positions = positions_of(contact_finder(session), alerts)
-    member = MonitorContactRow
-    before = session.scalars(select(member.contact_id).where(member.monitor_id == monitor_id)).all()
+    before = session.scalars(own).all()
     session.execute(delete(member).where(member.monitor_id == monitor_id))
-    _add(session, {monitor_id: positions}, {monitor_id: before})
+    add(session, {monitor_id: positions}, {monitor_id: before})
 
 
-def use_new(session: DbSession, positions: Mapping[int, Mapping[int, int]]) -> None:
-    """Set the contacts of new monitors, by id, as ``positions_of`` gives them."""
-    _add(session, positions, {})
-
-
-def _add(
+def add(
     session: DbSession,
     positions: Mapping[int, Mapping[int, int]],
     before: Mapping[int, Collection[int]],
 ) -> None:
-    """``before``: the contacts that each monitor had. The audit log gets what changed."""
+    """Set the contacts of monitors, by id, as ``positions_of`` gives them. ``before``: those that
+    each monitor had, and no longer has. The audit log gets what changed.
+    """
     rows = [(id, *entry) for id, contacts in positions.items() for entry in contacts.items()]
     bulk_insert(session, MonitorContactRow, ("monitor_id", "contact_id", "position"), rows)
     pairs = {id: (set(before.get(id, ())), set(after)) for id, after in positions.items()}
@@ -210,24 +214,16 @@ def _lock_contacts(session: DbSession) -> None:
     locks.take_lock(session, locks.Lock.CONTACTS)
 
 
-def _has_any(session: DbSession, monitor_id: int) -> bool:
-    member = select(MonitorContactRow.contact_id)
-    query = member.where(MonitorContactRow.monitor_id == monitor_id).limit(1)
-    return session.scalar(query) is not None
-
-
 # --- Rows -----------------------------------------------------------------------------------------
 
 
 def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
     """The id of the contact of this name, ignoring case, or else with this id."""
-    named = select(ContactRow.id).where(ContactRow.name_folded == value.strip().casefold())
-    numbered = None
+    ways = [ContactRow.name_folded == value.strip().casefold()]
     if value.isascii() and value.isdigit() and len(value) < 19:
-        numbered = select(ContactRow.id).where(ContactRow.id == int(value))
-    for query in (named, numbered):
-        if query is None:
-            continue
+        ways.append(ContactRow.id == int(value))
+    for way in ways:
+        query = select(ContactRow.id).where(way)
         # Whoever uses a contact and whoever deletes it take turns.
         id = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
         if id is not None:
@@ -262,11 +258,8 @@ def _replace(session: DbSession, id: int, value: str) -> str:
     already = set(session.scalars(select(member.monitor_id).where(member.contact_id == other_id)))
     for row in session.scalars(select(member).where(member.contact_id == id)).all():
         if row.monitor_id not in already:
-            session.add(
-                MonitorContactRow(
-                    monitor_id=row.monitor_id, contact_id=other_id, position=row.position
-                )
-            )
+            new = {"monitor_id": row.monitor_id, "contact_id": other_id, "position": row.position}
+            session.add(MonitorContactRow(**new))
     session.flush()
     return session.get_one(ContactRow, other_id).name
 
@@ -282,23 +275,3 @@ def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
             row.contact_id = other_id
             tags.add(row.tag)
     session.flush()
-
-
-def _record(row: ContactRow, monitors: int) -> Contact:
-    return record_of(
-        Contact,
-        row,
-        channels=pairs_of(readable(row.channels)),
-        monitors=monitors,
-        unreadable=tuple(unreadable_in(row, ("channels",))),
-    )
-
-
-def _counts(ids: Collection[int]) -> Mapping[int, int]:
-    member = MonitorContactRow
-    counted = (
-        select(member.contact_id, func.count())
-        .where(member.contact_id.in_(ids))
-        .group_by(member.contact_id)
-    )
-    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})

@@ -4,8 +4,9 @@ and those that fail.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from flask import current_app
@@ -32,7 +33,7 @@ from app.records import Action, Delivery, DeliveryQuery, MonitorRef, ObjectKind,
 from app.stores import base
 from app.stores.base import until_attempted
 from app.stores.local.part import LocalPart, Rows, require_monitor
-from app.stores.local.search import fits
+from app.stores.local.search import fits, fitting
 
 POLL_SECONDS = 0.15
 
@@ -56,18 +57,13 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
 
     def matching(self, query: DeliveryQuery) -> Select[Any]:
         matching = super().matching(query)
-        for column, wanted in (
-            (DeliveryRow.monitor_id, query.monitor_id),
-            (DeliveryRow.incident_id, query.incident_id),
-        ):
+        for name in ("monitor_id", "incident_id", "channel", "status"):
+            wanted = getattr(query, name)
             if wanted is not None:
-                matching = matching.where(column == (wanted if fits(wanted) else -1))
+                value = fitting(wanted) if isinstance(wanted, int) else wanted
+                matching = matching.where(getattr(DeliveryRow, name) == value)
         if query.contact_id is not None:
             matching = matching.where(DeliveryRow.sources.contains(f",{query.contact_id},"))
-        if query.channel is not None:
-            matching = matching.where(DeliveryRow.channel == query.channel)
-        if query.status is not None:
-            matching = matching.where(DeliveryRow.status == query.status)
         if query.bound_tag is not None:
             monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
             matching = matching.where(DeliveryRow.monitor_id.in_(monitor_ids))
@@ -77,19 +73,17 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
         return _records(self.rows(ids))
 
     def retry(self, id: int) -> Delivery:
-        if not fits(id):
-            raise NotFound("delivery", id)
-        with writing() as session:
-            by_hand.retry(id, self.now())
-            audit.note(session, Action.RETRIED, Thing(ObjectKind.DELIVERY, id))
-        return self.get(id)
+        return self._act_on(id, by_hand.retry, Action.RETRIED)
 
     def give_up(self, id: int) -> Delivery:
+        return self._act_on(id, by_hand.give_up, Action.GIVEN_UP)
+
+    def _act_on(self, id: int, act: Callable[[int, datetime], object], action: Action) -> Delivery:
         if not fits(id):
             raise NotFound("delivery", id)
         with writing() as session:
-            by_hand.give_up(id, self.now())
-            audit.note(session, Action.GIVEN_UP, Thing(ObjectKind.DELIVERY, id))
+            act(id, self.now())
+            audit.note(session, action, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
 
 
@@ -102,7 +96,7 @@ def _records(rows: Sequence[DeliveryRow]) -> Sequence[Delivery]:
 class LocalChannels(LocalPart, base.Channels):
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         targets = [(str(pair.key), pair.value) for pair in alerts]
-        id = monitor_id if monitor_id is None or fits(monitor_id) else -1
+        id = None if monitor_id is None else fitting(monitor_id)
         return by_hand.send_test_to(targets, self.now(), monitor_id=id)
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from app.access import Access, audit
 from app.access.counters import Limit, origin_of
 from app.access.tokens import keyed_hash
 from app.db import DbSession, db, writing
+from app.db.statements import count_of
 from app.db.tables import ApiKeyRow, HeartbeatStateRow, MonitorRow, PingRow
 from app.db.tags import tagged
-from app.db.types import from_ms, readable
+from app.db.types import from_ms, readable, record_of
 from app.engine import recorder
 from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
 from app.i18n import N_, _
@@ -53,7 +54,6 @@ _STATES = select(
     HeartbeatStateRow.runs,
 )  # fmt: skip
 
-_COUNT = select(func.count()).select_from(_STATE)
 _WITH_TOKEN = select(_STATE.c.monitor_id).where(_STATE.c.token_hash == bindparam("hash"))
 
 
@@ -68,9 +68,8 @@ def new_token(session: DbSession, wanted: str | None) -> str:
     """
     if wanted is None:
         return make_ping_token()
-    taken = select(HeartbeatStateRow.monitor_id).where(
-        HeartbeatStateRow.token_hash == token_hash(wanted)
-    )
+    state = HeartbeatStateRow
+    taken = select(state.monitor_id).where(state.token_hash == token_hash(wanted))
     if session.scalar(taken) is not None:
         raise Invalid({"heartbeat_token": [_(TAKEN)]})
     return wanted
@@ -116,14 +115,9 @@ class LocalHeartbeats(LocalPart, base.Heartbeats):
     def list(self, query: PingQuery) -> Page[Ping]:
         require_monitor(query.monitor_id)
         of_monitor = PingRow.monitor_id == query.monitor_id
-        total = db.session.scalar(select(func.count()).select_from(PingRow).where(of_monitor)) or 0
-        rows = db.session.scalars(
-            select(PingRow)
-            .where(of_monitor)
-            .order_by(PingRow.id.desc())
-            .offset((query.page - 1) * query.per_page)
-            .limit(query.per_page)
-        )
+        total, offset = count_of(db.session, PingRow, of_monitor), (query.page - 1) * query.per_page
+        newest = select(PingRow).where(of_monitor).order_by(PingRow.id.desc())
+        rows = db.session.scalars(newest.offset(offset).limit(query.per_page))
         pings = [replace(_ping(row), body=None) for row in rows]
         return Page(pings, query.page, query.per_page, total)
 
@@ -148,18 +142,7 @@ class LocalHeartbeats(LocalPart, base.Heartbeats):
 def _ping(row: PingRow) -> Ping:
     body = readable(row.body)
     start = next((line for line in (body or "").splitlines() if line.strip()), "")
-    return Ping(
-        row.id,
-        row.at,
-        row.kind,
-        row.exit_status,
-        row.rid,
-        row.duration,
-        row.method,
-        row.address,
-        one_line(start, MAX_BODY_START) or None,
-        body,
-    )
+    return record_of(Ping, row, body=body, body_start=one_line(start, MAX_BODY_START) or None)
 
 
 @dataclass(slots=True)
@@ -209,12 +192,11 @@ class LocalPings:
         if not ids and create:
             with writing() as session:
                 # Two first pings at once make one heartbeat.
-                session.execute(
-                    select(ApiKeyRow.id).where(ApiKeyRow.id == key.id).with_for_update()
-                )
+                own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
+                session.execute(own.with_for_update())
                 ids = _with_slug(slug, key.tag)
                 if not ids:
-                    if (session.scalar(_COUNT) or 0) >= MAX_CREATED:
+                    if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
                         raise Denied(TOO_MANY)
                     return self._create(slug, key), True
         db.session.rollback()

@@ -33,7 +33,15 @@ from app.stores import base
 from app.stores.base import HAS_ENDED, Fields
 from app.stores.local.part import LocalPart, get_monitor, get_row
 from app.stores.local.rows import incident_record
-from app.stores.local.search import Order, PageStatements, contains, fits, ordered, page_statements
+from app.stores.local.search import (
+    Order,
+    PageStatements,
+    contains,
+    fits,
+    fitting,
+    ordered,
+    page_statements,
+)
 
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
@@ -176,8 +184,7 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     if query.search:
         statement = statement.where(_search_condition(query.search, query.search_by))
     if query.monitor_id is not None:
-        wanted = query.monitor_id if fits(query.monitor_id) else -1
-        statement = statement.where(IncidentRow.monitor_id == wanted)
+        statement = statement.where(IncidentRow.monitor_id == fitting(query.monitor_id))
     if query.bound_tag is not None:
         monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
         statement = statement.where(IncidentRow.monitor_id.in_(monitor_ids))
@@ -201,10 +208,8 @@ def _search_condition(search: str, search_by: str | None) -> ColumnElement[bool]
     by = IncidentSearchBy(search_by or IncidentSearchBy.URL)
     if by is IncidentSearchBy.CAUSE:
         return contains(IncidentRow.cause_folded, search)
-    monitors = select(MonitorRow.id).where(
-        or_(*(contains(column, search) for column in OF_MONITORS[by]))
-    )
-    return IncidentRow.monitor_id.in_(monitors)
+    matches = or_(*(contains(column, search) for column in OF_MONITORS[by]))
+    return IncidentRow.monitor_id.in_(select(MonitorRow.id).where(matches))
 
 
 def _order(query: IncidentQuery) -> Sequence[Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from app.access.agents import end_token, give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
@@ -19,13 +19,13 @@ from app.judge.verdict import vote_lasts
 from app.records import Carrier, Location, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Rows, get_monitor, lock_row, refusing_taken_name
-from app.stores.local.search import fits
+from app.stores.local.part import Rows, counted_by, get_monitor, lock_row, refusing_taken_name
+from app.stores.local.search import fitting
 
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
-DEFAULT_HAS_NO_AGENT = N_("Only other places than default can have an agent.")
 NOT_AN_AGENT = N_("Only a place with the carrier agent has a token.")
 DAY = timedelta(days=1)
+REPORTED = ("version", "clock_offset_ms", "checks_per_minute")  # by an agent or a checker
 CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
 
 
@@ -36,7 +36,13 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return (LocationRow.id,)
 
     def create(self, fields: Fields) -> Place:
-        return self._record_with(*refusing_taken_name(lambda: self._create(fields)))
+        with refusing_taken_name(), writing() as session:
+            row = LocationRow(**fields, created_at=self.now())
+            session.add(row)
+            session.flush()
+            token = give_token(row) if row.carrier == Carrier.AGENT else None
+            id = row.id
+        return self._record_with(id, token)
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
@@ -44,7 +50,8 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
             if fields.get("name", row.name) != row.name:
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
-            _check_carrier(row.id, carrier)
+            if row.id == Location.DEFAULT and carrier == Carrier.AGENT:
+                raise Invalid({"carrier": [_("Only other places than default can have an agent.")]})
             if Carrier.AGENT == row.carrier != carrier:
                 self._end_agent(session, row)
             if carrier != row.carrier:
@@ -70,7 +77,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         rows = db.session.execute(
             select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
             .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)
-            .where(AssignmentRow.location_id == (id if fits(id) else 0))
+            .where(AssignmentRow.location_id == fitting(id))
             .order_by(MonitorRow.id)
             .limit(limit)
         )
@@ -126,62 +133,32 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         rows = db.session.scalars(select(LocationRow).where(LocationRow.id.in_(ids))).all()
         return places.states_of(places.signs_of(rows, now), now)
 
-    def _create(self, fields: Fields) -> tuple[int, str | None]:
-        with writing() as session:
-            row = LocationRow(**fields, created_at=self.now())
-            session.add(row)
-            session.flush()
-            token = give_token(row) if row.carrier == Carrier.AGENT else None
-            return row.id, token
-
     def _record_with(self, id: int, token: str | None) -> Place:
         return self.records([id], {id: token})[0]
 
     def records(
         self, ids: Sequence[int], tokens: Mapping[int, str | None] | None = None
     ) -> Sequence[Place]:
-        now = self.now()
-        rows = self.rows(ids)
+        now, rows = self.now(), self.rows(ids)
         signs = places.signs_of(rows, now)
-        states = places.states_of(signs, now)
-        counts = _counts(ids)
+        states, counts = places.states_of(signs, now), counted_by(AssignmentRow.location_id, ids)
         trouble = {
             id: _trouble(count, places.commonest_cause(id))
             for id, count in places.only_unknown(ids).items()
         }
         return [
-            _record(
+            record_of(
+                Place,
                 row,
-                signs[row.id],
-                states[row.id],
-                counts.get(row.id, 0),
-                trouble.get(row.id),
-                tokens,
+                state=states[row.id],
+                last_seen_at=signs[row.id].seen_at,
+                **{name: getattr(signs[row.id], name) for name in REPORTED},
+                monitors=counts[row.id],
+                trouble=trouble.get(row.id),
+                token=(tokens or {}).get(row.id),
             )
             for row in rows
         ]
-
-
-def _record(
-    row: LocationRow,
-    signs: places.PlaceSigns,
-    state: str,
-    monitors: int,
-    trouble: str | None,
-    tokens: Mapping[int, str | None] | None,
-) -> Place:
-    return record_of(
-        Place,
-        row,
-        state=state,
-        last_seen_at=signs.seen_at,
-        version=signs.version,
-        clock_offset_ms=signs.clock_offset_ms,
-        checks_per_minute=signs.checks_per_minute,
-        monitors=monitors,
-        trouble=trouble,
-        token=(tokens or {}).get(row.id),
-    )
 
 
 def _trouble(count: int, cause: str | None) -> str:
@@ -194,21 +171,7 @@ def _trouble(count: int, cause: str | None) -> str:
     return f"{sentence} {cause}" if cause else sentence
 
 
-def _check_carrier(id: int, carrier: str) -> None:
-    if id == Location.DEFAULT and carrier == Carrier.AGENT:
-        raise Invalid({"carrier": [_(DEFAULT_HAS_NO_AGENT)]})
-
-
 def _users(session: DbSession, id: int) -> list[int]:
     """The ids of the monitors that are checked from a place."""
     query = select(AssignmentRow.monitor_id).where(AssignmentRow.location_id == id)
     return list(session.scalars(query.order_by(AssignmentRow.monitor_id)))
-
-
-def _counts(ids: Collection[int]) -> Mapping[int, int]:
-    counted = (
-        select(AssignmentRow.location_id, func.count())
-        .where(AssignmentRow.location_id.in_(ids))
-        .group_by(AssignmentRow.location_id)
-    )
-    return {row[0]: row[1] for row in db.session.execute(counted)}

@@ -29,7 +29,7 @@ from app.stores.local import states
 from app.stores.local.search import (
     PageStatements,
     contains,
-    fits,
+    fitting,
     has_words,
     ordered,
     page_statements,
@@ -99,15 +99,12 @@ def _filtered(
     if ids is not None:
         statement = statement.where(MonitorRow.id.in_(ids))
     if status_page_id is not None:
-        if not fits(status_page_id):
-            return statement.where(MonitorRow.id < 0)
-        on_page = select(StatusPageMonitorRow.monitor_id).where(
-            StatusPageMonitorRow.status_page_id == status_page_id
-        )
+        shown = StatusPageMonitorRow
+        on_page = select(shown.monitor_id).where(shown.status_page_id == fitting(status_page_id))
         statement = statement.where(MonitorRow.id.in_(on_page))
     if contact_id is not None:
-        id = contact_id if fits(contact_id) else -1
-        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == id)
+        member = MonitorContactRow
+        using = select(member.monitor_id).where(member.contact_id == fitting(contact_id))
         statement = statement.where(MonitorRow.id.in_(using))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(
@@ -115,9 +112,8 @@ def _filtered(
         )
         statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
     if parent_id is not None:
-        id = parent_id if fits(parent_id) else -1
         edge = MonitorDependencyRow
-        below = select(edge.monitor_id).where(edge.parent_id == id)
+        below = select(edge.monitor_id).where(edge.parent_id == fitting(parent_id))
         statement = statement.where(MonitorRow.id.in_(below))
     for tag in tags:
         statement = statement.where(tagged([tag]))

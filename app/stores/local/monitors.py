@@ -63,7 +63,7 @@ from app.stores.local.rows import (
     monitor_columns,
     monitor_record,
 )
-from app.stores.local.search import fits, has_words, ordered
+from app.stores.local.search import fits, has_words, in_tags, ordered
 from app.stores.local.windows import active_windows
 from app.stores.mail import base_here
 
@@ -177,7 +177,7 @@ class LocalMonitors(LocalPart, base.Monitors):
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
         wanted = search.casefold()
         statement = select(MonitorRow.tags).where(
-            MonitorRow.tags != "", MonitorRow.tags.icontains(wanted, autoescape=True)
+            MonitorRow.tags != "", in_tags(search, MonitorRow.tags)
         )
         kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
@@ -245,7 +245,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if isinstance(created, MonitorRow):
                 heartbeats.watch(session, created, token)
         rows_used = zip(watched, used, strict=True)
-        contacts.use_new(session, {row.id: chosen for (row, _places), chosen in rows_used})
+        contacts.add(session, {row.id: chosen for (row, _places), chosen in rows_used}, {})
         for answer, fields in zip(rows, several, strict=True):
             called = is_heartbeat(fields["url"])
             wanted = () if called else sorted(fields.get("locations") or ())
@@ -266,7 +266,9 @@ class LocalMonitors(LocalPart, base.Monitors):
         now = self.now()
         with writing() as session:
             row = lock_monitor(session, id)
-            fields = _dropping_stored_secrets(row, fields)
+            if sends_secrets_elsewhere(row, fields):
+                # Whoever may change a URL does not learn the stored secrets (decision 15).
+                fields = {**dict.fromkeys(SENT_SECRETS), **fields}
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
                 changed = _change(row, monitor_columns(fields, row))
@@ -275,9 +277,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             _check_rules_of_several_fields(session, row, changed)
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
-            if "depends_on" in fields and reached_through.choose(
-                session, row, fields["depends_on"] or ()
-            ):
+            parents = fields.get("depends_on") or ()
+            if "depends_on" in fields and reached_through.choose(session, row, parents):
                 changed.add("depends_on")
             recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
@@ -288,12 +289,8 @@ class LocalMonitors(LocalPart, base.Monitors):
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
                 is_voted_anew |= recorder.watch_from(session, id, places, now)
-            pause = fields.get("pause")
-            if pause is not None:
-                if pause:
-                    recorder.pause(session, id, now)
-                else:
-                    recorder.resume(session, id, now)
+            if (pause := fields.get("pause")) is not None:
+                (recorder.pause if pause else recorder.resume)(session, id, now)
             if is_voted_anew:
                 recorder.judge_anew(session, row, now)
         return self.get(id)
@@ -340,11 +337,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
         confirm = timedelta(seconds=self._confirm_seconds)
         watched = {} if brief else watched_from(list(own), now)
-        alerts = (
-            {}
-            if brief
-            else contacts.alerts_with_contacts({id: monitor.alerts for id, monitor in own.items()})
-        )
+        own_alerts = {} if brief else {id: monitor.alerts for id, monitor in own.items()}
+        alerts = contacts.alerts_with_contacts(own_alerts) if own_alerts else {}
         texts = notes_of(db.session, ids) if notes else {}
         called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
@@ -473,25 +467,14 @@ def _check_rules_of_several_fields(session: DbSession, row: MonitorRow, changed:
     """Raises Invalid if the changed fields contradict those that another update has stored since
     the form was validated.
     """
-    errors: dict[str, list[str]] = {}
-    for names, rule in (KINDS_RULE, *RULES):
-        if changed.isdisjoint(names):
-            continue
-        for name, sentence in rule(*(getattr(row, name) for name in names)):
-            errors[name] = [sentence]
+    errors = {
+        name: [sentence]
+        for names, rule in (KINDS_RULE, *RULES)
+        if not changed.isdisjoint(names)
+        for name, sentence in rule(*(getattr(row, name) for name in names))
+    }
     if errors:
         raise Invalid(errors)
-
-
-def _dropping_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
-    """``fields``; where they change the server, every secret that was not sent is set to None, so
-    that whoever may change a URL does not learn the stored ones (decision 15).
-    """
-    return (
-        {**dict.fromkeys(SENT_SECRETS), **fields}
-        if sends_secrets_elsewhere(row, fields)
-        else fields
-    )
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:

@@ -55,6 +55,13 @@ BEHIND_SINCE = (
 )
 
 
+_COLUMNS = (
+    MonitorRow.id, MonitorRow.paused, MonitorRow.interval, MonitorRow.created_at,
+    MonitorStateRow.verdict, MonitorStateRow.status_since, MonitorStateRow.checked_at, BEHIND_SINCE,
+    IncidentRow.started_at, IncidentRow.classification, IncidentRow.severity,
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class CountedState:
     """``counts``: whether the page's state depends on it. Paused and never checked monitors do not
@@ -68,20 +75,7 @@ class CountedState:
 def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
     """The states of these monitors, a selection of ids, at ``now``."""
     statement = (
-        select(
-            MonitorRow.id,
-            MonitorRow.paused,
-            MonitorRow.interval,
-            MonitorRow.created_at,
-            MonitorStateRow.verdict,
-            MonitorStateRow.status_since,
-            MonitorStateRow.checked_at,
-            BEHIND_SINCE,
-            in_maintenance(now, active_windows(now)).label("in_maintenance"),
-            IncidentRow.started_at,
-            IncidentRow.classification,
-            IncidentRow.severity,
-        )
+        select(*_COLUMNS, in_maintenance(now, active_windows(now)).label("in_maintenance"))
         .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
         .outerjoin(
             IncidentRow, (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None)
@@ -93,15 +87,12 @@ def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedSta
 
 def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]:
     """The state of each of these pages."""
-    shown = select(StatusPageMonitorRow.monitor_id).where(
-        StatusPageMonitorRow.status_page_id.in_(ids)
-    )
-    by_monitor = counted_states(shown, now)
+    member = StatusPageMonitorRow
+    of_pages = member.status_page_id.in_(ids)
+    by_monitor = counted_states(select(member.monitor_id).where(of_pages), now)
     by_posts = _states_by_posts(ids)
     components: defaultdict[int, list[ComponentState]] = defaultdict(list)
-    members = select(StatusPageMonitorRow.status_page_id, StatusPageMonitorRow.monitor_id).where(
-        StatusPageMonitorRow.status_page_id.in_(ids)
-    )
+    members = select(member.status_page_id, member.monitor_id).where(of_pages)
     for page_id, monitor_id in db.session.execute(members):
         own = by_monitor.get(monitor_id)
         states = by_posts[page_id, monitor_id] + ([own.state] if own and own.counts else [])
@@ -115,13 +106,8 @@ def _states_by_posts(ids: Collection[int]) -> defaultdict[tuple[int, int], list[
     """What open posts say of the monitors of these pages that is worse than operational."""
     states: defaultdict[tuple[int, int], list[ComponentState]] = defaultdict(list)
     rows = db.session.execute(
-        select(
-            PostRow.status_page_id,
-            PostRow.state,
-            PostRow.automatic,
-            PostMonitorRow.monitor_id,
-            PostMonitorRow.impact,
-        )
+        select(PostRow.status_page_id, PostRow.state, PostRow.automatic)
+        .add_columns(PostMonitorRow.monitor_id, PostMonitorRow.impact)
         .join(PostMonitorRow, PostMonitorRow.post_id == PostRow.id)
         .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
     )
@@ -135,12 +121,9 @@ def _states_by_posts(ids: Collection[int]) -> defaultdict[tuple[int, int], list[
 def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     """The states of each page's open posts."""
     states: defaultdict[int, list[str]] = defaultdict(list)
-    rows = db.session.execute(
-        select(PostRow.status_page_id, PostRow.state)
-        .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
-        .distinct()
-    )
-    for page_id, state in rows:
+    of_pages = PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES)
+    rows = select(PostRow.status_page_id, PostRow.state).where(*of_pages).distinct()
+    for page_id, state in db.session.execute(rows):
         states[page_id].append(state)
     return states
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.exc import IntegrityError
 
 from app.db import DbSession, Model, db, rollups, writing
@@ -22,7 +24,6 @@ from app.stores.base import Fields, Query, Record
 from app.stores.local.search import fits, ids_of_page
 
 R = TypeVar("R", bound=Model)
-T = TypeVar("T")
 
 
 class LocalPart:
@@ -92,6 +93,9 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     def check(self, session: DbSession, row: Any) -> None:
         """Raise Invalid for a row that others do not allow, before it is stored."""
 
+    def finish(self, session: DbSession, row: Any, fields: Fields) -> None:
+        """Store what belongs to the row, once it is stored. Raises Invalid."""
+
     def create(self, fields: Fields) -> Record:
         now = self.now()
         with writing() as session:
@@ -99,6 +103,7 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
             self.check(session, row)
             session.add(row)
             session.flush()
+            self.finish(session, row, fields)
             id = row.id
         return self.get(id)
 
@@ -111,6 +116,7 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
             self.check(session, row)
             row.updated_at = self.now()
             session.flush()
+            self.finish(session, row, fields)
         return self.get(id)
 
     def delete(self, id: int) -> None:
@@ -140,13 +146,20 @@ def lock_row(
     return existing(row, kind, id)
 
 
-def refusing_taken_name(write: Callable[[], T]) -> T:
-    """The result of ``write``. Raises Invalid if another record has the name."""
+@contextmanager
+def refusing_taken_name() -> Iterator[None]:
+    """Raise Invalid if another record has the name that is written inside."""
     try:
-        return write()
+        yield
     except IntegrityError:
         db.session.rollback()
         raise Invalid({"name": [_(TAKEN)]}) from None
+
+
+def counted_by(column: Any, ids: Collection[int], *conditions: Any) -> Mapping[int, int]:
+    """How many rows have each of these ids in ``column``."""
+    counted = select(column, func.count()).where(column.in_(ids), *conditions).group_by(column)
+    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})
 
 
 def require_monitor(id: int) -> Any:

@@ -144,22 +144,7 @@ class LocalPublicPages(PublicPages):
 
     def addresses(self) -> Sequence[Address]:
         with _in_snapshot():
-            rows = db.session.execute(
-                select(
-                    StatusPageRow.id,
-                    StatusPageRow.slug,
-                    StatusPageRow.name,
-                    StatusPageRow.domain,
-                    StatusPageRow.visibility,
-                    StatusPageRow.password_turn,
-                    StatusPageRow.updated_at,
-                    StatusPageRow.theme,
-                    StatusPageRow.accent,
-                    StatusPageRow.language,
-                    StatusPageRow.logo_version,
-                    StatusPageRow.favicon_version,
-                ).order_by(StatusPageRow.id)
-            )
+            rows = db.session.execute(_ADDRESSES)
             return [Address(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
 
     def link(self, address: Address) -> str:
@@ -167,10 +152,8 @@ class LocalPublicPages(PublicPages):
 
     def listed(self) -> Sequence[StatusPage]:
         with _in_snapshot():
-            rows = db.session.scalars(
-                select(StatusPageRow).where(StatusPageRow.visibility == Visibility.PUBLIC)
-            )
-            pages = [self._record(row) for row in rows]
+            public = select(StatusPageRow).where(StatusPageRow.visibility == Visibility.PUBLIC)
+            pages = [self._record(row) for row in db.session.scalars(public)]
         return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
     def page(self, id: int) -> PublicPage:
@@ -182,17 +165,13 @@ class LocalPublicPages(PublicPages):
             monitors = _page_monitors(id, now)
             posts = _posts(id, _current(now))
             _apply_impact(monitors, posts)
-            components = self._components(row, monitors, days, now)
-            states = [
-                component.state
-                for component, monitor in zip(components, monitors, strict=True)
-                if monitor.counts
-            ]
+            states = [monitor.state for monitor in monitors if monitor.counts]
             open_ = [post.state for post in posts if post.state in OPEN_STATES]
+            state = page_state(states, open_)
             return PublicPage(
-                page=self._record(row, monitors, state=page_state(states, open_)),
-                state=page_state(states, open_),
-                components=components,
+                page=self._record(row, monitors, state=state),
+                state=state,
+                components=self._components(row, monitors, days, now),
                 posts=posts,
                 windows=windows_of(id, [monitor.id for monitor in monitors], now, now + AHEAD),
                 made_at=now,
@@ -236,11 +215,8 @@ class LocalPublicPages(PublicPages):
 
     def password_fits(self, id: int, password: str) -> bool:
         with _bounded():
-            hash_ = db.session.scalar(
-                select(StatusPageRow.password_hash).where(
-                    StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
-                )
-            )
+            is_it = StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
+            hash_ = db.session.scalar(select(StatusPageRow.password_hash).where(*is_it))
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
@@ -363,27 +339,20 @@ def _page_row(id: int) -> StatusPageRow:
     return get_row(db.session, StatusPageRow, "status page", id, reload=False)
 
 
+_ADDRESSES = select(
+    StatusPageRow.id, StatusPageRow.slug, StatusPageRow.name, StatusPageRow.domain,
+    StatusPageRow.visibility, StatusPageRow.password_turn, StatusPageRow.updated_at,
+    StatusPageRow.theme, StatusPageRow.accent, StatusPageRow.language, StatusPageRow.logo_version,
+    StatusPageRow.favicon_version,
+).order_by(StatusPageRow.id)  # fmt: skip
 _PAGE_MONITORS = (
     select(
-        MonitorRow.id,
-        MonitorRow.name,
-        MonitorRow.url,
-        MonitorRow.tags,
-        MonitorRow.paused,
-        MonitorRow.interval,
-        MonitorRow.created_at,
-        MonitorRow.maintenance_start_at,
-        MonitorRow.maintenance_end_at,
-        MonitorStateRow.verdict,
-        MonitorStateRow.checked_at,
-        MonitorStateRow.status_since,
-        MonitorStateRow.response_time,
-        BEHIND_SINCE,
-        IncidentRow.started_at,
-        IncidentRow.down_since,
-        IncidentRow.severity,
-        IncidentRow.classification,
-        StatusPageMonitorRow.name.label("own_name"),
+        MonitorRow.id, MonitorRow.name, MonitorRow.url, MonitorRow.tags, MonitorRow.paused,
+        MonitorRow.interval, MonitorRow.created_at, MonitorRow.maintenance_start_at,
+        MonitorRow.maintenance_end_at, MonitorStateRow.verdict, MonitorStateRow.checked_at,
+        MonitorStateRow.status_since, MonitorStateRow.response_time, BEHIND_SINCE,
+        IncidentRow.started_at, IncidentRow.down_since, IncidentRow.severity,
+        IncidentRow.classification, StatusPageMonitorRow.name.label("own_name"),
         StatusPageGroupRow.name.label("group"),
     )
     .select_from(StatusPageMonitorRow)
@@ -399,14 +368,10 @@ _PAGE_MONITORS = (
     )
     # Monitors without a group come first, then the groups.
     .order_by(
-        StatusPageGroupRow.id.is_not(None),
-        StatusPageGroupRow.position,
-        StatusPageGroupRow.id,
-        StatusPageMonitorRow.group_position,
-        StatusPageMonitorRow.position,
-        MonitorRow.id,
+        StatusPageGroupRow.id.is_not(None), StatusPageGroupRow.position, StatusPageGroupRow.id,
+        StatusPageMonitorRow.group_position, StatusPageMonitorRow.position, MonitorRow.id,
     )
-)
+)  # fmt: skip
 
 
 def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
@@ -498,17 +463,15 @@ def _unreachable(
     return {n: ms // 1000 for n, ms in of_days if ms}
 
 
+_INCIDENT = (
+    IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.ended_at,
+    IncidentRow.cause_code, IncidentRow.by_hand, IncidentRow.unwatched,
+)  # fmt: skip
+
+
 def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[PublicIncident]:
     rows = db.session.execute(
-        select(
-            IncidentRow.id,
-            IncidentRow.monitor_id,
-            IncidentRow.started_at,
-            IncidentRow.ended_at,
-            IncidentRow.cause_code,
-            IncidentRow.by_hand,
-            IncidentRow.unwatched,
-        )
+        select(*_INCIDENT)
         .where(
             IncidentRow.monitor_id.in_(ids),
             IncidentRow.started_at < end,

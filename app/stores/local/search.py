@@ -22,6 +22,11 @@ def fits(id: int) -> bool:
     return -MAX_ID <= id <= MAX_ID
 
 
+def fitting(id: int) -> int:
+    """The id; one that no row has where a database cannot store it."""
+    return id if fits(id) else -1
+
+
 def contains(column: Order, text: str) -> ColumnElement[bool]:
     """Whether a folded column contains ``text``, ignoring case; ``%``, ``_`` and ``\\`` are
     ordinary.
@@ -30,17 +35,23 @@ def contains(column: Order, text: str) -> ColumnElement[bool]:
 
 
 def has_words(search: str, *columns: Order, tags: Order | None = None) -> ColumnElement[bool]:
-    """Whether each word of ``search`` is in one of these folded columns, or in ``tags``: no column
-    has these folded, and SQLite folds ASCII alone. So one such as "Ärzte" is found as it is typed.
+    """Whether each word of ``search`` is in one of these folded columns, or in ``tags``, which no
+    column has folded.
     """
-    return and_(true(), *(_has_word(word, columns, tags) for word in search.split()))
+    by_word = []
+    for word in search.split():
+        matches = [contains(column, word) for column in columns]
+        by_word.append(or_(*matches, *([] if tags is None else [in_tags(word, tags)])))
+    return and_(true(), *by_word)
 
 
-def _has_word(word: str, columns: Sequence[Order], tags: Order | None) -> ColumnElement[bool]:
-    matches = [contains(column, word) for column in columns]
-    if tags is not None:
-        matches += [contains(func.lower(tags), word), tags.contains(word, autoescape=True)]
-    return or_(*matches)
+def in_tags(word: str, tags: Order) -> ColumnElement[bool]:
+    """Whether ``word`` is in these tags, ignoring case. A word of ASCII does not need the function
+    that folds all letters, which SQLite calls for each row.
+    """
+    is_sqlite = db.engine.dialect.name == "sqlite"
+    fold = func.casefold if is_sqlite and not word.isascii() else func.lower
+    return contains(fold(tags), word)
 
 
 def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:

@@ -2,7 +2,7 @@
 
 Values are encrypted, each with a salt of its own, so equal ones differ in the database. A column
 holds the lanes of a monitor's own channels, which are keyed hashes: decrypting the channels of ten
-thousand monitors takes a second. Rows from before that column are filled in when somebody asks.
+thousand monitors takes a second.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import delete, func, select
 
 from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.targets import contacts_of, in_order
-from app.db import DbSession, db, writing
+from app.db import DbSession, db
 from app.db.statements import as_stored
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
@@ -27,17 +27,10 @@ SEVERAL = 3
 MARK = 16  # characters of a lane: enough to identify a channel of one monitor
 AT_ONCE = 500
 CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
-_MONITORS = MonitorRow.__table__
-_FILL_IN = (
-    update(_MONITORS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
-    .where(_MONITORS.c.id == bindparam("monitor"), _MONITORS.c.alert_lanes.is_(None))
-    .values(alert_lanes=bindparam("lanes"))
-)
 
 
 def shared(monitor_id: int) -> Sequence[SharedChannel]:
     """The monitor's own channels that ``SEVERAL`` monitors or more have, itself among them."""
-    _fill_in()
     row = db.session.get(MonitorRow, monitor_id)
     if row is None or isinstance(row.alerts, Unreadable):
         return ()
@@ -106,20 +99,3 @@ def _replace_in(
 def _channel(row: MonitorRow | None, mark: str) -> list[str] | None:
     alerts = () if row is None or isinstance(row.alerts, Unreadable) else row.alerts or ()
     return next((pair for pair in alerts if lane(*pair)[:MARK] == mark), None)
-
-
-def _fill_in() -> None:
-    """The lanes of monitors that were stored before there was a column for them."""
-    lacking = MonitorRow.alert_lanes.is_(None)
-    rows = db.session.execute(
-        select(MonitorRow.id, MonitorRow.alerts).where(lacking, MonitorRow.alerts.is_not(None))
-    ).all()
-    values = [
-        {"monitor": id, "lanes": lanes_text(alerts or ())}
-        for id, alerts in rows
-        if not isinstance(alerts, Unreadable)
-    ]
-    db.session.rollback()
-    for start in range(0, len(values), AT_ONCE):
-        with writing() as session:
-            session.execute(_FILL_IN, values[start : start + AT_ONCE])

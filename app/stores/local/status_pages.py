@@ -5,14 +5,13 @@ here.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from flask import has_request_context, request
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from app.access import passwords
@@ -35,7 +34,7 @@ from app.stores.base import Fields
 from app.stores.local import page_members
 from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
-from app.stores.local.part import Rows, lock_row
+from app.stores.local.part import Rows, counted_by, lock_row
 from app.stores.local.search import fits
 from app.stores.mail import base_here
 
@@ -112,8 +111,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
                 setattr(row, name, data)
                 setattr(row, f"{name}_version", data and sha256(data).hexdigest()[:12])
         if "password" in fields:
-            row.password_hash = secret
-            row.password_turn += 1
+            row.password_hash, row.password_turn = secret, row.password_turn + 1
         row.updated_at = self.now()
         session.add(row)
         session.flush()
@@ -125,14 +123,18 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         """Raises Invalid if the merged page is wrong: two updates that are valid alone may be
         invalid together.
         """
-        id = None if row is None else row.id
+        id, own_domain = (None, None) if row is None else (row.id, row.domain)
         slug, domain = merged.get("slug"), merged.get("domain")
+        # Also where this request came to: the page would replace the dashboard there, and many
+        # installations have no PUBLIC_URL.
+        here = host_of(request.host) if has_request_context() else None
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
             errors["slug"] = [_(TAKEN)]
-        if domain and domain in self._own_hosts():
+        if domain and domain in (here, *self._hosts):
             errors["domain"] = [_(OWN_HOST)]
-        elif domain and (row is None or domain != row.domain) and self._is_used(domain):
+        # A page that has it already could never be saved again.
+        elif domain and domain != own_domain and self._any_host and is_used(domain, self.now()):
             errors["domain"] = [_(USED_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
             errors["domain"] = [_(TAKEN)]
@@ -141,24 +143,12 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         if errors:
             raise Invalid(errors)
 
-    def _is_used(self, host: str) -> bool:
-        """Whether people use the dashboard at ``host``. Not asked of a page that has it already:
-        nobody could save that page again.
-        """
-        return self._any_host and is_used(host, self.now())
-
-    def _own_hosts(self) -> set[str]:
-        """Where people reach Wakeful: also where this request came to, because the page would
-        replace the dashboard there. Many installations have no PUBLIC_URL.
-        """
-        here = host_of(request.host) if has_request_context() else None
-        return {*self._hosts, *({here} if here else ())}
-
     def records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in one query for each table."""
         rows = {row.id: row for row in self.rows(ids)}
         page_ids = list(rows)
-        members, counts = page_members.of_pages(page_ids), _subscribers(page_ids)
+        members, confirmed = page_members.of_pages(page_ids), SubscriberRow.confirmed_at
+        counts = counted_by(SubscriberRow.status_page_id, page_ids, confirmed.is_not(None))
         states, base = states_of_pages(page_ids, self.now()), base_here(self._settings)
         return [
             record_of(
@@ -230,13 +220,3 @@ def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
     )
     taken = set(session.scalars(similar))
     return slugs.numbered(slug, taken.__contains__)
-
-
-def _subscribers(ids: Sequence[int]) -> Mapping[int, int]:
-    """How many have confirmed, for each page."""
-    counted = (
-        select(SubscriberRow.status_page_id, func.count())
-        .where(SubscriberRow.status_page_id.in_(ids), SubscriberRow.confirmed_at.is_not(None))
-        .group_by(SubscriberRow.status_page_id)
-    )
-    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -20,58 +20,51 @@ from app.i18n import _
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
 from app.rules import text
-from app.stores.base import Collection, Fields
+from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_window, keeping_calendars, pages_of, pages_of_window
-from app.stores.local.part import LocalPart, get_row, lock_row
+from app.stores.local.part import LocalCollection, get_row, lock_row
 from app.stores.local.search import PageStatements, fits, page_statements
 
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
 _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 
 
-class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
-    def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
+class LocalWindows(LocalCollection[MaintenanceWindow, PageQuery]):
+    @property
+    def order(self) -> Sequence[Any]:
         """The newest start first."""
+        return _ORDER
+
+    def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         ids, total = _statements(query.page, query.per_page).read()
-        statement = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
-        rows = db.session.scalars(statement.order_by(*_ORDER)).all() if ids else ()
-        return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
+        return Page(self.records(ids) if ids else (), query.page, query.per_page, total)
 
-    def get(self, id: int) -> MaintenanceWindow:
-        return _record(db.session, id)
+    def records(self, ids: Sequence[int]) -> Sequence[MaintenanceWindow]:
+        return with_monitors(db.session, self.rows(ids))
 
-    def create(self, fields: Fields) -> MaintenanceWindow:
-        now = self.now()
-        with writing() as session:
-            row = MaintenanceWindowRow(
-                **{"repeat": calendar.ONCE} | _columns(fields), created_at=now, updated_at=now
-            )
-            session.add(row)
-            session.flush()
-            _set_members(session, row, fields.get("monitors") or ())
-            id = _checked(_record(session, row.id)).id
-        return self.get(id)
+    def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
+        """The monitors are rows of another table."""
+        columns: dict[str, Any] = {} if id else {"repeat": calendar.ONCE}
+        columns |= {name: value for name, value in fields.items() if name != "monitors"}
+        return columns | ({"tags": tags_text(fields["tags"] or ())} if "tags" in fields else {})
+
+    def finish(self, session: DbSession, row: MaintenanceWindowRow, fields: Fields) -> None:
+        if "monitors" in fields:
+            _set_members(session, row, fields["monitors"] or ())
+        _check(_record(session, row))
 
     def update(self, id: int, fields: Fields) -> MaintenanceWindow:
-        now = self.now()
         with writing() as session:
-            row = lock_row(session, MaintenanceWindowRow, "maintenance window", id)
+            row = lock_row(session, MaintenanceWindowRow, self.resource.singular, id)
             pages = pages_of_window(session, row)
             if "monitors" in fields or "tags" in fields:
-                pages |= pages_of(session, _changed(_record(session, id), fields))
-            with keeping_calendars(session, pages, now):
-                for name, value in _columns(fields).items():
-                    setattr(row, name, value)
-                row.updated_at = now
-                if "monitors" in fields:
-                    _set_members(session, row, fields["monitors"] or ())
-                session.flush()
-                _checked(_record(session, id))
-        return self.get(id)
+                pages |= pages_of(session, _changed(_record(session, row), fields))
+            with keeping_calendars(session, pages, self.now()):
+                return super().update(id, fields)
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = _row(session, id)
+            row = get_row(session, MaintenanceWindowRow, self.resource.singular, id)
             cancel_window(session, row, self.now())
             session.delete(row)
 
@@ -79,12 +72,6 @@ class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
 @lru_cache(maxsize=16)  # each page of a monitor asks for the first page
 def _statements(page: int, per_page: int) -> PageStatements:
     return page_statements(select(MaintenanceWindowRow.id), _ORDER, page, per_page)
-
-
-def _columns(fields: Fields) -> dict[str, Any]:
-    """A form's fields as columns; the monitors are rows of another table."""
-    columns = {name: value for name, value in fields.items() if name != "monitors"}
-    return columns | ({"tags": tags_text(fields["tags"] or ())} if "tags" in fields else {})
 
 
 def _changed(window: MaintenanceWindow, fields: Fields) -> MaintenanceWindow:
@@ -111,44 +98,33 @@ def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnEleme
     if not active:
         return own
     tags = {tag for window in active for tag in window.tags}
-    listed = select(_MEMBER.monitor_id).where(
-        _MEMBER.window_id.in_([window.id for window in active])
-    )
+    ids = [window.id for window in active]
+    listed = select(_MEMBER.monitor_id).where(_MEMBER.window_id.in_(ids))
     return or_(own, MonitorRow.__table__.c.id.in_(listed), tagged(tags))
 
 
-def _row(session: DbSession, id: int) -> MaintenanceWindowRow:
-    return get_row(session, MaintenanceWindowRow, "maintenance window", id, reload=False)
-
-
-def _record(session: DbSession, id: int) -> MaintenanceWindow:
-    return with_monitors(session, [_row(session, id)])[0]
+def _record(session: DbSession, row: MaintenanceWindowRow) -> MaintenanceWindow:
+    return with_monitors(session, [row])[0]
 
 
 def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterable[int]) -> None:
-    id = row.id
-    wanted = list(dict.fromkeys(monitors))
+    id, member, wanted = row.id, MaintenanceWindowMonitorRow, list(dict.fromkeys(monitors))
     possible = [monitor for monitor in wanted if fits(monitor)]
     existing = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
-    missing = [monitor for monitor in wanted if monitor not in existing]
-    if missing:
+    if missing := [monitor for monitor in wanted if monitor not in existing]:
         raise Invalid({"monitors": [no_such("monitor", missing[0])]})
-    before = list(_record(session, id).monitors)
+    before = list(_record(session, row).monitors)
     audit.changed(session, audit.thing(row), {"monitors": (before, sorted(wanted))})
-    session.execute(
-        delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
-    )
-    session.add_all(MaintenanceWindowMonitorRow(window_id=id, monitor_id=m) for m in wanted)
+    session.execute(delete(member).where(member.window_id == id))
+    session.add_all(member(window_id=id, monitor_id=monitor_id) for monitor_id in wanted)
 
 
-def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
+def _check(window: MaintenanceWindow) -> None:
     """Validate the merged record: two updates that are valid alone may be invalid together."""
     errors = {}
     if window.end_at <= window.start_at:
         errors["end_at"] = [_(text.END_BEFORE_START)]
-    sentence = calendar.repeat_fault(window.repeat)
-    if sentence:
+    if sentence := calendar.repeat_fault(window.repeat):
         errors["repeat"] = [sentence]
     if errors:
         raise Invalid(errors)
-    return window

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -20,7 +20,6 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from tenacity import (
-    RetryCallState,
     Retrying,
     retry_if_exception_type,
     retry_if_result,
@@ -54,6 +53,8 @@ _ESCAPED = re.compile(rb"\\u(?:00|[dD][89a-fA-F])|\\/")
 Pairs = Sequence[tuple[str, str]]
 
 
+TOO_LARGE = N_("The server %(server)s sent an answer that is too large.")
+LATE = N_("The server %(server)s did not answer in time.")
 REDIRECTS = (301, 302, 303, 307, 308)
 MOVED = (307, 308)  # the method is kept, so nothing was done yet
 SEE_OTHER = 303  # the answer of a write that was done
@@ -122,7 +123,7 @@ class RemoteConnection:
             retry=retry_if_exception_type(Unavailable)
             | retry_if_result(lambda answer: answer.status in REPEATED),
             stop=stop_after_attempt(READ_ATTEMPTS) | stop_after_delay(CONNECT_SECONDS),
-            retry_error_callback=_last_answer,
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
         return twice(self._follow, "GET", path, REDIRECTS, ANSWER_SECONDS, query=query)
 
@@ -169,11 +170,8 @@ class RemoteConnection:
     ) -> ServerAnswer:
         with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
             if not free:
-                raise self.unavailable(
-                    N_("The server %(server)s has too many requests waiting."),
-                    BUSY_SECONDS,
-                    unsent=True,
-                )
+                sentence = N_("The server %(server)s has too many requests waiting.")
+                raise self.unavailable(sentence, BUSY_SECONDS, unsent=True)
             return self._exchange(method, url, seconds, query, form)
 
     def _exchange(
@@ -196,22 +194,18 @@ class RemoteConnection:
                 text = self._body(response, deadline)
         except requests.Timeout as fault:
             unsent = isinstance(fault, requests.ConnectTimeout)
-            raise self.unavailable(
-                N_("The server %(server)s did not answer in time."), unsent=unsent
-            ) from None
+            raise self.unavailable(LATE, unsent=unsent) from None
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
             # Not the error's own text, which contains the whole address.
-            raise self.unavailable(
-                N_("The server %(server)s cannot be reached."), unsent=_never_connected(fault)
-            ) from None
+            sentence = N_("The server %(server)s cannot be reached.")
+            raise self.unavailable(sentence, unsent=_never_connected(fault)) from None
         self._note_clock(response)
         body, is_json = self._json(text)
         is_plain = response.headers.get("Content-Type", "").startswith("text/plain")
         plain = is_plain and not text.lstrip().startswith(b"<")
         shown = self._keyless(text.decode("utf-8", "replace")) if plain and not is_json else ""
-        return ServerAnswer(
-            response.status_code, body, response.headers, shown, is_json, _pause(response)
-        )
+        pause = pause_of(response.headers.get("Retry-After"), datetime.now(UTC), MAX_PAUSE)
+        return ServerAnswer(response.status_code, body, response.headers, shown, is_json, pause)
 
     def _body(self, response: requests.Response, deadline: float) -> bytes:
         """The whole body, bounded in size and time: requests limits only the time between bytes."""
@@ -219,11 +213,9 @@ class RemoteConnection:
         while part := response.raw.read1(65536, decode_content=True):
             size += len(part)
             if size > MAX_ANSWER_BYTES:
-                raise self.unavailable(
-                    N_("The server %(server)s sent an answer that is too large.")
-                )
+                raise self.unavailable(TOO_LARGE)
             if time.monotonic() > deadline:
-                raise self.unavailable(N_("The server %(server)s did not answer in time."))
+                raise self.unavailable(LATE)
             parts.append(part)
         return b"".join(parts)
 
@@ -232,9 +224,7 @@ class RemoteConnection:
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
-            body = parsed(
-                text, MAX_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
-            )
+            body = parsed(text, MAX_VALUES, **NUMBERS)
         except MalformedData:
             return None, False
         return self._keyless(body) if _ESCAPED.search(text) else body, True
@@ -270,17 +260,12 @@ def _never_connected(fault: Exception) -> bool:
     return isinstance(reason, NewConnectionError)
 
 
-def _int(text: str) -> int | None:
-    return int(text) if len(text) <= MAX_NUMBER else None
-
-
-def _float(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
-
-
-def _no_number(_text: str) -> None:
-    """For NaN and Infinity, which are no JSON."""
+# How JSON is read: what is no number is None, as NaN and Infinity, which are no JSON.
+NUMBERS: Mapping[str, Callable[[str], Any]] = {
+    "parse_int": lambda text: int(text) if len(text) <= MAX_NUMBER else None,
+    "parse_float": lambda text: float(text) if isfinite(float(text)) else None,
+    "parse_constant": lambda text: None,
+}
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -290,12 +275,3 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     except ValueError:
         return "", None, None
     return parts.scheme, parts.hostname, port
-
-
-def _pause(response: requests.Response) -> float | None:
-    return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), MAX_PAUSE)
-
-
-def _last_answer(state: RetryCallState) -> Any:
-    """What the last attempt answered, or raised."""
-    return state.outcome and state.outcome.result()

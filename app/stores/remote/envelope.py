@@ -97,17 +97,14 @@ def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Serv
     total = _total(about, headers, len(items), says_next)
     number = _first_whole(about, CURRENT)
     last = _first_whole(about, LAST)
-    flags = [
-        value for scope in about for name in MORE if (value := flag(scope.get(name))) is not None
-    ]
-    if link is not None or any(flags):
-        more: bool | None = True
-    elif says_next or flags:
+    flags = [flag(scope[name]) for scope in about for name in MORE if name in scope]
+    more: bool | None = None
+    if link is not None or True in flags:
+        more = True
+    elif says_next or False in flags:
         more = False
     elif number is not None and last is not None and number >= 1:
         more = number < last
-    else:
-        more = None
     offsets = [name for name in OFFSETS for scope in about if whole(scope.get(name)) is not None]
     return ServerPage(
         items, total, more, link, number, offsets[0] if offsets and number is None else None
@@ -118,26 +115,25 @@ def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
     """The records of a list. One that is not understood is set aside, and the page names it: it
     must not hide the others.
     """
-    items = []
-    for entry in data:
-        try:
-            items.append(read(entry))
-        except MalformedData as fault:
-            if has_request_context():
-                g.setdefault("set_aside", {})[_called(entry, fault)] = True
-    return items
+    understood, malformed = sorted_out(data, read)
+    if has_request_context():
+        for entry, fault in malformed:
+            g.setdefault("set_aside", {})[_called(entry, fault)] = True
+    return [record for record, _entry in understood]
 
 
 def sorted_out(
     data: Sequence[Any], read: Callable[[Any], T]
-) -> tuple[list[tuple[T, Any]], list[Any]]:
-    """The records that can be read, each with its JSON, and the malformed entries."""
+) -> tuple[list[tuple[T, Any]], list[tuple[Any, MalformedData]]]:
+    """The records that can be read, each with its JSON, and the malformed entries, each with what
+    is wrong.
+    """
     understood, malformed = [], []
     for entry in data:
         try:
             understood.append((read(entry), entry))
-        except MalformedData:
-            malformed.append(entry)
+        except MalformedData as fault:
+            malformed.append((entry, fault))
     return understood, malformed
 
 
@@ -169,11 +165,9 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
             return []
         if (inner := _list(value, many, scopes)) is not None:
             return inner
-    lists: list[list[Any]] = [
-        value
-        for name, value in body.items()
-        if name not in NO_RECORDS and _is_list_of_records(value)
-    ]
+    others = [value for name, value in body.items() if name not in NO_RECORDS]
+    lists = [value for value in others if isinstance(value, list) and value]
+    lists = [value for value in lists if all(isinstance(entry, Mapping) for entry in value)]
     if len(lists) == 1:
         return lists[0]
     if _first_whole(list(_about(body)), TOTALS) == 0:  # of HAL, which leaves an empty list out
@@ -181,14 +175,6 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
     if body and all(name.isdigit() and isinstance(entry, Mapping) for name, entry in body.items()):
         return [{"id": name, **entry} for name, entry in body.items()]
     return None
-
-
-def _is_list_of_records(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(entry, Mapping) for entry in value)
-    )
 
 
 def _about(scope: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:

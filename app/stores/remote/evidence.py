@@ -35,9 +35,7 @@ def _place(data: Any) -> dict[str, Any] | None:
     return {
         **{name: text(data.get(name)) for name in ("name", "label", "cause_code", "cause")},
         "verdict": str(word(Verdict, data.get("verdict")) or Verdict.UNKNOWN),
-        "status_code": whole(data.get("status_code")),
-        "response_time": whole(data.get("response_time")),
-        "checked_at": time(data.get("checked_at")),
+        **_measured(data),
         "earlier": data.get("earlier") is True,
         "check": _check(data.get("check")),
     }
@@ -58,14 +56,19 @@ def _usual(data: Any) -> dict[str, Any] | None:
 def _check(data: Any) -> dict[str, Any] | None:
     if not isinstance(data, Mapping):
         return None
-    read = {name: text(data.get(name)) for name in ("verdict", "cause_code", "cause", "location")}
+    words = ("verdict", "cause_code", "cause", "location")
     result = {
-        **read,
+        **{name: text(data.get(name)) for name in words},
+        **_measured(data),
+        "warnings": list(texts(data.get("warnings"))),
+    }
+    sent = {name: value for name, value in result.items() if value not in (None, [])}
+    return sent | read_evidence(data)
+
+
+def _measured(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "checked_at": time(data.get("checked_at")),
         "status_code": whole(data.get("status_code")),
         "response_time": whole(data.get("response_time")),
-        "warnings": list(texts(data.get("warnings"))),
     }
-    return {
-        name: value for name, value in result.items() if value not in (None, [])
-    } | read_evidence(data)

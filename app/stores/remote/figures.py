@@ -46,12 +46,9 @@ def _response_times(value: Any) -> dict[str, int | None]:
 
 
 def _bucket(data: Json) -> dict[str, Any]:
-    return {
-        "start": must(time(data.get("start")), "start"),
+    return _span(data) | {
         "end": must(time(data.get("end")), "end"),
         "checks": length(data.get("checks")),
-        "uptime": percent(data.get("uptime")),
-        **{name: length(data.get(name)) for name in _STATES},
         **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
         "timings": phases(data.get("timings")),
     }
@@ -79,12 +76,13 @@ def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
 def _days(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise MalformedData("days")
-    days = [object_(day, "day") for day in value]
-    return [
-        {
-            "start": must(time(day.get("start")), "start"),
-            "uptime": percent(day.get("uptime")),
-            **{name: length(day.get(name)) for name in _STATES},
-        }
-        for day in days
-    ]
+    return [_span(object_(day, "day")) for day in value]
+
+
+def _span(data: Json) -> dict[str, Any]:
+    """What a day and a bucket of a chart have in common."""
+    return {
+        "start": must(time(data.get("start")), "start"),
+        "uptime": percent(data.get("uptime")),
+        **{name: length(data.get(name)) for name in _STATES},
+    }

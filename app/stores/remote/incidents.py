@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from app.codec import MalformedData, foreign, reader
@@ -53,7 +54,8 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
             key=lambda entry: getattr(entry[0], sort_by) or datetime.max.replace(tzinfo=UTC),
             reverse=asked.get("sort") != "asc",
         )
-        return [*(data for _incident, data in understood), *malformed]
+        entries = [data for _incident, data in understood]
+        return [*entries, *(data for data, _fault in malformed)]
 
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)
@@ -74,7 +76,7 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
             return [self._acknowledge(id) for id in ids]
         answer = self._write("POST", f"{self.path}/acknowledge", {"ids": tuple(ids)})
         with after_write():
-            return self._content(answer, self._answers(ids))
+            return self._content(answer, partial(self._answers, ids))
 
     def _acknowledge(self, id: int) -> Incident | WakefulError:
         """The base API acknowledges one at a time."""
@@ -88,13 +90,10 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
         except (NotFound, Conflict, Invalid) as fault:
             return fault
 
-    def _answers(self, ids: Sequence[int]) -> Callable[[Any], Sequence[Incident | WakefulError]]:
-        def read(data: Any) -> Sequence[Incident | WakefulError]:
-            if not isinstance(data, list) or len(data) != len(ids):
-                raise MalformedData("incidents")
-            return [self._answer(id, row) for id, row in zip(ids, data, strict=True)]
-
-        return read
+    def _answers(self, ids: Sequence[int], data: Any) -> Sequence[Incident | WakefulError]:
+        if not isinstance(data, list) or len(data) != len(ids):
+            raise MalformedData("incidents")
+        return [self._answer(id, row) for id, row in zip(ids, data, strict=True)]
 
     def _answer(self, id: int, row: Any) -> Incident | WakefulError:
         row = object_(row, "incidents")
@@ -105,28 +104,24 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
         """Add the names of the monitors, which some servers leave out."""
         lacking = [incident.monitor_id for incident in incidents if not incident.monitor]
+        nameless = {id: MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in lacking}
         refs = self.store.monitors.refs(ids=lacking) if lacking else ()
-        names = {ref.id: ref for ref in refs}
+        monitors = nameless | {ref.id: ref for ref in refs}
         return [
             incident
             if incident.monitor
-            else replace(incident, monitor=names.get(incident.monitor_id, _nameless(incident)))
+            else replace(incident, monitor=monitors[incident.monitor_id])
             for incident in incidents
         ]
 
 
 def _is_asked_for(incident: Incident, query: IncidentQuery) -> bool:
-    if query.monitor_id is not None and incident.monitor_id != query.monitor_id:
-        return False
-    if query.severity is not None and incident.severity != query.severity:
-        return False
     unsaid = query.status is None or "status" in incident.missing
-    return unsaid or incident.status == query.status
-
-
-def _nameless(incident: Incident) -> MonitorRef:
-    id = incident.monitor_id
-    return MonitorRef(id, _("Monitor %(id)s", id=id), "")
+    return (
+        query.monitor_id in (None, incident.monitor_id)
+        and query.severity in (None, incident.severity)
+        and (unsaid or incident.status == query.status)
+    )
 
 
 def _read(data: Any, now: datetime) -> Incident:

@@ -32,12 +32,12 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         if self.me.extent == Extent.BARE:
             return ()
-        return self._asked(f"/monitors/{monitor_id}/locations", _seen, of=("monitor", monitor_id))
+        return self._asked(f"/monitors/{monitor_id}/locations", _places, of=("monitor", monitor_id))
 
 
 _place_seen = reader(PlaceSeen, "place")
 
 
-def _seen(data: Any) -> Sequence[PlaceSeen]:
+def _places(data: Any) -> Sequence[PlaceSeen]:
     listed = object_(data, "locations").get("locations")
     return [_place_seen(entry) for entry in listed] if isinstance(listed, list) else []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
+
+from cachetools import TTLCache
 
 from app.codec import foreign, reader
 from app.codec.values import each, object_, text, whole
@@ -41,6 +45,8 @@ OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EX
 NAMES_PAGE = 100
 NAMES_PAGES = 5
 NAMES_SECONDS = 300.0
+TAGS_SECONDS = 30.0
+COUNT_PAGES = 10
 # Names that are missing from the first page: of more than FEW, further pages are read, and of the
 # rest, at most MAX_ASKED monitors are asked for one by one.
 FEW, MAX_ASKED = 3, 50
@@ -63,6 +69,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         super().__init__(*arguments)
         self._names: dict[int, MonitorRef] = {}
         self._names_at = float("-inf")
+        self._tag_counts: TTLCache[MonitorQuery, Mapping[str, int] | None]
+        self._tag_counts, self._counting = TTLCache(16, TAGS_SECONDS), threading.Lock()
 
     def read(self, data: Any) -> Monitor:
         return read(data, lambda: self.me.extent > Extent.BARE)
@@ -105,6 +113,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
 
     def update(self, id: int, fields: Fields) -> Monitor:
         self._names_at = float("-inf")  # its name may change
+        self._tag_counts.clear()
         try:
             return super().update(id, fields)
         except Invalid as fault:
@@ -134,13 +143,10 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         name, url = str(fields["name"]), str(fields["url"])
         for search in (name, None):
             query = MonitorQuery(search=search, per_page=NAMES_PAGE)
-            listed = [
-                monitor
-                for monitor in self.list(query).items
-                if monitor.name.strip() == name.strip()
-            ]
-            of_this_url = [monitor.id for monitor in listed if same_url.is_same(monitor.url, url)]
-            if ids := of_this_url or [monitor.id for monitor in listed]:
+            listed = self.list(query).items
+            named = [monitor for monitor in listed if monitor.name.strip() == name.strip()]
+            of_this_url = [monitor.id for monitor in named if same_url.is_same(monitor.url, url)]
+            if ids := of_this_url or [monitor.id for monitor in named]:
                 return max(ids)
         return None
 
@@ -199,17 +205,43 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         query = MonitorQuery(
             search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
         )
-        return [
-            _ref(monitor)
-            for monitor in self.list(query).items
-            if same_url.is_same(monitor.url, url)
-        ]
+        listed = self.list(query).items
+        return [_ref(monitor) for monitor in listed if same_url.is_same(monitor.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
         if not search or self.me.extent == Extent.BARE:
             return ()
-        page = self.list(MonitorQuery(tag=search, uptime=()))
-        return [search][:limit] if page.total else []
+        counts = self.tag_counts()
+        if counts is None:
+            counts = {search: 1} if self.count([search]) else {}
+        fitting = [tag for tag in counts if search.casefold() in tag.casefold()]
+        return sorted(fitting, key=natural_key)[:limit]
+
+    def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int] | None:
+        """Counted in the list, cached for a moment: the API does not count tags. None where more
+        monitors than ``NAMES_PAGES`` pages have would be read.
+        """
+        if self.me.extent == Extent.BARE:
+            return None
+        asked = replace(query, tag=None, page=1, per_page=NAMES_PAGE, uptime=(), hours=False)
+        with self._counting:  # whoever asks for the same meanwhile waits for it
+            if asked not in self._tag_counts:
+                page, counts = self.list(asked), None
+                if page.total <= NAMES_PAGE * NAMES_PAGES:
+                    is_all = page.total <= NAMES_PAGE
+                    monitors = page.items if is_all else self.every(asked, NAMES_PAGES)
+                    counts = Counter(tag for monitor in monitors for tag in monitor.tags)
+                self._tag_counts[asked] = counts
+            return self._tag_counts[asked]
+
+    def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
+        """At least so many, where several tags have more than ``COUNT_PAGES`` pages of monitors."""
+        queries = [MonitorQuery(tag=tag, per_page=NAMES_PAGE, uptime=()) for tag in tags]
+        totals = [self.list(query).total for query in queries]
+        if len(tags) == 1 and not ids:
+            return totals[0]
+        listed = (monitor.id for query in queries for monitor in self.every(query, COUNT_PAGES))
+        return max(len({*ids, *listed}), *totals, 0)
 
     def locations(self) -> Mapping[str, str]:
         if self.me.extent < Extent.WHOLE:
@@ -219,11 +251,9 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._refuse_bare()
-        chosen = {name: getattr(query, name) for name in _FILTERS}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        if "search" not in chosen:
-            del chosen["search_by"]
-        return self._content(self._read("/overview", brackets.write(chosen)), _overview)
+        filters = {name for name, _value in parameters(query)}.intersection(_FILTERS)
+        chosen = {name: getattr(query, name) for name in _FILTERS if name in filters}
+        return self._asked("/overview", _overview, brackets.write(chosen))
 
 
 def _matches(monitor: Monitor | MonitorRef, search: str) -> bool:
@@ -251,15 +281,12 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
     """A password that only the server knows cannot be taken over into another request. Where it
     does not even say whether there is one, the form says that there is none.
     """
-    if source is None or fields.get("request_auth_password"):
-        return
-    if not fields.get("request_auth_username"):
+    typed, is_needed = fields.get("request_auth_password"), fields.get("request_auth_username")
+    if source is None or typed or not is_needed:
         return
     monitor = monitors.get(source)
-    unclear = (
-        "request_auth_password_set" in monitor.missing and "request_auth_password" not in fields
-    )
-    if monitor.request_auth_password_set or unclear:
+    is_unclear = "request_auth_password_set" in monitor.missing
+    if monitor.request_auth_password_set or (is_unclear and "request_auth_password" not in fields):
         raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
 
 

@@ -14,20 +14,24 @@ from app.web.frame.store_errors import NOT_TAKEN
 SUGGESTED = 50  # the most used of more
 
 
-def counts() -> Mapping[str, int]:
-    """How many monitors have each tag; empty where the store does not say. Asked once a request."""
+def counts() -> Mapping[str, int] | None:
+    """How many monitors have each tag; None where the store does not say. Asked once a request."""
     if "tag_counts" not in g:
         try:
             g.tag_counts = current_store().monitors.tag_counts()
         except NOT_TAKEN:  # a form does without rather than fail
-            g.tag_counts = {}
-    by_tag: Mapping[str, int] = g.tag_counts
+            g.tag_counts = None
+    by_tag: Mapping[str, int] | None = g.tag_counts
     return by_tag
 
 
-def in_use() -> Sequence[tuple[str, int]]:
-    """The tags that a field suggests, by name, with how many monitors have each."""
-    most_used = sorted(counts().items(), key=lambda pair: -pair[1])[:SUGGESTED]
+def in_use() -> Sequence[tuple[str, int]] | None:
+    """The tags that a field suggests, by name, with how many monitors have each; None where the
+    store does not say.
+    """
+    if (by_tag := counts()) is None:
+        return None
+    most_used = sorted(by_tag.items(), key=lambda pair: -pair[1])[:SUGGESTED]
     return sorted(most_used, key=lambda pair: natural_key(pair[0]))
 
 

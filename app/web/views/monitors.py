@@ -119,7 +119,7 @@ def chips(query: MonitorQuery) -> Sequence[tuple[str, int]]:
     """
     if servers.is_bare():
         return ()
-    counts = dict(current_store().monitors.tag_counts(query))
+    counts = dict(current_store().monitors.tag_counts(query) or {})
     if query.tag:
         counts.setdefault(query.tag, 0)
     most_first = sorted(counts.items(), key=lambda chip: (-chip[1], natural_key(chip[0])))

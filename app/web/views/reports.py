@@ -63,7 +63,7 @@ def show() -> Response | str:
         address=lambda month: _address(".show", availability, month),
         csv=_address(".download", availability),
         mails=current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items,
-        counts=tags.counts(),
+        counts=tags.counts() or {},
         contacts=current_store().contacts.names(),
         pdf=_address(".show", availability, format="pdf") if paper.available() else None,
     )

@@ -413,12 +413,16 @@ class MonitorsContract:
         assert counted(location="default") == counted()
 
     def test_tags_are_found_by_name(self, store: Store) -> None:
-        add_monitor(store, tags=("prod", "100%_eu"))
+        first = add_monitor(store, tags=("prod", "100%_eu"))
         add_monitor(store, tags=("prod",))
         assert list(store.monitors.tags("prod")) == ["prod"]
         assert list(store.monitors.tags("100%_eu")) == ["100%_eu"]
         assert list(store.monitors.tags("nothing")) == []
         assert list(store.monitors.tags("prod", limit=0)) == []
+        assert list(store.monitors.tags("%_E")) == ["100%_eu"]
+        assert store.monitors.tag_counts() == {"prod": 2, "100%_eu": 1}
+        assert [store.monitors.count([tag]) for tag in ("prod", "nothing")] == [2, 0]
+        assert store.monitors.count(["prod", "100%_eu"], [first.id]) == 2
 
     def test_a_list_brings_the_last_hours_where_they_are_asked_for(
         self, store: Store, httpserver: HTTPServer
