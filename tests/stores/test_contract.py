@@ -51,14 +51,9 @@ class TestRemoteStoreOverWakeful(StoreContract):
             yield remote_store(url, key)
 
 
-class TestRemoteStoreOverABareServer(BareContract):
-    @pytest.fixture
-    def store(self) -> Iterator[Store]:
-        with serving(BareServer()) as url:
-            yield remote_store(url, KEY)
-
-
 class TestRemoteStoreOverTheWorstBareServer(BareContract):
+    """The forms of the plain one are among those of test_remote.py."""
+
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         with serving(BareServer(WORST)) as url:

@@ -50,15 +50,6 @@ def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Ac
     assert access.invitations.all() == []
 
 
-def test_a_new_invitation_replaces_the_one_to_the_same_address(access: Access) -> None:
-    first, old = access.invitations.invite("eve@example.org", "viewer")
-    second, new = access.invitations.invite("Eve@example.org", "admin")
-    assert first.id == second.id
-    assert access.invitations.of_token(old) is None
-    assert access.invitations.all() == [access.invitations.of_token(new)]
-    assert access.invitations.of_token(new) == second
-
-
 def test_an_invitation_ends_with_its_time_and_is_forgotten_later(
     access: Access, clock: Clock
 ) -> None:
@@ -85,14 +76,6 @@ def test_a_clock_that_was_ahead_makes_no_link_last_longer(access: Access, clock:
     clock.now -= timedelta(days=100)
     assert access.invitations.of_token(token) is None
     assert access.recovery.person(link) is None
-
-
-def test_who_has_an_account_is_not_invited_any_more(access: Access) -> None:
-    _, token = access.invitations.invite("eve@example.org", "viewer")
-    access.people.create("EVE@example.org", PASSWORD, "viewer")
-    assert access.invitations.of_token(token) is None
-    with pytest.raises(Invalid):
-        access.invitations.invite("eve@example.org", "admin")
 
 
 @pytest.mark.parametrize(("email", "role"), [("eve", "viewer"), ("eve@example.org", "owner")])

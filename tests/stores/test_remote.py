@@ -88,6 +88,7 @@ def test_what_changed_is_shown_of_servers_that_send_the_evidence_alone() -> None
     ]
 
 
+ESCAPED = "".join(f"\\u{ord(char):04x}" for char in SECRET).encode()
 # What the server answers, and what reading a monitor of it raises, with a word of the sentence.
 ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"message": "x"}, 401, {}, Denied, "WAKEFUL_REMOTE_KEY"),
@@ -110,38 +111,14 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
     (b"[" * 100_000, 200, {}, Unavailable, "not JSON"),
     (b"", 200, {}, Unavailable, "not JSON"),
-    ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "sent an answer that is not valid (id)"),
-    (
-        b'{"message": "%s"}' % "".join(f"\\u{ord(c):04x}" for c in SECRET).encode(),
-        422,
-        {},
-        Invalid,
-        "\u2022\u2022\u2022\u2022",
-    ),
+    ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "is not valid (id)"),
+    (b'{"message": "%s"}' % ESCAPED, 422, {}, Invalid, MASK),
     ([], 200, {}, Unavailable, "sent an answer that is not valid"),
     ({"data": None}, 200, {}, Unavailable, "sent an answer that is not valid"),
     ({"data": {"id": 7}}, 200, {}, Unavailable, "sent an answer that is not valid (name)"),
-    (
-        {"data": MONITOR | {"id": "x"}},
-        200,
-        {},
-        Unavailable,
-        "sent an answer that is not valid (id)",
-    ),
-    (
-        {"data": MONITOR | {"id": 2**70}},
-        200,
-        {},
-        Unavailable,
-        "sent an answer that is not valid (id)",
-    ),
-    (
-        {"data": MONITOR | {"id": True}},
-        200,
-        {},
-        Unavailable,
-        "sent an answer that is not valid (id)",
-    ),
+    ({"data": MONITOR | {"id": "x"}}, 200, {}, Unavailable, "is not valid (id)"),
+    ({"data": MONITOR | {"id": 2**70}}, 200, {}, Unavailable, "is not valid (id)"),
+    ({"data": MONITOR | {"id": True}}, 200, {}, Unavailable, "is not valid (id)"),
     (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "too large"),
     (None, 302, {"Location": "http://127.0.0.2:1/"}, Unavailable, "redirects to another"),
     (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "too often"),
@@ -169,12 +146,6 @@ def test_a_record_with_another_id_is_refused() -> None:
                 there.get(record["id"])
             with pytest.raises(Accepted):
                 there.update(record["id"], {"name": "x"})
-
-
-def test_an_edit_that_changes_nothing_sends_nothing() -> None:
-    with asking(server := Scripted({"data": MONITOR})) as store:
-        assert store.monitors.update(7, {}).id == 7
-    assert [method for method, _path, _body in server.asked] == ["GET"]
 
 
 @pytest.mark.parametrize(
@@ -396,30 +367,6 @@ def test_a_read_is_retried_and_a_write_never_is() -> None:
     assert [asked[0] for asked in server.asked] == ["PATCH"]
 
 
-@pytest.mark.parametrize("status", [200, 201, 204])
-def test_every_sensible_success_status_is_accepted(status: int) -> None:
-    """Decision 1: the client accepts 200, 201 and 204 where sensible."""
-
-    class Terse(BareServer):
-        def answer(self, request: Request) -> Response:
-            response = super().answer(request)
-            if request.method != "GET":
-                response.status_code = status
-                if status == 204:
-                    response.set_data(b"")
-            return response
-
-    with serving(Terse()) as url:
-        store = remote_store(url, KEY)
-        monitor = store.monitors.create({"name": "Shop", "url": "http://x/", "interval": 60})
-        assert store.monitors.update(monitor.id, {"name": "Other"}).name == "Other"
-        started = datetime.now(UTC).replace(microsecond=0)
-        incident = store.incidents.create({"monitor_id": monitor.id, "started_at": started})
-        assert store.incidents.update(incident.id, {"cause": "c"}).cause == "c"
-        store.incidents.delete(incident.id)
-        store.monitors.delete(monitor.id)
-
-
 def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
     server = BareServer()
     with serving(server) as url:
@@ -455,19 +402,11 @@ def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
 
 def test_what_a_server_leaves_out_or_writes_otherwise_is_read_as_well_as_can_be() -> None:
     odd = MONITOR | {
-        "id": "7",
-        "interval": "300",
-        "status": "sleeping",
-        "pause": 1,
+        "id": "7", "interval": "300", "status": "sleeping", "pause": 1, "request_headers": "none",
         "alerts": {"0": {"key": "email", "value": "a@b"}, "3": {"key": "sms"}, "4": "x"},
-        "request_headers": "none",
-        "uptime": {"24h": "99", "7d": 99.5},
-        "created_at": "2026-11-21 08:00:00",
-        "updated_at": "yesterday",
-        "tags": "a,b",
-        "cache_buster": True,
-        "unheard_of": {},
-    }
+        "uptime": {"24h": "99", "7d": 99.5}, "created_at": "2026-11-21 08:00:00",
+        "updated_at": "yesterday", "tags": "a,b", "cache_buster": True, "unheard_of": {},
+    }  # fmt: skip
     with asking(Scripted(odd)) as store:  # without an envelope
         monitor = store.monitors.get(7)
     assert (monitor.id, monitor.interval, monitor.cache_buster) == (7, 300, 1)
@@ -493,15 +432,10 @@ PAGED = [
     ("data", "count", "offset", None), ("data", "headers", "page[number]", 15),
 ]  # fmt: skip
 UNPAGED = [
-    ("bare", "all", "page", None),
-    ("named", "all", "page", None),
-    ("bare", "none", "page", 15),
-    ("bare", "none", "page", None),
-    ("bare", "silent", "page", 15),
-    ("bare", "silent", "page", None),
-    ("bare", "headers", "page", 15),
-    ("bare", "link", "cursor", 15),
-]
+    ("named", "all", "page", None), ("bare", "headers", "page", 15), ("bare", "link", "cursor", 15),
+    *(("bare", paging, "page", None) for paging in ("all", "none", "silent")),
+    *(("bare", paging, "page", 15) for paging in ("none", "silent")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("envelope", "paging", "by", "size"), [*PAGED, *UNPAGED])

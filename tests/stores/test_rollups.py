@@ -376,6 +376,7 @@ def test_figures_are_those_of_all_results_whenever_an_hour_is_summed(core: Flask
         own = [row for moment, row in hours.items() if begin <= moment < until]
         for name in ("checks", "up_s", "down_s", "unknown_s", "maintenance_s", "degraded_s"):
             assert getattr(day, name) == sum(getattr(row, name) for row in own), name
+        assert sum(day.histogram.values()) == sum(sum(row.histogram.values()) for row in own)
 
 
 def from_results(id: int, start: datetime, end: datetime) -> dict[int, Sums]:
@@ -410,21 +411,6 @@ def any_results(
         ]
         at += chance.choice([60_000, 60_000, 60_000, 60_500, 30_000, 400_000])
     return rows
-
-
-def test_a_day_is_the_sum_of_its_hours_while_it_grows(core: Flask) -> None:
-    midnight = now().replace(hour=0, minute=0, second=0) - timedelta(days=1)
-    monitor = make_monitor(core)
-    add_results(monitor.id, midnight - timedelta(hours=1), midnight + timedelta(hours=5))
-    for hours in (1, 3, 6):
-        rollups.roll(midnight + timedelta(hours=hours, minutes=15))
-        per_hour = rows_of(monitor.id, HOUR_MS)
-        for start, day in rows_of(monitor.id, DAY_MS).items():
-            mine = [row for at, row in per_hour.items() if start <= at < start + 86400]
-            assert day.checks == sum(row.checks for row in mine)
-            assert day.up_s == sum(row.up_s for row in mine)
-            assert sum(day.histogram.values()) == sum(sum(row.histogram.values()) for row in mine)
-    assert len(rows_of(monitor.id, DAY_MS)) == 2
 
 
 @pytest.mark.both_databases
