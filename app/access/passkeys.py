@@ -30,6 +30,7 @@ from app.rules.clocks import believable, runs
 
 CHALLENGE_BYTES = 32
 CHALLENGE_LASTS = timedelta(minutes=5)
+CHALLENGE_MS = CHALLENGE_LASTS // timedelta(milliseconds=1)
 PRODUCT = "Wakeful"
 CREDENTIAL = "credential"  # the field that a script fills in
 OLD_CHALLENGE = N_("This took too long, or another tab has asked since. Try again.")
@@ -84,7 +85,7 @@ class Passkeys:
             user_name=person.email,
             user_display_name=person.label,
             challenge=self._new_challenge(id, holder),
-            timeout=_milliseconds(CHALLENGE_LASTS),
+            timeout=CHALLENGE_MS,
             attestation=AttestationConveyancePreference.NONE,
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=ResidentKeyRequirement.DISCOURAGED,
@@ -146,7 +147,7 @@ class Passkeys:
         options = generate_authentication_options(
             rp_id=site.host,
             challenge=self._new_challenge(id, holder),
-            timeout=_milliseconds(CHALLENGE_LASTS),
+            timeout=CHALLENGE_MS,
             allow_credentials=descriptors,
             user_verification=UserVerificationRequirement.PREFERRED,
         )
@@ -267,10 +268,6 @@ def _check_name(name: str) -> None:
         raise Invalid({"name": [fault]})
     if not name.strip():
         raise Invalid({"name": [_("Enter a name.")]})
-
-
-def _milliseconds(span: timedelta) -> int:
-    return int(span.total_seconds() * 1000)
 
 
 def _text(raw: bytes) -> str:

@@ -283,8 +283,11 @@ OLD_LENGTH = 28  # letters of codes of older versions, with 140 bits: a fast has
 
 def make_recovery_codes() -> list[str]:
     length = CODE_GROUPS * CODE_GROUP
-    codes = [[secrets.choice(CODE_LETTERS) for _ in range(length)] for _ in range(RECOVERY_CODES)]
-    return ["-".join(wrap("".join(letters), CODE_GROUP)) for letters in codes]
+    codes = [
+        "".join(secrets.choice(CODE_LETTERS) for _letter in range(length))
+        for _code in range(RECOVERY_CODES)
+    ]
+    return ["-".join(wrap(letters, CODE_GROUP)) for letters in codes]
 
 
 def digest_of_code(code: str, person_id: int) -> str:

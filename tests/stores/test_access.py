@@ -76,12 +76,8 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     assert count(Counters(clock)) > max(numbers)
     with core.app_context():
         # Several at once: what is left of the share, and the rest of a larger one.
-        assert [there.count("results", 60, many, share=5) for many in (3, 4, 12, 1)] == [
-            3,
-            7,
-            19,
-            20,
-        ]
+        counts = [there.count("results", 60, many, share=5) for many in (3, 4, 12, 1)]
+        assert counts == [3, 7, 19, 20]
     clock.advance(minutes=1)
     assert [count(there), count(here), count(there)] == [1, 6, 2]
 
@@ -89,16 +85,8 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
 def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
     key, text = access.keys.create("deploys", "read")
     nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
-    for wrong in [
-        "",
-        "wk",
-        "wk__",
-        nearly,
-        f"wk_{key.prefix}_",
-        text + "x",
-        text.upper(),
-        "\ud800",
-    ]:
+    ours = f"wk_{key.prefix}_"
+    for wrong in ("", "wk", "wk__", nearly, ours, text + "x", text.upper(), "\ud800"):
         assert access.keys.authenticate(wrong) is None, wrong
 
 
@@ -185,9 +173,8 @@ def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
     for number in range(LOGINS_PER_ACCOUNT):
         assert access.people.login("ada@example.com", "guess", Client(f"192.0.2.{number}")) is None
     with pytest.raises(Throttled) as caught:
-        access.people.login(
-            "Ada@example.com", PASSWORD, Client("192.0.2.200")
-        )  # the right one comes too late
+        # The right one comes too late.
+        access.people.login("Ada@example.com", PASSWORD, Client("192.0.2.200"))
     assert 0 < caught.value.retry_after <= LOGIN_WINDOW_SECONDS
     assert access.people.login("bob@example.com", PASSWORD, Client("192.0.2.200")) is not None
     clock.advance(seconds=caught.value.retry_after)
@@ -203,12 +190,8 @@ def test_trying_many_accounts_from_one_address_is_stopped(
     )
     for number in range(LOGINS_PER_ADDRESS):
         # An IPv6 subscriber has a whole /64: another address of it is no other origin.
-        assert (
-            access.people.login(
-                f"user{number}@example.com", "guess", Client(f"2001:db8::{number:x}")
-            )
-            is None
-        )
+        client = Client(f"2001:db8::{number:x}")
+        assert access.people.login(f"user{number}@example.com", "guess", client) is None
     with pytest.raises(Throttled):
         access.people.login("somebody@example.com", "guess", Client("2001:db8::ffff"))
     assert access.people.login("somebody@example.com", "guess", Client("2001:db8:0:1::1")) is None
@@ -251,15 +234,10 @@ def test_the_last_admin_cannot_be_removed(access: Access) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"time_zone": "Mars/Base"},
-        {"time_zone": "Europe"},
-        {"time_zone": "../etc"},
-        {"theme": "pink"},
-        {"role": "king"},
-        {"email": "x"},
-        {"password_hash": "x"},
+        {"time_zone": "Mars/Base"}, {"time_zone": "Europe"}, {"time_zone": "../etc"},
+        {"theme": "pink"}, {"role": "king"}, {"email": "x"}, {"password_hash": "x"},
     ],
-)
+)  # fmt: skip
 def test_a_person_cannot_get_invalid_fields(access: Access, fields: dict[str, str]) -> None:
     person = access.people.create("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:

@@ -179,13 +179,9 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
         monitor = make_monitor(core, alerts=[["email", "a@example.com"]])
         make_incident(core, monitor)
         with writing() as session:
-            result = {
-                "at": to_ms(now()),
-                "location_id": 1,
-                "verdict": Verdict.UP,
-                "maintenance": False,
-            }
-            session.add(ResultRow(monitor_id=monitor.id, response_time=90, **result))
+            result = {"at": to_ms(now()), "location_id": 1, "verdict": Verdict.UP}
+            result |= {"maintenance": False, "response_time": 90}
+            session.add(ResultRow(monitor_id=monitor.id, **result))
 
     def asked(count: int) -> tuple[int, int]:
         db.session.rollback()
@@ -272,13 +268,9 @@ def test_updates_of_different_fields_at_once_both_hold(
 ) -> None:
     id = add_monitor(store).id
     changes: list[dict[str, Any]] = [
-        {"name": "New name"},
-        {"interval": 300},
-        {"tags": ("a",)},
-        {"alerts": (Pair("email", "a@example.com"),)},
-        {"ssl_alert_days": 7},
-        {"pause": True},
-    ]
+        {"name": "New name"}, {"interval": 300}, {"tags": ("a",)}, {"ssl_alert_days": 7},
+        {"alerts": (Pair("email", "a@example.com"),)}, {"pause": True},
+    ]  # fmt: skip
 
     def change(fields: dict[str, Any]) -> None:
         with core.app_context():
@@ -340,13 +332,9 @@ def test_an_acknowledgement_stores_who_and_when(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store))
     assert incident.by_hand
     at = moment(store)
-    assert store.incidents.update(
-        incident.id, {"acknowledged_at": at}, by="Ada"
-    ).acknowledged_by == ("Ada")
-    assert (
-        store.incidents.update(incident.id, {"acknowledged_at": None}, by="Bob").acknowledged_by
-        is None
-    )
+    for moment_, by, expected in ((at, "Ada", "Ada"), (None, "Bob", None)):
+        incident = store.incidents.update(incident.id, {"acknowledged_at": moment_}, by=by)
+        assert incident.acknowledged_by == expected
 
 
 @pytest.mark.both_databases

@@ -238,6 +238,18 @@ def test_a_missing_path_of_a_wakeful_is_a_proxys_answer() -> None:
         store.contacts.names()
 
 
+def test_tags_of_more_monitors_than_are_read_are_not_counted() -> None:
+    def server(environ: Any, start_response: Any) -> Any:
+        listed = {"data": [MONITOR | {"tags": ["shop"]}], "meta": {"total": 501}}
+        is_me = environ["PATH_INFO"].endswith("/me")
+        return Scripted({"data": WAKEFUL} if is_me else listed)(environ, start_response)
+
+    with asking(server) as store:
+        assert store.monitors.tag_counts() is None
+        assert store.monitors.tags("shop") == ["shop"]
+        assert store.monitors.count(["shop"]) == 501
+
+
 @pytest.mark.parametrize(
     "lie",
     [7, {}, {"monitors": {}}, {"monitors": [], "all": 7}, {"monitors": [], "all": {"checks": 1}}],

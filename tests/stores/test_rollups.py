@@ -72,12 +72,8 @@ def figures(store: LocalStore, monitor_id: int) -> list[Any]:
     all_figures: list[Any] = [shown]
     for range_ in ("24h", "7d", "30d", "90d"):
         answer = store.results.statistics(monitor_id, range_)
-        all_figures.append(
-            {
-                name: answer[name]
-                for name in ("uptime", "downtime", "watched", "unknown", "maintenance", "checks")
-            }
-        )
+        names = ("uptime", "downtime", "watched", "unknown", "maintenance", "checks")
+        all_figures.append({name: answer[name] for name in names})
         assert shown[range_] == answer["uptime"]
         for kind, whole in (("down", "downtime"), ("maintenance", "maintenance")):
             assert abs(sum(bucket[kind] for bucket in answer["buckets"]) - answer[whole]) <= 5
@@ -126,13 +122,8 @@ def test_windows_count_to_the_second_before_and_after_summing(
         )
     )  # fmt: skip
     monkeypatch.setattr(LocalStore, "now", lambda self: born)
-    window = {
-        "name": "Works",
-        "monitors": (row.id,),
-        "tags": ("prod",),
-        "repeat": "daily",
-        "zone": "UTC",
-    }
+    window = {"name": "Works", "monitors": (row.id,), "tags": ("prod",)}
+    window |= {"repeat": "daily", "zone": "UTC"}
     begin = here - timedelta(hours=20, seconds=25)  # between two checks, as its end
     store.windows.create(window | {"start_at": begin - timedelta(days=2),
                                   "end_at": begin - timedelta(days=2) + 30 * MINUTE})  # fmt: skip
@@ -494,12 +485,8 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     statistics = store.results.statistics_between(monitor.id, *old)
     assert statistics["bucket_seconds"] == 3600
     assert statistics["checks"] >= 180
-    assert (
-        store.results.statistics_between(
-            monitor.id, here - timedelta(hours=3), here - timedelta(hours=1)
-        )["bucket_seconds"]
-        == 60
-    )
+    new = here - timedelta(hours=3), here - timedelta(hours=1)
+    assert store.results.statistics_between(monitor.id, *new)["bucket_seconds"] == 60
 
 
 @pytest.mark.both_databases

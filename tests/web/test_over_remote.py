@@ -204,8 +204,8 @@ def test_home_names_the_remote_servers_monitors_that_would_alert_nobody(app, rem
 def test_the_first_use_is_as_over_the_local_store(app, remote):
     hook = "https://hooks.slack.com/services/T0/B0/abcd1234"
     for number in range(2):
-        alerts = [["slack", hook]]
-        make_monitor(app, name=f"Shop {number}", url=f"https://127.0.0.1:9/{number}", alerts=alerts)
+        fields = {"name": f"Shop {number}", "url": f"https://127.0.0.1:9/{number}", "interval": 60}
+        store_of(app).monitors.create(fields | {"alerts": (Pair("slack", hook),)})
     row = {"alerts[0][key]": "slack", "alerts[0][value]": hook}
     assert "Email (not set up)" in remote.open("/monitors/new").text
     remote.press("Save", url="127.0.0.1:9/0", ssl_alert_days="auto", **row)

@@ -30,6 +30,11 @@ DATABASES = {"sqlite": "database.sqlite", "postgresql": "database.dump"}
 PIECE = 1024 * 1024
 MAX_NOTE = 64 * 1024  # of the manifest and of the key
 PRIVATE = 0o600
+OTHER_FORMAT = N_(
+    "This backup was made by Wakeful %(version)s, whose format this version does not know. Install"
+    " that version or a newer one."
+)
+DAMAGED = N_("The backup is damaged or incomplete.")
 NOT_OURS = N_("This file is not a backup of Wakeful.")
 
 
@@ -105,7 +110,7 @@ def _reading() -> Iterator[None]:
     except (gzip.BadGzipFile, tarfile.TarError, json.JSONDecodeError, UnicodeError):
         raise WakefulError(_(NOT_OURS)) from None
     except (EOFError, zlib.error):
-        raise WakefulError(_("The backup is damaged or incomplete.")) from None
+        raise WakefulError(_(DAMAGED)) from None
 
 
 def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
@@ -124,7 +129,7 @@ def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
                 if _copied(cast(BinaryIO, content), path) != manifest.sha256:
                     break
                 return manifest, path, key
-    raise WakefulError(_("The backup is damaged or incomplete.") if manifest else _(NOT_OURS))
+    raise WakefulError(_(DAMAGED if manifest else NOT_OURS))
 
 
 def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
@@ -132,13 +137,7 @@ def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
     if not isinstance(fields, dict) or fields.get("database") not in DATABASES:
         raise WakefulError(_(NOT_OURS))
     if fields.get("format") != FORMAT:
-        raise WakefulError(
-            _(
-                "This backup was made by Wakeful %(version)s, whose format this version does not"
-                " know. Install that version or a newer one.",
-                version=fields.get("wakeful"),
-            )
-        )
+        raise WakefulError(_(OTHER_FORMAT, version=fields.get("wakeful")))
     try:
         return Manifest(**fields)
     except TypeError:

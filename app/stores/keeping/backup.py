@@ -117,13 +117,9 @@ def _writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise WakefulError(
-            _(
-                "The backup could not be written to %(file)s: %(reason)s.",
-                file=target,
-                reason=fault.strerror or fault,
-            )
-        ) from fault
+        values = {"file": target, "reason": fault.strerror or fault}
+        sentence = _("The backup could not be written to %(file)s: %(reason)s.", **values)
+        raise WakefulError(sentence) from fault
 
 
 def _copy(path: Path) -> None:
@@ -151,12 +147,9 @@ def _damage_reported() -> Iterator[None]:
 
 
 def _damaged(damage: str) -> WakefulError:
+    values = {"file": db.engine.url.database, "damage": damage}
     return WakefulError(
-        _(
-            "The database %(file)s is damaged: %(damage)s. Restore a backup.",
-            file=db.engine.url.database,
-            damage=damage,
-        )
+        _("The database %(file)s is damaged: %(damage)s. Restore a backup.", **values)
     )
 
 

@@ -12,8 +12,12 @@ from sqlalchemy import URL
 
 from app.environment import for_program
 from app.errors import WakefulError
-from app.i18n import _
+from app.i18n import N_, _
 
+NO_PROGRAM = N_(
+    "%(program)s was not found. Install PostgreSQL's client programs, in a version that is not"
+    " older than the server's."
+)
 # What the database holds is ours, whoever owns it there.
 OURS = ("--no-owner", "--no-privileges")
 
@@ -37,13 +41,7 @@ def check(path: Path) -> None:
 def _run(program: str, options: Sequence[str], url: URL | None) -> None:
     path = shutil.which(program)
     if path is None:
-        raise WakefulError(
-            _(
-                "%(program)s was not found. Install PostgreSQL's client programs, in a version that"
-                " is not older than the server's.",
-                program=program,
-            )
-        )
+        raise WakefulError(_(NO_PROGRAM, program=program))
     target, password = _target(url) if url is not None else ([], {})
     done = subprocess.run(
         [path, *target, *options],
@@ -57,9 +55,8 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
     )
     if done.returncode != 0:
         output = " ".join(done.stderr.split()) or str(done.returncode)
-        raise WakefulError(
-            _("%(program)s failed: %(output)s", program=program, output=output[:500])
-        )
+        sentence = _("%(program)s failed: %(output)s", program=program, output=output[:500])
+        raise WakefulError(sentence)
 
 
 def _target(url: URL) -> tuple[list[str], dict[str, str]]:
@@ -68,7 +65,5 @@ def _target(url: URL) -> tuple[list[str], dict[str, str]]:
     """
     words = url.translate_connect_args(username="user", database="dbname") | dict(url.query)
     password = words.pop("password", None)
-    return (
-        [f"--dbname={make_conninfo('', **words)}"],
-        {} if password is None else {"PGPASSWORD": str(password)},
-    )
+    variables = {} if password is None else {"PGPASSWORD": str(password)}
+    return [f"--dbname={make_conninfo('', **words)}"], variables

@@ -13,7 +13,6 @@ from app.access import audit
 from app.db import DbSession, db
 from app.db.statements import as_stored, locked
 from app.db.tables import (
-    MonitorRow,
     PostMonitorRow,
     PostRow,
     StatusPageGroupRow,
@@ -24,7 +23,7 @@ from app.errors import Invalid, no_such
 from app.i18n import N_, _
 from app.records import ComponentName, Group
 from app.stores.base import Fields
-from app.stores.local.search import fits
+from app.stores.local.part import locked_monitors
 
 NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
 IN_TWO_GROUPS = N_("The monitor %(id)s is in two groups.")
@@ -59,23 +58,23 @@ def of_pages(ids: Sequence[int]) -> Mapping[int, PageMembers]:
 
 def on_page(session: DbSession, page_id: int) -> list[int]:
     """The monitors of a page in their order."""
-    return list(
-        session.scalars(
-            select(StatusPageMonitorRow.monitor_id)
-            .where(StatusPageMonitorRow.status_page_id == page_id)
-            .order_by(StatusPageMonitorRow.position, StatusPageMonitorRow.monitor_id)
-        )
-    )
+    member = StatusPageMonitorRow
+    shown = select(member.monitor_id).where(member.status_page_id == page_id)
+    return list(session.scalars(shown.order_by(member.position, member.monitor_id)))
 
 
 def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
     """Change what ``fields`` has of monitors, names and groups. The page is locked. Raises
     Invalid.
     """
-    if not fields.keys().isdisjoint(MEMBERS):
-        before = of_pages([page.id])[page.id]
-        _change(session, page.id, fields)
-        _note(session, page, before, of_pages([page.id])[page.id])
+    if fields.keys().isdisjoint(MEMBERS):
+        return
+    before = of_pages([page.id])[page.id]
+    _change(session, page.id, fields)
+    after = of_pages([page.id])[page.id]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in MEMBERS}
+    changes = {name: (_audited(old), _audited(new)) for name, (old, new) in pairs.items()}
+    audit.changed(session, audit.thing(page), changes)
 
 
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:
@@ -83,16 +82,11 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     # page's rows, which are locked next.
     wanted = list(dict.fromkeys(fields.get("monitors") or ()))
     existing = locked_monitors(session, wanted)
-    present = {
-        row.monitor_id: row
-        for row in session.scalars(
-            locked(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page_id)
-        )
-    }
+    own = locked(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page_id)
+    present = {row.monitor_id: row for row in session.scalars(own)}
     if "monitors" in fields:
-        for id in wanted:
-            if id not in existing:
-                raise Invalid({"monitors": [no_such("monitor", id)]})
+        if missing := [id for id in wanted if id not in existing]:
+            raise Invalid({"monitors": [no_such("monitor", missing[0])]})
         present = _set_monitors(session, page_id, present, wanted)
     if "names" in fields:
         _set_names(present, fields["names"] or ())
@@ -101,27 +95,8 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     session.flush()
 
 
-def _note(session: DbSession, page: StatusPageRow, before: PageMembers, after: PageMembers) -> None:
-    """Write to the audit log what the page shows from now on."""
-    changes = {
-        name: (_audited(getattr(before, name)), _audited(getattr(after, name))) for name in MEMBERS
-    }
-    audit.changed(session, audit.thing(page), changes)
-
-
 def _audited(members: Sequence[Any]) -> list[Any]:
     return [member if isinstance(member, int) else asdict(member) for member in members]
-
-
-def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
-    """The monitors, of these, that exist; none of them is deleted before the transaction ends."""
-    statement = (
-        select(MonitorRow.id)
-        .where(MonitorRow.id.in_([id for id in ids if fits(id)]))
-        .order_by(MonitorRow.id)
-        .with_for_update(read=True, key_share=True)
-    )
-    return set(session.scalars(statement))
 
 
 def _members(

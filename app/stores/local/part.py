@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -172,6 +172,13 @@ def require_monitor(id: int) -> Any:
 def get_monitor(session: DbSession, id: int) -> MonitorRow:
     """The monitor with this id. Raises NotFound."""
     return get_row(session, MonitorRow, "monitor", id, reload=False)
+
+
+def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
+    """The monitors, of these, that exist; none of them is deleted before the transaction ends."""
+    kept = select(MonitorRow.id).where(MonitorRow.id.in_([id for id in ids if fits(id)]))
+    kept = kept.order_by(MonitorRow.id)  # all lock in this order
+    return set(session.scalars(kept.with_for_update(read=True, key_share=True)))
 
 
 def lock_monitor(session: DbSession, id: int) -> MonitorRow:

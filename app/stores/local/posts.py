@@ -34,9 +34,9 @@ from app.rules.page_state import impact_of
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
-from app.stores.local.page_members import NOT_ON_PAGE, locked_monitors, on_page
-from app.stores.local.part import LocalPart
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.page_members import NOT_ON_PAGE, on_page
+from app.stores.local.part import LocalPart, locked_monitors
+from app.stores.local.search import fits, fitting, ids_of_page
 from app.stores.local.status_pages import locked_page
 
 OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
@@ -130,26 +130,15 @@ class LocalPosts(LocalPart, base.Posts):
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        row = None
-        if fits(page_id) and fits(incident_id):
-            row = db.session.execute(
-                select(
-                    IncidentRow.monitor_id,
-                    IncidentRow.cause_code,
-                    IncidentRow.started_at,
-                    IncidentRow.ended_at,
-                    StatusPageMonitorRow.name,
-                    MonitorRow.name.label("own_name"),
-                )
-                .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
-                .join(
-                    StatusPageMonitorRow, StatusPageMonitorRow.monitor_id == IncidentRow.monitor_id
-                )
-                .where(
-                    IncidentRow.id == incident_id, StatusPageMonitorRow.status_page_id == page_id
-                )
-            ).one_or_none()
-        row = existing(row, "incident", incident_id)
+        incident, member = IncidentRow, StatusPageMonitorRow
+        columns = incident.monitor_id, incident.cause_code, incident.started_at, incident.ended_at
+        shown = (
+            select(*columns, member.name, MonitorRow.name.label("own_name"))
+            .join(MonitorRow, MonitorRow.id == incident.monitor_id)
+            .join(member, member.monitor_id == incident.monitor_id)
+            .where(incident.id == fitting(incident_id), member.status_page_id == fitting(page_id))
+        )
+        row = existing(db.session.execute(shown).one_or_none(), "incident", incident_id)
         text = public_causes.draft(
             [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at
         )
@@ -206,13 +195,8 @@ def _monitors(ids: Sequence[int]) -> Mapping[int, list[tuple[int, str | None]]]:
 
 def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
     """The updates of these posts in the order in which they were written."""
-    return list(
-        session.scalars(
-            as_stored(PostUpdateRow)
-            .where(PostUpdateRow.post_id.in_(ids))
-            .order_by(PostUpdateRow.id)
-        )
-    )
+    written = as_stored(PostUpdateRow).where(PostUpdateRow.post_id.in_(ids))
+    return list(session.scalars(written.order_by(PostUpdateRow.id)))
 
 
 def _locked_post(session: DbSession, page_id: int, id: int) -> PostRow:
@@ -232,10 +216,8 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     together.
     """
     errors: dict[str, list[str]] = {}
-    merged = {
-        name: fields.get(name, getattr(row, name, None))
-        for name in ("state", "starts_at", "ends_at")
-    }
+    names = ("state", "starts_at", "ends_at")
+    merged = {name: fields.get(name, getattr(row, name, None)) for name in names}
     family = rules.family_fault(None if row is None else row.state, merged["state"])
     if family:
         errors["state"] = [family]
@@ -245,8 +227,7 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     existing = locked_monitors(session, wanted)
     shown = on_page(session, page_id)
     possible = existing & set(shown)
-    missing = [id for id in wanted if id not in possible]
-    if missing:
+    if missing := [id for id in wanted if id not in possible]:
         errors["monitors"] = [_(NOT_ON_PAGE, id=missing[0])]
     incident_id = fields.get("incident_id")
     if incident_id is not None and (fault := _incident_fault(session, incident_id, shown)):
@@ -259,10 +240,8 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
     """Why a post of a page with the monitors ``shown`` cannot be about this incident. It is not
     deleted before the transaction ends.
     """
-    statement = select(IncidentRow.monitor_id).where(IncidentRow.id == id)
-    monitor_id = (
-        session.scalar(statement.with_for_update(read=True, key_share=True)) if fits(id) else None
-    )
+    statement = select(IncidentRow.monitor_id).where(IncidentRow.id == fitting(id))
+    monitor_id = session.scalar(statement.with_for_update(read=True, key_share=True))
     if monitor_id is None:
         return no_such("incident", id)
     return None if monitor_id in shown else _(OF_ANOTHER, id=id)
@@ -281,9 +260,8 @@ def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
 
 def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> None:
     """Write the post's newest update and notify the subscribers."""
-    update = PostUpdateRow(
-        post_id=row.id, state=fields["state"], body=fields["body"], created_at=now
-    )
+    written = {"state": fields["state"], "body": fields["body"], "created_at": now}
+    update = PostUpdateRow(post_id=row.id, **written)
     session.add(update)
     session.flush()
     announce(session, update, now)
@@ -291,18 +269,11 @@ def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> Non
 
 def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> bool:
     """Set the monitors of a post. Returns whether they changed."""
-    id, wanted = row.id, set(monitors)
-    present = set(
-        session.scalars(select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == id))
-    )
-    session.execute(
-        delete(PostMonitorRow).where(
-            PostMonitorRow.post_id == id, PostMonitorRow.monitor_id.in_(present - wanted)
-        )
-    )
-    session.add_all(
-        PostMonitorRow(post_id=id, monitor_id=monitor_id) for monitor_id in wanted - present
-    )
+    id, wanted, member = row.id, set(monitors), PostMonitorRow
+    present = set(session.scalars(select(member.monitor_id).where(member.post_id == id)))
+    removed = member.monitor_id.in_(present - wanted)
+    session.execute(delete(member).where(member.post_id == id, removed))
+    session.add_all(member(post_id=id, monitor_id=monitor_id) for monitor_id in wanted - present)
     audit.changed(session, audit.thing(row), {"monitors": (sorted(present), sorted(wanted))})
     return wanted != present
 

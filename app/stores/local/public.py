@@ -117,6 +117,13 @@ def _bounded() -> Iterator[None]:
         db.session.remove()
 
 
+# Columns of a page that everybody may see.
+_SHOWN = (
+    "id", "name", "slug", "description", "visibility", "domain", "show_urls", "show_response_times",
+    "zone", "theme", "home_url", "footer", "created_at", "updated_at",
+)  # fmt: skip
+
+
 class LocalPublicPages(PublicPages):
     """All that is read here needs an application context."""
 
@@ -249,25 +256,12 @@ class LocalPublicPages(PublicPages):
             if monitor.group is not None:
                 groups.setdefault(monitor.group, []).append(monitor.id)
         return StatusPage(
-            id=row.id,
-            name=row.name,
-            slug=row.slug,
-            description=row.description,
-            visibility=row.visibility,
-            domain=row.domain,
+            **{name: getattr(row, name) for name in _SHOWN},
             monitors=tuple(monitor.id for monitor in monitors),
             groups=tuple(Group(name, tuple(ids)) for name, ids in groups.items()),
-            show_urls=row.show_urls,
-            show_response_times=row.show_response_times,
-            zone=row.zone,
-            theme=row.theme,
-            home_url=row.home_url,
-            footer=row.footer,
             link=link_of(row, self._base),
             password_set=row.password_hash is not None,
             state=state,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
 
     def _components(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
-
 from app.access import audit
 from app.db import DbSession, dependencies
 from app.db.locks import Lock, take_lock
 from app.db.tables import MonitorRow
 from app.errors import Invalid, no_such
 from app.i18n import N_, _
-from app.stores.local.search import fits
+from app.stores.local.part import locked_monitors
 
 ITSELF = N_("A monitor cannot be reached through itself.")
 CIRCLE = N_("Monitor %(id)s is itself reached through this one.")
@@ -39,10 +37,8 @@ def check(session: DbSession, monitor_id: int | None, parents: Sequence[int]) ->
     if not parents:
         return
     take_lock(session, Lock.DEPENDENCIES)
-    ids = [id for id in parents if fits(id)]
-    kept = select(MonitorRow.id).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
-    stored = set(session.scalars(kept.with_for_update(read=True, key_share=True)))
-    above = {} if monitor_id is None else dependencies.above(session, ids)
+    stored = locked_monitors(session, parents)
+    above = {} if monitor_id is None else dependencies.above(session, list(stored))
     for position, id in enumerate(parents):
         fault = None
         if id == monitor_id:

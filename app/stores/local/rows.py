@@ -166,13 +166,14 @@ def incident_record(
     ``status_since`` of its monitor's state.
     """
     evidence = None if brief else readable(row.evidence)
+    unwatched = gaps.until(row, row, now) if row.ended_at is None else row.unwatched
     fields = _incident_fields(row)
     if row.found_late and row.ended_at is not None:
         # The stored end is when its last result stops counting, which may be in the future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
     return Incident(
         **fields,
-        status=incident_status(row),
+        status=_incident_status(row),
         evidence=evidence,
         changes=changes_of(evidence),
         duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
@@ -182,16 +183,12 @@ def incident_record(
         unreadable=() if brief else tuple(unreadable_in(row, ("evidence",))),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
-            for gap in _unwatched(row, now)
+            for gap in unwatched or ()
         ),
     )
 
 
-def _unwatched(row: Any, now: datetime) -> Sequence[Mapping[str, str]]:
-    return (gaps.until(row, row, now) if row.ended_at is None else row.unwatched) or ()
-
-
-def incident_status(row: Any) -> str:
+def _incident_status(row: Any) -> str:
     if row.ended_at is not None:
         return IncidentStatus.RESOLVED
     return IncidentStatus.UNRESOLVED if row.acknowledged_at is None else IncidentStatus.ACKNOWLEDGED
@@ -208,7 +205,9 @@ def monitor_columns(fields: Mapping[str, Any], stored: MonitorRow | None = None)
         columns["interval"] = every or columns.get("interval") or before
     for name in PAIRS:
         if name in columns:
-            own_pairs = (pair for pair in columns[name] or () if not _is_contact(name, pair))
+            # Contacts among the alerts are rows of another table.
+            contact = CONTACT if name == "alerts" else None
+            own_pairs = (pair for pair in columns[name] or () if pair.key != contact)
             columns[name] = [[pair.key, pair.value] for pair in own_pairs] or None
     if "assertions" in columns:
         columns["assertions"] = columns["assertions"] or None
@@ -217,11 +216,6 @@ def monitor_columns(fields: Mapping[str, Any], stored: MonitorRow | None = None)
     if "tags" in columns:
         columns["tags"] = tags_text(columns["tags"] or ())
     return columns
-
-
-def _is_contact(name: str, pair: Pair) -> bool:
-    """Whether this alert names a contact: those are rows of another table."""
-    return name == "alerts" and pair.key == CONTACT
 
 
 def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:

@@ -186,13 +186,5 @@ def _identified(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnEle
 
 def _page(row: StatusPageRow) -> StatusPage:
     """The fields of a status page that the pages for its subscribers show."""
-    return StatusPage(
-        id=row.id,
-        name=row.name,
-        slug=row.slug,
-        description=row.description,
-        visibility=row.visibility,
-        domain=row.domain,
-        zone=row.zone,
-        theme=row.theme,
-    )
+    shown = ("id", "name", "slug", "description", "visibility", "domain", "zone", "theme")
+    return StatusPage(**{name: getattr(row, name) for name in shown})

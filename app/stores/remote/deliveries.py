@@ -74,13 +74,10 @@ class RemoteChannels(RemotePart, base.Channels):
     def lost(self) -> Sequence[Delivery]:
         if self.me.extent == Extent.BARE:
             return ()
-        since = self.store.now() - RECENT
-        return [
-            delivery
-            for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
-            for delivery in _newest(self.store.deliveries, status, since)
-            if delivery.is_lost
-        ]
+        deliveries, since = self.store.deliveries, self.store.now() - RECENT
+        statuses = (DeliveryStatus.FAILED, DeliveryStatus.HELD)
+        newest = [each for status in statuses for each in _newest(deliveries, status, since)]
+        return [delivery for delivery in newest if delivery.is_lost]
 
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
         if self.me.extent == Extent.BARE:
@@ -159,7 +156,7 @@ def _lane(delivery: Delivery) -> object:
 
 def _last_at(delivery: Delivery) -> datetime | None:
     try:
-        attempts = [datetime.fromisoformat(str(attempt.get("at"))) for attempt in delivery.attempts]
+        times = [datetime.fromisoformat(str(attempt.get("at"))) for attempt in delivery.attempts]
     except ValueError:
-        attempts = []
-    return attempts[-1] if attempts else delivery.created_at
+        times = []
+    return times[-1] if times else delivery.created_at

@@ -132,10 +132,8 @@ class Listing:
             if page.total is None:
                 if length not in (size, *USUAL_SIZES):
                     return None
-                if (
-                    paging is not None
-                    and _another_page(peek, paging.query_at(sent, length), page) is None
-                ):
+                second = None if paging is None else paging.query_at(sent, length)
+                if second is not None and _another_page(peek, second, page) is None:
                     paging = None
             elif page.number is None:
                 return paging  # cached once it has led somewhere

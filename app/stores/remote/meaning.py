@@ -31,10 +31,8 @@ LISTS = ("errors", "fields", "params", "details", "violations", "invalid-params"
 FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribute", "key", "loc",
           "pointer")  # fmt: skip
 NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
-OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields(record)} | {
-    "pause"
-}
-OUR_FIELDS -= {"status", "id"}  # of the answer
+OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields(record)}
+OUR_FIELDS = (OUR_FIELDS | {"pause"}) - {"status", "id"}  # the latter of the answer
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
 RecordId = tuple[str, int]  # the kind of a record, and its id
@@ -53,8 +51,8 @@ class Explanation:
         return " ".join(dict.fromkeys(self.general))[:MAX_SENTENCE] or None
 
     def note(self, text: Any, name: str = "") -> None:
-        shown = sentence(text)
-        if shown is None or len(self.by_field) > MAX_ERRORS or len(self.general) > MAX_ERRORS:
+        shown = one_line(text, MAX_SENTENCE) if isinstance(text, str) else ""
+        if not shown or max(len(self.by_field), len(self.general)) > MAX_ERRORS:
             return
         (self.by_field.setdefault(name, []) if name else self.general).append(shown)
 
@@ -120,26 +118,16 @@ def says_failure(body: Any) -> bool:
     """Whether a server says with a status of success that a write failed: a body
     with an id is a record, whose ``status: failed`` is the monitor's and not the request's.
     """
-    if not isinstance(body, Mapping) or any("id" in inner for inner in (body, *_inside(body))):
+    if not isinstance(body, Mapping):
+        return False
+    others = [value for name, value in body.items() if name not in (*MESSAGES, *LISTS)]
+    inside = [value for value in others if isinstance(value, Mapping)]
+    if any("id" in inner for inner in (body, *inside)):
         return False
     if any(flag(body.get(name)) is False for name in ("success", "ok")):
         return True
     status = body.get("status", body.get("result"))
     return isinstance(status, str) and status.strip().lower() in FAILURES
-
-
-def _inside(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    faults = (*MESSAGES, *LISTS)
-    return [
-        value for name, value in body.items() if name not in faults and isinstance(value, Mapping)
-    ]
-
-
-def sentence(value: Any) -> str | None:
-    """A server's text that can be shown: one line, of a bounded length; None for anything else."""
-    if not isinstance(value, str):
-        return None
-    return one_line(value, MAX_SENTENCE) or None
 
 
 # --- What a server says ---------------------------------------------------------------------------
@@ -165,9 +153,7 @@ def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
         for name in LISTS:
             _read_fields(body.get(name), explanation, "", depth)
         messages = [body[name] for name in MESSAGES if body.get(name)]
-        texts = [message for message in messages if isinstance(message, str)]
-        for text in texts[:1]:
-            explanation.note(text)
+        explanation.note(next((text for text in messages if isinstance(text, str)), None))
         for message in messages:
             if isinstance(message, Mapping | list):
                 _read(message, explanation, depth + 1)
@@ -176,7 +162,7 @@ def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
                 continue
             if name == "data" and isinstance(value, Mapping):
                 _read(value, explanation, depth + 1)
-            elif isinstance(value, list) or _base(name) in OUR_FIELDS:
+            elif isinstance(value, list) or _path(name).partition(".")[0] in OUR_FIELDS:
                 _read_fields({name: value}, explanation, "", depth)
 
 
@@ -226,12 +212,10 @@ def _path(value: Any) -> str:
     """``alerts.0.value`` of ``["body", "alerts", 0, "value"]``, ``/data/attributes/alerts/0/value``
     and ``alerts[0][value]``.
     """
-    if isinstance(value, list):
-        parts = [str(step) for step in value if isinstance(step, str | int)]
-    elif isinstance(value, str):
-        parts = re.split(r"[./\[\]#$]+", value)
-    else:
+    parts = re.split(r"[./\[\]#$]+", value) if isinstance(value, str) else value
+    if not isinstance(parts, list):
         return ""
+    parts = [str(step) for step in parts if isinstance(step, str | int)]
     while parts and (not parts[0] or parts[0] in NO_FIELD):
         parts = parts[1:]
     return ".".join(_snake(part) for part in parts[:4] if part)
@@ -245,10 +229,6 @@ def _joined(prefix: str, name: str) -> str:
 def _snake(name: str) -> str:
     """``request_method`` of ``requestMethod``."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() if name.isascii() else name
-
-
-def _base(name: str) -> str:
-    return _path(name).partition(".")[0]
 
 
 def _details(answer: ServerAnswer) -> dict[str, Any]:
