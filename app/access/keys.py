@@ -33,8 +33,6 @@ PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PING_KEY_BYTES = 16  # 128, in 22 characters as healthchecks has them
 _PING_KEY = re.compile(r"[A-Za-z0-9_-]{22}")
-NO_PING_KEY = N_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
-NOT_OWN = N_("Only a key of scope ping can be brought along.")
 TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
 MAX_NETWORKS = 50
 TOO_MANY = N_("At most %(most)s networks.", most=MAX_NETWORKS)
@@ -78,7 +76,7 @@ class ApiKeys:
             text = own or secrets.token_urlsafe(PING_KEY_BYTES)
             self._check_own(text)
         elif own is not None:
-            raise Invalid({"own": [_(NOT_OWN)]})
+            raise Invalid({"own": [_("Only a key of scope ping can be brought along.")]})
         row = ApiKeyRow(
             prefix=prefix,
             digest=digest_of(text),
@@ -128,7 +126,7 @@ class ApiKeys:
     def _check_own(self, text: str) -> None:
         """Raises Invalid for what is no ping key, or is another one already."""
         if _PING_KEY.fullmatch(text) is None:
-            raise Invalid({"own": [_(NO_PING_KEY)]})
+            raise Invalid({"own": [_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")]})
         if db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first() is not None:
             raise Invalid({"own": [_(TAKEN)]})
 

@@ -36,7 +36,6 @@ from app.rules.time import is_zone
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
 EDITABLE = {"email", "name", "role", "time_zone", "theme", "disabled", "first_steps_away"}
-LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
 NOWHERE = Client()
@@ -321,7 +320,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
     # PostgreSQL would let two admins be removed at once unless each removal waits for the other.
     admins = select(PersonRow.id).where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
     if len(session.execute(admins.with_for_update()).all()) <= 1:
-        raise Conflict(_(LAST_ADMIN))
+        raise Conflict(_("This is the last admin. Make another person an admin first."))
 
 
 def logins_of(email: str) -> Limit:

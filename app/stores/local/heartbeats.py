@@ -47,7 +47,6 @@ AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
 MAX_CREATED, TOO_MANY = 1_000, "too many heartbeats"
 MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
 MAX_BODY_START = 200  # characters of the first line
-NO_HEARTBEAT = N_("This monitor is no heartbeat, so it has no ping URL.")
 _STATE: Any = HeartbeatStateRow.__table__
 _STATES = select(
     _STATE.c.monitor_id, HeartbeatStateRow.token, _STATE.c.last_ping_at, _STATE.c.expected_at,
@@ -132,7 +131,7 @@ class LocalHeartbeats(LocalPart, base.Heartbeats):
             row = lock_monitor(session, monitor_id)
             state = session.get(HeartbeatStateRow, monitor_id)
             if state is None:
-                raise Conflict(_(NO_HEARTBEAT))
+                raise Conflict(_("This monitor is no heartbeat, so it has no ping URL."))
             token = make_ping_token()
             state.token, state.token_hash = token, token_hash(token)
             audit.changed(session, audit.thing(row), {"heartbeat_token": audit.CHANGED})

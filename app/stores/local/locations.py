@@ -23,7 +23,6 @@ from app.stores.local.part import Rows, counted_by, get_monitor, lock_row, refus
 from app.stores.local.search import fitting
 
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
-NOT_AN_AGENT = N_("Only a place with the carrier agent has a token.")
 DAY = timedelta(days=1)
 REPORTED = ("version", "clock_offset_ms", "checks_per_minute")  # by an agent or a checker
 CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
@@ -87,7 +86,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         with writing() as session:
             row = lock_row(session, LocationRow, "place", id)
             if row.carrier != Carrier.AGENT:
-                raise Conflict(_(NOT_AN_AGENT))
+                raise Conflict(_("Only a place with the carrier agent has a token."))
             self._end_agent(session, row)
             token = give_token(row)
         return self._record_with(id, token)

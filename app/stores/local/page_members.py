@@ -26,7 +26,6 @@ from app.stores.base import Fields
 from app.stores.local.part import locked_monitors
 
 NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
-IN_TWO_GROUPS = N_("The monitor %(id)s is in two groups.")
 MEMBERS = ("monitors", "names", "groups")
 
 
@@ -166,7 +165,7 @@ def _set_groups(
         session.flush()
         for group_position, id in enumerate(group.monitors):
             if present[id].group_id is not None:
-                raise Invalid({"groups": [_(IN_TWO_GROUPS, id=id)]})
+                raise Invalid({"groups": [_("The monitor %(id)s is in two groups.", id=id)]})
             present[id].group_id, present[id].group_position = stored.id, group_position
 
 

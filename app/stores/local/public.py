@@ -79,7 +79,6 @@ PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)  # how long a page shows a post whose matter has ended
 AHEAD = timedelta(days=90)  # how far ahead a page shows maintenance
-REPORTED = N_("Somebody reported a problem.")
 
 
 # SQLite reads a whole transaction from one snapshot by itself.
@@ -480,7 +479,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             row.monitor_id,
             row.started_at,
             row.ended_at,
-            _(REPORTED) if row.by_hand else public_cause(row.cause_code),
+            _("Somebody reported a problem.") if row.by_hand else public_cause(row.cause_code),
             unwatched=bool(row.unwatched),
         )
         for row in rows

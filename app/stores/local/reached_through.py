@@ -9,11 +9,8 @@ from app.db import DbSession, dependencies
 from app.db.locks import Lock, take_lock
 from app.db.tables import MonitorRow
 from app.errors import Invalid, no_such
-from app.i18n import N_, _
+from app.i18n import _
 from app.stores.local.part import locked_monitors
-
-ITSELF = N_("A monitor cannot be reached through itself.")
-CIRCLE = N_("Monitor %(id)s is itself reached through this one.")
 
 
 def choose(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> bool:
@@ -42,10 +39,10 @@ def check(session: DbSession, monitor_id: int | None, parents: Sequence[int]) ->
     for position, id in enumerate(parents):
         fault = None
         if id == monitor_id:
-            fault = _(ITSELF)
+            fault = _("A monitor cannot be reached through itself.")
         elif id not in stored:
             fault = no_such("monitor", id)
         elif monitor_id in above.get(id, ()):
-            fault = _(CIRCLE, id=id)
+            fault = _("Monitor %(id)s is itself reached through this one.", id=id)
         if fault:
             raise Invalid({f"depends_on.{position}": [fault]})

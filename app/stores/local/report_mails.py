@@ -20,7 +20,6 @@ from app.stores.base import Fields
 from app.stores.local.part import LocalCollection
 
 NO_ADDRESS = N_("This contact has no email address. Add one to it first.")
-ORDERED = N_("This contact gets this report already.")
 
 
 class ReportMails(LocalCollection[ReportMail, PageQuery]):
@@ -60,7 +59,7 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
         )
         with session.no_autoflush:
             if set(session.scalars(same)) - {row.id}:
-                raise Invalid({"contact": [_(ORDERED)]})
+                raise Invalid({"contact": [_("This contact gets this report already.")]})
 
 
 def _locked(session: DbSession, contact_id: int) -> ContactRow | None:

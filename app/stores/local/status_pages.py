@@ -43,7 +43,6 @@ USED_HOST = N_(
     "People use Wakeful's dashboard at this host name. Enter another one. If the dashboard has"
     " moved, set WAKEFUL_PUBLIC_URL first."
 )
-PASSWORD_NEEDED = N_("Enter a password for this page.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme", "accent", "language", "home_url", "footer",
@@ -139,7 +138,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
             errors["domain"] = [_(TAKEN)]
         if merged["visibility"] == Visibility.PASSWORD and secret is None:
-            errors["password"] = [_(PASSWORD_NEEDED)]
+            errors["password"] = [_("Enter a password for this page.")]
         if errors:
             raise Invalid(errors)
 

@@ -74,8 +74,6 @@ def _record(row: SubscriberRow) -> Subscriber:
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
 QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
-NO_MAIL = N_("This page sends no email.")
-NO_CHANNEL = N_("Choose email or webhook.")
 NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("Enter a URL.")}
 TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
@@ -131,9 +129,9 @@ class Subscribing:
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
-            raise Invalid({"channel": [_(NO_CHANNEL)]})
+            raise Invalid({"channel": [_("Choose email or webhook.")]})
         if channel == Channel.EMAIL and not can_mail(self.settings):
-            raise Invalid({"channel": [_(NO_MAIL)]})
+            raise Invalid({"channel": [_("This page sends no email.")]})
         if not target:
             raise Invalid({"target": [_(NO_TARGET[Channel(channel)])]})
         fault = check_value(channel, target, telegram_token_set=False)
