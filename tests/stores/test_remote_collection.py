@@ -25,7 +25,7 @@ class Note:
 
 
 NOTES = Resource(
-    kind=ObjectKind.MARKER, title="Note", singular="note", path="/notes", record=Note, named_by=None
+    kind=ObjectKind.MARKER, title="Note", singular="note", table="notes", record=Note, named_by=None
 )
 
 
