@@ -6,6 +6,7 @@ The server has 16 threads; there are more clients here.
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -119,6 +120,31 @@ def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
             return answer
         answer += part
     raise AssertionError("The server lets this client drip for as long as it likes.")
+
+
+def memory_mb(web: Web) -> int:
+    """The most that the web server has used."""
+    status = Path(f"/proc/{web.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024  # type: ignore[index]
+
+
+def test_a_large_file_is_sent_as_slowly_as_its_client_reads(installed, tmp_path):
+    """A backup may be larger than the memory, and take longer than any other answer."""
+    file = tmp_path / "backup"
+    file.write_bytes(b"begin")
+    os.truncate(file, 300_000_000)
+    with web_process(installed, {"answer_seconds": 1.0}, file) as web:
+        before = memory_mb(web)
+        with web.connect(b"GET /file HTTP/1.1\r\nHost: wakeful.test\r\n\r\n") as client:
+            answer = client.makefile("rb")
+            while (line := answer.readline()) != b"\r\n":
+                assert not line.startswith(b"Content-Length") or b" 300000000" in line
+            for _pause in range(5):
+                time.sleep(0.4)
+                assert len(answer.read(10_000_000)) == 10_000_000
+            assert web.get("/healthz").status_code == 200
+            assert len(answer.read(250_000_000)) == 250_000_000
+        assert memory_mb(web) - before < 20
 
 
 # Nobody holds a thread -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from flask import Flask
+from flask import Flask, send_file
 
 from app import create_app
 from app.commands.serve import listen
@@ -113,12 +113,17 @@ def csrf(session: requests.Session, base: str) -> str:
 
 @contextmanager
 def web_process(
-    installation: Installation, limits: dict[str, Any] | None = None, **settings: str
+    installation: Installation,
+    limits: dict[str, Any] | None = None,
+    file: Path | None = None,
+    **settings: str,
 ) -> Iterator[Web]:
-    """``settings`` are named as in the environment, without the prefix."""
+    """``settings`` are named as in the environment, without the prefix. With a ``file``, its
+    application answers nothing but ``/healthz`` and that.
+    """
     environ = environ_of(**(installation.environment | settings))
     with listen("127.0.0.1:0") as listener:
-        process = start(_serve, listener, limits or {}, environ=environ)
+        process = start(_serve, listener, limits or {}, file, environ=environ)
         web = Web(listener.getsockname()[1], process.pid or 0)
         try:
             assert requests.get(f"{web.base}/healthz", timeout=60).status_code == 200
@@ -136,5 +141,18 @@ def any_gunicorn(listener: socket.socket, *words: str) -> None:
     run()
 
 
-def _serve(listener: socket.socket, limits: dict[str, Any]) -> None:
-    WebServer(read(), listener.fileno(), Limits(**limits)).run()
+class _FileServer(WebServer):
+    file: Path
+
+    def load(self) -> Flask:
+        app = Flask("file")
+        app.add_url_rule("/healthz", "healthz", lambda: "ok")
+        app.add_url_rule("/file", "file", lambda: send_file(self.file))
+        return app
+
+
+def _serve(listener: socket.socket, limits: dict[str, Any], file: Path | None) -> None:
+    server = (_FileServer if file else WebServer)(read(), listener.fileno(), Limits(**limits))
+    if isinstance(server, _FileServer) and file:
+        server.file = file
+    server.run()

@@ -6,14 +6,17 @@ request thread finds the whole request in memory and leaves its answer there.
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import re
 import select
 import socket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from gunicorn import http
 from gunicorn.config import Config
@@ -22,6 +25,7 @@ from gunicorn.http.errors import UnsupportedTransferCoding
 from app.commands.web.bodies import Chunks, Length
 
 RECEIVED_AT_ONCE = 64 * 1024
+FILE_AT_ONCE = 1024 * 1024
 _LINE_SHOWN = 256  # bytes of a request line that are enough to tell the API's paths
 _HEAD_END = b"\r\n\r\n"
 _CODING = "TRANSFER-ENCODING"
@@ -144,6 +148,7 @@ class ClientConnection:
         return bool(poller.poll(0))
 
     def close(self) -> None:
+        self.sock.drop()
         with suppress(OSError):
             self.socket.close()
 
@@ -158,14 +163,24 @@ def _body_of(request: Any, most_bytes: int) -> Length | Chunks:
     return Chunks(most_bytes)
 
 
+@dataclass(slots=True)
+class FilePart:
+    """What is to be sent of a file: ``left`` bytes from ``offset`` on."""
+
+    fd: int
+    offset: int
+    left: int
+
+
 class SendBuffer:
     """What is to be sent, as the kind of socket that gunicorn writes to. Sending never waits: a
-    client that does not read its answer must not hold the thread that made it.
+    client that does not read its answer must not hold the thread that made it. ``size``: the bytes
+    of it in memory.
     """
 
     def __init__(self, client: socket.socket) -> None:
         self._socket = client
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[memoryview | FilePart] = deque()
         self.size = 0
 
     def sendall(self, data: bytes) -> None:
@@ -176,16 +191,53 @@ class SendBuffer:
             self._unsent.append(view)
             self.size += len(view)
 
+    def sendfile(self, file: BinaryIO, offset: int, count: int) -> None:
+        """Send bytes of a file, which are read as the client takes them: a backup may be larger
+        than the memory. The caller may close the file.
+        """
+        self._unsent.append(FilePart(os.dup(file.fileno()), offset, count))
+
+    @property
+    def sends_file(self) -> bool:
+        return bool(self._unsent) and isinstance(self._unsent[0], FilePart)
+
     def flush(self) -> bool:
         """Send as much as the socket takes; returns whether that was all. Raises OSError."""
         while self._unsent:
-            sent = self._sent(self._unsent[0])
-            self.size -= sent
-            if sent < len(self._unsent[0]):
-                self._unsent[0] = self._unsent[0][sent:]
-                return False
+            part = self._unsent[0]
+            if isinstance(part, FilePart):
+                if not self._flush_file(part):
+                    return False
+            else:
+                sent = self._sent(part)
+                self.size -= sent
+                if sent < len(part):
+                    self._unsent[0] = part[sent:]
+                    return False
             self._unsent.popleft()
         return True
+
+    def _flush_file(self, part: FilePart) -> bool:
+        """Send so much that a fast client leaves time for the others; whether that was all."""
+        with suppress(BlockingIOError):
+            sent = os.sendfile(
+                self._socket.fileno(), part.fd, part.offset, min(part.left, FILE_AT_ONCE)
+            )
+            if not sent:
+                raise OSError(errno.EIO, "A file that is being sent was cut off.")
+            part.offset += sent
+            part.left -= sent
+        if part.left:
+            return False
+        os.close(part.fd)
+        return True
+
+    def drop(self) -> None:
+        """Forget what was not sent."""
+        for part in self._unsent:
+            if isinstance(part, FilePart):
+                os.close(part.fd)
+        self._unsent.clear()
 
     def _sent(self, view: memoryview) -> int:
         try:

@@ -68,12 +68,13 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
     def load_config(self) -> None:
         # gunicorn would answer 500 to each path outside of it. The folder is PUBLIC_URL's to say.
         os.environ.pop("SCRIPT_NAME", None)
+        # Without it, and without the setting, gunicorn hands files over whole (``SendBuffer``).
+        os.environ.pop("SENDFILE", None)
         options: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,  # not the number in WEB_CONCURRENCY
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
-            "sendfile": False,  # it waits for the client
             "graceful_timeout": STOP_SECONDS,
             "limit_request_line": REQUEST_LINE_BYTES,
             # No access log: the addresses of set-up and acknowledge links are secret.

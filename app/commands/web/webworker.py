@@ -64,7 +64,7 @@ class Limits:
     idle_seconds: float = 2.0  # a kept connection, until the next request begins
     head_seconds: float = 10.0
     body_seconds: float = 30.0
-    answer_seconds: float = 60.0  # for the client to take it
+    answer_seconds: float = 60.0  # for the client to take it; to take more of a file
     closing_seconds: float = 5.0  # for the client to read the last answer and close
     ask_seconds: float = 1.0  # after which the application is asked whether it needs the body
     connections: int = 2000  # fewer where the system allows fewer files
@@ -309,9 +309,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _send(self, conn: ClientConnection) -> None:
         """Send the answer, now and as the client takes it. Raises OSError."""
         if not conn.sock.flush():
+            seconds = self._limits.answer_seconds
             if conn not in self._parked:
-                seconds = self._limits.answer_seconds
                 self._park(conn, self._send, seconds, selectors.EVENT_WRITE)
+            elif conn.sock.sends_file:  # it may take an hour, and has no limit while it goes on
+                conn.until = time.monotonic() + seconds
             return
         self._unpark(conn)
         if conn.keep:
