@@ -7,10 +7,12 @@ update, delete (``Handlers``).
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from flask import Response
@@ -32,6 +34,13 @@ METHOD_ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 Handler = Callable[[Call], Response]
 
 
+@cache
+def _docstring(handler: Handler) -> str:
+    """From the source: processes run without docstrings (app/commands/entry.py)."""
+    function = ast.parse(textwrap.dedent(inspect.getsource(handler))).body[0]
+    return (ast.get_docstring(function) or "") if isinstance(function, ast.FunctionDef) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document, ``form`` that of the body;
@@ -44,7 +53,7 @@ class Operation:
 
     name: str
     summary: str
-    description: str
+    described: str | None  # None: by the docstring of the handler
     handler: Handler
     answer: str
     status: int = 200
@@ -57,6 +66,10 @@ class Operation:
     several: bool = False
     rows: str = ""
     since: int = 1
+
+    @property
+    def description(self) -> str:
+        return _docstring(self.handler) if self.described is None else self.described
 
     @property
     def takes_input(self) -> bool:
@@ -120,7 +133,7 @@ def operation(
             entry.operations[method] = Operation(
                 name=name or f"{module}_{handler.__name__}",
                 summary=summary,
-                description=description or inspect.getdoc(handler) or "",
+                described=description,
                 handler=handler,
                 answer=answer,
                 **more,

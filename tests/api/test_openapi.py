@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema_rs
@@ -62,6 +65,13 @@ def test_the_document_has_every_operation_under_a_unique_name(written):
         op["operationId"] for path_item in written["paths"].values() for op in path_item.values()
     ]
     assert len(names) == len(set(names))
+
+
+def test_the_document_is_the_same_without_docstrings(written):
+    """``wakeful serve`` runs so."""
+    script = "import json; from app.api.openapi import document; print(json.dumps(document()))"
+    done = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, check=True)
+    assert json.loads(done.stdout)["paths"] == written["paths"]
 
 
 def test_every_operation_says_what_it_does_and_what_it_may_answer(written):
