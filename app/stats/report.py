@@ -81,5 +81,5 @@ def _figures(
         "mttr": mttr(incidents, end),
         "longest": seconds(max(lengths)) if lengths else None,
         "avg": round(total.response_sum / total.response_count) if total.response_count else None,
-        "p95": percentile(total.histogram, 95, total.response_max),
+        "p95": percentile(total, 95),
     }

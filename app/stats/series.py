@@ -174,7 +174,7 @@ def _figures(sums: Sums) -> Mapping[str, Any]:
         "unknown": seconds(sums.unknown),
         "maintenance": seconds(sums.maintenance),
         "response_time": _mean(sums.response_sum, sums.response_count),
-        "p95": percentile(sums.histogram, 95, sums.response_max),
+        "p95": percentile(sums, 95),
         "max": sums.response_max,
         "timings": {
             name: _mean(spent, sums.response_count)
@@ -187,7 +187,7 @@ def _response(total: Sums) -> dict[str, int | None]:
     # From the histogram, as in a report: exact ones would differ from those of the same time there.
     answer = {"avg": _mean(total.response_sum, total.response_count)}
     for percent in PERCENTILES:
-        answer[f"p{percent}"] = percentile(total.histogram, percent, total.response_max)
+        answer[f"p{percent}"] = percentile(total, percent)
     return answer | {"max": total.response_max}
 
 

@@ -6,7 +6,7 @@ Times are whole milliseconds since 1970. No clock is read: ``end`` is the presen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -266,14 +266,21 @@ def middle(bucket: int) -> float:
     return float(RATIO ** (bucket + 0.5))
 
 
-def percentile(histogram: Mapping[int, int], percent: float, highest: int | None) -> int | None:
-    """The response time in ms that ``percent`` of all do not exceed; ``highest`` bounds it."""
-    count = sum(histogram.values())
+def percentile(sums: Sums, percent: float) -> int | None:
+    """The response time in ms that ``percent`` of all do not exceed. Where all are in one bucket,
+    their mean says more of them than the middle of the bucket, which may lie below all of them.
+    """
+    count = sum(sums.histogram.values())
     if not count:
         return None
     rank, counted = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
-    for bucket_number in sorted(histogram):
-        counted += histogram[bucket_number]
+    highest = sums.response_max
+    if rank == count and highest is not None:
+        return highest
+    if len(sums.histogram) == 1 and sums.response_count:
+        return round(sums.response_sum / sums.response_count)
+    for bucket_number in sorted(sums.histogram):
+        counted += sums.histogram[bucket_number]
         if counted >= rank:
             value = round(middle(bucket_number))
             return value if highest is None else min(value, highest)

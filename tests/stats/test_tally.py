@@ -299,14 +299,20 @@ def test_uptime_is_100_only_if_nothing_was_down(up, down, expected):
     st.sampled_from([1, 50, 95, 99, 100]),
 )
 def test_percentiles_of_the_histogram_are_near_the_exact_ones(values, percent):
-    histogram: dict[int, int] = {}
-    for value in values:
-        histogram[bucket(value)] = histogram.get(bucket(value), 0) + 1
+    sums = Sums()
+    sums.add_responses(values, ())
     exact = sorted(values)[max(1, -(-len(values) * percent // 100)) - 1]  # the nearest rank
-    near = percentile(histogram, percent, max(values))
+    near = percentile(sums, percent)
     assert near is not None
     assert abs(near - exact) <= exact * (RATIO - 1) + 1
     assert near <= max(values)
+
+
+@pytest.mark.parametrize("values", [[102], [102] * 40, [102, 103, 104] * 20, [102, 25_000]])
+def test_a_percentile_is_not_below_all_that_were_measured(values):
+    sums = Sums()
+    sums.add_responses(values, ())
+    assert all(min(values) <= (percentile(sums, part) or 0) <= max(values) for part in (95, 99))
 
 
 def test_histograms_add_up_and_an_empty_one_has_no_percentile():
@@ -314,5 +320,5 @@ def test_histograms_add_up_and_an_empty_one_has_no_percentile():
     for histogram in ({1: 2, 5: 1}, {5: 3}, {}):
         total.add(Sums(histogram=histogram))
     assert total.histogram == {1: 2, 5: 4}
-    assert percentile({}, 95, None) is None
+    assert percentile(Sums(), 95) is None
     assert [bucket(ms) for ms in (0, 1, 2)] == [0, 0, 14]

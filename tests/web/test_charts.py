@@ -190,7 +190,8 @@ def test_the_slow_threshold_is_a_line_unless_it_would_flatten_the_chart(slow_aft
         ([100] * 58 + [30_000] * 2, "60 s", []),  # as often as that, it belongs to the figures
         ([100] * 298 + [15_000, 30_000, 30_000], "0.2 s", [888, 890, 893]),  # 1 in 100
         ([100] * 59 + [250], "500 ms", []),  # not far above
-        ([100] * 8 + [30_000], "60 s", []),  # too few to say what is usual
+        ([100] * 3 + [30_000], "0.2 s", [791]),  # the first minutes of a monitor
+        ([100] * 2 + [30_000], "60 s", []),  # too few to say what is usual
     ],
 )
 def test_a_few_times_far_above_the_others_end_above_the_chart(times, highest, clipped) -> None:

@@ -25,7 +25,7 @@ STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
 STEP_COUNTS = (4, 5, 3, 2, 1)
 # A few times that are so many times the 99th percentile end above the chart: it would be flat.
 FAR = 3
-MIN_TO_CLIP = 10
+MIN_TO_CLIP = 4
 
 
 @dataclass(frozen=True, slots=True)
