@@ -48,6 +48,8 @@ def chromium(request: pytest.FixtureRequest) -> Browser:
 def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit):
     monitor = make_monitor(app, name=LONG, tags=f"\n{'t' * 60}\n", state={"verdict": "down"})
     make_incident(app, monitor)
+    for name in ("Payments", "A" * 40):  # with the same cause: on one card, with the names
+        make_incident(app, make_monitor(app, name=name, state={"verdict": "down"}))
     hour = timedelta(hours=1)
     make_monitor(
         app, maintenance_start_at=now() - hour, maintenance_end_at=now() + hour,
