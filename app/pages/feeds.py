@@ -117,7 +117,7 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
             end=local(post.ends_at, zone),
         )
         paragraphs.append(escape(planned))
-    names = ", ".join(line(name) for name in affected(page.components, post.monitors))
+    names = ", ".join(line(name) for name in affected(page.components, post.affected))
     if names:
         paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:

@@ -24,6 +24,7 @@ from app.pages.text import affected
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
+    OPEN_STATES,
     Component,
     ComponentState,
     PostState,
@@ -57,6 +58,15 @@ class Section:
     def state(self) -> ComponentState:
         return worst([component.state for component in self.components if component.counts])
 
+    @property
+    def counted(self) -> str:
+        """How many monitors it has; where it is not operational, how many of them are so."""
+        total = len(self.components)
+        if self.state == ComponentState.OPERATIONAL:
+            return str(total)
+        count = sum(component.state == self.state for component in self.components)
+        return _("%(count)s of %(total)s", count=count, total=total)
+
 
 @dataclass(frozen=True, slots=True)
 class PublicPlan:
@@ -84,9 +94,14 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         made_at=page.made_at,
         state=PAGE[page.state],
         sections=sections(page.components),
-        open_posts=[p for p in page.posts if p.state not in ENDED_STATES and p not in announced],
+        # What is down comes first.
+        open_posts=sorted(
+            (post for post in page.posts if post.state in OPEN_STATES),
+            key=lambda post: post.state in MAINTENANCE_STATES,
+        ),
         announced=announced,
         past_posts=[post for post in page.posts if post.state in ENDED_STATES],
+        recent_incidents=page.recent_incidents,
         running=_plans(page, running=True),
         coming=_plans(page, running=False),
         affects=partial(affected, page.components),
@@ -199,11 +214,6 @@ class PageTimes:
         text = f"{day_and_month(local)} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
         return _time(moment, text.rstrip(), "at")
 
-    def clock(self, moment: datetime) -> Markup:
-        """``22 Nov, 09:32``, beside one of the same year that says the zone."""
-        local = in_zone(moment, self.zone)
-        return _time(moment, f"{day_and_month(local)}, {local:%H:%M}", "clock")
-
     def since(self, moment: datetime, today: date | None) -> Markup:
         """``09:32`` of a moment today, else ``22 Nov, 09:32``."""
         local = in_zone(moment, self.zone)
@@ -213,7 +223,19 @@ class PageTimes:
         return _time(moment, text, "since")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:
-        return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))
+        """``22 Nov 2026, 09:32 – 10:15 CET``, or ``22 Nov, 23:32 – 23 Nov 2026, 00:15 CET``."""
+        begin = in_zone(start, self.zone)
+        if end is None:
+            from_ = f"{day_and_month(begin)}, {begin:%H:%M}"
+            return Markup("{} – {}").format(_time(start, from_, "clock"), _("now"))
+        stop = in_zone(end, self.zone)
+        of_one_day = begin.date() == stop.date()
+        year = f" {begin.year:04}" if of_one_day or begin.year != stop.year else ""
+        day = "" if of_one_day else f"{day_and_month(stop)} {stop.year:04}, "
+        from_ = f"{day_and_month(begin)}{year}, {begin:%H:%M}"
+        until = f"{day}{stop:%H:%M} {stop.tzname() or ''}"
+        times = _time(start, from_, "clock"), _time(end, until.rstrip(), "at")
+        return Markup("<span data-range>{} – {}</span>").format(*times)
 
 
 def _time(moment: datetime, text: str, kind: str) -> Markup:

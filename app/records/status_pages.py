@@ -201,6 +201,13 @@ class Post:
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     corrected_at: datetime | None = None
 
+    @property
+    def affected(self) -> tuple[int, ...]:
+        """The monitors on which it has an impact; all, where its state says nothing of that."""
+        hit = tuple(entry.key for entry in self.impact if entry.value != PostImpact.NONE)
+        all_ = self.state in (*MAINTENANCE_STATES, *ENDED_STATES) or self.automatic
+        return hit or (self.monitors if all_ or not self.impact else ())
+
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:

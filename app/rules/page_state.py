@@ -149,7 +149,7 @@ def post_word(state: str) -> str:
 IMPACT: Mapping[str, str] = {
     PostImpact.NONE: N_("None"),
     PostImpact.DEGRADED: COMPONENT[ComponentState.DEGRADED].word,
-    PostImpact.OUTAGE: N_("Outage"),
+    PostImpact.OUTAGE: COMPONENT[ComponentState.OUTAGE].word,
 }
 
 

@@ -21,6 +21,9 @@ function tell(root) {
     const ofToday = "since" in time.dataset && dayOf(moment) === today;
     time.textContent = ("at" in time.dataset ? exact : ofToday ? hour : clock).format(moment);
   }
+  for (const range of root.querySelectorAll("[data-range]")) {
+    range.textContent = exact.formatRange(...[...range.children].map((time) => new Date(time.dateTime)));
+  }
 }
 
 // In which zone the times are, and as of when the page is: it may stay open for days, or be printed.

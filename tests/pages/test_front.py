@@ -10,8 +10,11 @@ import time_machine
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.db import writing
+from app.db.tables import PostMonitorRow
 from app.paths import STATIC
 from app.rules.page_state import PAGE
+from app.rules.time import iso
 from app.stores.local.page_states import states_of_pages
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
@@ -68,15 +71,18 @@ def test_a_group_says_its_state_and_is_folded_while_all_of_it_is_well(
     shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
     old = make_shown(app, "Old", paused=True)
     make_incident(app, mail)
-    make_page(app, [shop, mail, old], groups={"Front": [shop, old], "Office": [mail]})
+    other = make_shown(app)
+    make_page(app, [shop, mail, old, other], groups={"Front": [shop, old], "Office": [mail, other]})
 
     groups = re.findall(r"<details[^>]*list[^>]*>.*?</summary>", front(client), re.DOTALL)
 
-    for group, name, word, is_open in zip(
-        groups, ("Front", "Office"), ("Operational", "Down"), (False, True), strict=True
-    ):
+    for group, name, word, count, is_open in zip(
+        groups, ("Front", "Office"), ("Operational", "Down"), ("2", "1 of 2"), (False, True),
+        strict=True,
+    ):  # fmt: skip
         assert name in group
         assert word in group
+        assert f'<span class="num">{count}</span>' in group
         assert (" open>" in group) == is_open
 
 
@@ -157,6 +163,43 @@ def test_a_post_long_past_is_only_in_the_history(app: Flask, client: FlaskClient
     assert "Long ago" in answer.text
 
 
+def test_the_last_part_says_no_incidents_only_where_there_were_none(
+    app: Flask, client: FlaskClient
+):
+    shop = make_shown(app, "Shop")
+    page = make_page(app, [shop])
+    assert "No incidents in the last 14 days." in front(client)
+    make_post(app, page)
+    assert "No post has ended in the last 14 days." in front(client)
+    for days, ended in ((20, True), (9, True), (3, True), (0, False)):
+        at = now() - timedelta(days=days)
+        make_incident(app, shop, started_at=at, ended_at=at + timedelta(hours=1) if ended else None)
+    text = front(client)
+    assert '<a href="example/history">3 incidents in the last 14 days</a>' in text
+    assert "No post" not in text
+
+
+def test_a_post_names_what_it_has_an_impact_on_and_keeps_since_when(
+    app: Flask, client: FlaskClient
+):
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail")
+    page = make_page(app, [shop, mail])
+    start, at = now() - timedelta(hours=3), now() - timedelta(hours=2)
+    make_incident(app, mail, severity="degraded", started_at=start, ended_at=now())
+    post = make_post(app, page, "Slow", monitors=[shop, mail], at=at)
+    make_post(app, page, "Works", ("in_progress", "An hour."), at=now())
+    with app.app_context(), writing() as session:
+        session.get(PostMonitorRow, (post, shop.id)).impact = "none"
+
+    text = front(client)
+
+    assert "Affects: Mail." in text
+    assert text.index('id="post-2"') > text.index('id="post-1"'), "what is down comes first"
+    since = re.search(r"<b>Degraded:</b> Mail, since <time datetime=\"([^\"]*)", text)
+    assert since
+    assert since[1] == iso(start), "the state is as old as the incident, not as the post"
+
+
 def test_a_corrected_update_says_so_and_its_text_is_no_markup(app: Flask, client: FlaskClient):
     page = make_page(app, [make_shown(app)])
     update = ("investigating", "<b>See</b> https://help.example/a?b=1&c=2.")
@@ -207,7 +250,7 @@ def test_maintenance_that_repeats_says_its_next_two_dates_and_how_it_goes_on(
             make_window(app, "Upgrade", *of_both, repeat=repeat, public_text="Soon.")
             text = front(client, f"page-{number}")
             plan = re.sub("<[^>]*>", "", text.partition("Planned maintenance")[2])
-            assert re.findall(r"([0-9]+ [A-Z][a-z]{2}), 03:00", plan) == dates
+            assert re.findall(r"([0-9]+ [A-Z][a-z]{2}) 2026, 03:00 – 04:00 UTC", plan) == dates
             assert goes_on in plan
             assert ("and each" in plan) == goes_on.startswith("and each")
             assert "Soon." in plan

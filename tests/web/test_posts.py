@@ -66,7 +66,7 @@ def test_the_impact_of_a_post_is_chosen_beside_each_of_its_monitors(app, editor,
     assert "Add it to monitors too." in editor.text, "the monitor is not ticked"
     editor.press("Publish", monitors=shop)
     assert stored(app).impact == (MonitorImpact(shop, "outage"),)
-    editor.open("/status-pages/1/posts/1").shows("The shop (outage)")
+    editor.open("/status-pages/1/posts/1").shows("The shop (down)")
     editor.open("/status-pages/1/posts/1/edit").press("Save", "", **{field: ""})
     assert stored(app).impact == (MonitorImpact(shop, "degraded"),)
 

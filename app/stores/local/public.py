@@ -170,7 +170,9 @@ class LocalPublicPages(PublicPages):
             days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
             monitors = _page_monitors(id, now)
             posts = _posts(id, _current(now))
-            _apply_impact(monitors, posts)
+            ids = [monitor.id for monitor in monitors]
+            incidents = _incidents(ids, now - RECENT, now)
+            _apply_impact(monitors, posts, incidents)
             states = [monitor.state for monitor in monitors if monitor.counts]
             open_ = [post.state for post in posts if post.state in OPEN_STATES]
             state = page_state(states, open_)
@@ -179,8 +181,9 @@ class LocalPublicPages(PublicPages):
                 state=state,
                 components=self._components(row, monitors, days, now),
                 posts=posts,
-                windows=windows_of(id, [monitor.id for monitor in monitors], now, now + AHEAD),
+                windows=windows_of(id, ids, now, now + AHEAD),
                 made_at=now,
+                recent_incidents=len(incidents),
             )
 
     def month(self, id: int, year: int, month: int) -> PublicMonth:
@@ -387,15 +390,38 @@ def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
     return monitors
 
 
-def _apply_impact(monitors: Sequence[_PageMonitor], posts: Sequence[Post]) -> None:
-    """Give each monitor what the open posts say of it, where that is worse than its own state."""
+def _apply_impact(
+    monitors: Sequence[_PageMonitor], posts: Sequence[Post], incidents: Sequence[PublicIncident]
+) -> None:
+    """Give each monitor what the open posts say of it, where that is worse than its own state. A
+    state that both give has lasted since the earlier of them, and a post about an incident that was
+    open then since its start.
+    """
     by_id = {monitor.id: monitor for monitor in monitors}
     for post in posts:
         for entry in post.impact if post.state in OPEN_STATES else ():
             monitor, state = by_id.get(entry.key), stated(post.state, entry.value)
-            if monitor is not None and worst([monitor.state, state]) != monitor.state:
+            if monitor is None or worst([monitor.state, state]) != state:
+                continue
+            begun = _begun(entry.key, post, incidents)
+            if monitor.state != state:
                 monitor.state, monitor.counts = state, True
-                monitor.since = None if state == ComponentState.MAINTENANCE else post.created_at
+                monitor.since = None if state == ComponentState.MAINTENANCE else begun
+            elif monitor.since is not None and begun is not None:
+                monitor.since = min(monitor.since, begun)
+
+
+def _begun(id: int, post: Post, incidents: Sequence[PublicIncident]) -> datetime | None:
+    """When what the post says of this monitor began."""
+    at = post.created_at
+    if at is None:
+        return None
+    began = [
+        incident.started_at
+        for incident in incidents
+        if incident.component == id and incident.started_at <= at <= (incident.ended_at or at)
+    ]
+    return min([at, *began])
 
 
 # --- Days -----------------------------------------------------------------------------------------
