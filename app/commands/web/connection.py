@@ -192,10 +192,14 @@ class SendBuffer:
             self.size += len(view)
 
     def sendfile(self, file: BinaryIO, offset: int, count: int) -> None:
-        """Send bytes of a file, which are read as the client takes them: a backup may be larger
-        than the memory. The caller may close the file.
+        """Send bytes of a file. Those of a large one are read as the client takes them, because a
+        backup may be larger than the memory; a small one would keep a file open for each client
+        that does not read. The caller may close the file.
         """
-        self._unsent.append(FilePart(os.dup(file.fileno()), offset, count))
+        if count <= FILE_AT_ONCE:
+            self.sendall(os.pread(file.fileno(), count, offset))
+        else:
+            self._unsent.append(FilePart(os.dup(file.fileno()), offset, count))
 
     @property
     def sends_file(self) -> bool:

@@ -314,6 +314,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                 self._park(conn, self._send, seconds, selectors.EVENT_WRITE)
             elif conn.sock.sends_file:  # it may take an hour, and has no limit while it goes on
                 conn.until = time.monotonic() + seconds
+                self._parked[conn] = self._parked.pop(conn)  # the last that is closed for others
             return
         self._unpark(conn)
         if conn.keep:
