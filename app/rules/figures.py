@@ -62,17 +62,14 @@ def span(seconds: float) -> str:
     return " ".join(parts)
 
 
-EXACT_BELOW = 10_000  # ms: above, a chart has seconds
-
-
 def milliseconds(ms: float, *, largest: float = 0, exact: bool = False) -> str:
-    """A duration: ``240 ms``, ``1.5 s`` (``exact``: ``1,512 ms``), ``12 min 5 s``. Jobs may run for
-    hours. ``largest``: of those that stand beside it in a sentence or a chart, so that all have one
-    unit. Tables have exact ones without it: ms up to a minute.
+    """A duration: ``240 ms``, ``1.5 s``, ``12 min 5 s``; jobs may run for hours. A figure is
+    ``exact``, ``25,001 ms``: a table, a chart and what pointing at it shows agree without knowing
+    of each other. A sentence is rounded, to the unit of the ``largest`` duration in it.
     """
     if ms > MINUTE * 1000:
         return span(ms / 1000)
-    if max(ms, largest) < (EXACT_BELOW if exact else 1000) or (exact and not largest):
+    if exact or max(ms, largest) < 1000:
         return f"{ms:,.0f} ms"
     return f"{ms / 1000:.3g} s"
 

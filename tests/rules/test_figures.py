@@ -49,4 +49,3 @@ def test_a_duration_is_written_in_its_unit(ms, short, exact) -> None:
 def test_durations_of_one_sentence_have_one_unit() -> None:
     assert in_one_unit(240, 999) == ["240 ms", "999 ms"]
     assert in_one_unit(0, 240, 2_930) == ["0 s", "0.24 s", "2.93 s"]
-    assert milliseconds(240, largest=12_345, exact=True) == "0.24 s"

@@ -69,7 +69,7 @@ def test_a_selection_by_keyboard_is_zoomed_and_the_back_button_leads_back(visit,
 @DESKTOP
 def test_the_pointer_reads_and_a_dragged_part_is_shown_larger(visit, path):
     page = visit(path)
-    drawing = page.locator("figure.chart svg")
+    drawing = page.locator(".chart-scroll svg")
     drawing.scroll_into_view_if_needed()
     box = drawing.bounding_box()
     assert box is not None

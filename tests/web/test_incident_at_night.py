@@ -1,5 +1,6 @@
 """An incident on a phone: what failed, in few lines, and what to do about it under the thumb."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -102,9 +103,10 @@ def test_one_check_that_took_far_longer_ends_above_the_hour(app):
     with app.test_request_context():
         drawn = hour.draw(incident(), [*results, result(-5, 20_000)], *HOUR)
     (dot,) = drawn.clipped
-    assert (dot.y, dot.title.endswith(": 20 s")) == (drawn.top, True)
-    assert drawn.y_ticks[-1].text == "0.1 s"
-    assert drawn.label.endswith("One time is above the chart: 20 s.")
+    assert len(drawn.good) == 20, "it is no dot besides"
+    assert (dot.y, dot.title.endswith(": 20,000 ms")) == (drawn.top, True)
+    assert drawn.y_ticks[-1].text == "100 ms"
+    assert drawn.label.endswith("One time is above the chart: 20,000 ms.")
 
 
 def with_hour(app, **fields):
@@ -114,7 +116,8 @@ def with_hour(app, **fields):
     rows = [
         Result(
             now() - timedelta(minutes=ago), Verdict.UP if ago > 10 else Verdict.DOWN,
-            monitor_id=monitor.id, response_time=100 if ago > 10 else None, timings=Timings(),
+            monitor_id=monitor.id, timings=Timings(),
+            response_time=None if ago <= 10 else 20_000 if ago == 50 else 100,
         )
         for ago in range(60, 0, -1)
     ]  # fmt: skip
@@ -127,6 +130,7 @@ def with_hour(app, **fields):
 def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor, viewer):
     with_hour(app)
     assert "Hour around the incident" in viewer.open("/incidents/1").text
+    assert re.search(r"Above the chart: [\d:]+: 20,000 ms", viewer.page.text)
     assert "thumb-bar" not in viewer.page.text, "who only looks presses nothing"
     make_incident(app, make_monitor(app, name="Old"), started_at=now() - timedelta(days=300))
     assert "Hour around the incident" in editor.open("/incidents/1").text

@@ -10,7 +10,7 @@ from app.alerts import words
 from app.alerts.messages.incident import UNKNOWN_CAUSE
 from app.alerts.messages.message import Facts, Item, Message, MessageContext, MessageLink, Tone
 from app.i18n import _, _n
-from app.rules.figures import percent, span
+from app.rules.figures import milliseconds, percent, span
 
 
 def report(facts: Facts, context: MessageContext) -> Message:
@@ -50,7 +50,11 @@ def _details(total: Facts) -> list[tuple[str, str]]:
     if total["mttr"] is not None:
         details.append((_("Mean time to recovery"), span(total["mttr"])))
     if total["avg"] is not None:
-        value = _("%(avg)s ms on average, p95 %(p95)s ms", avg=total["avg"], p95=total["p95"])
+        value = _(
+            "%(average)s on average, p95 %(p95)s",
+            average=milliseconds(total["avg"], exact=True),
+            p95=milliseconds(total["p95"], exact=True),
+        )
         details.append((_("Response time"), value))
     return details
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
-from app.i18n import _
+from app.i18n import _, _n
 from app.web.shown import charts, monitor_rows
-from app.web.shown.plot import writer
+from app.web.shown.plot import ms_text as text
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # For a time up to this long: the step between two marks, and their format. Days are counted from a
@@ -71,15 +71,14 @@ def _months(begin: datetime, end: datetime) -> Iterator[datetime]:
 def readings(
     buckets: Sequence[charts.Bucket],
     format_moment: Callable[[datetime], str],
-    chart: charts.Chart,
     phases: Mapping[str, str],
     earlier: charts.EarlierSeries | None = None,
 ) -> list[str]:
-    """A sentence for each bucket of ``chart``. ``phases``: the words of those that are measured."""
-    sentences, text = [], writer(chart.largest)
+    """A sentence for each bucket of a chart. ``phases``: the words of those that are measured."""
+    sentences = []
     for bucket in buckets:
         start, spent = datetime.fromisoformat(bucket["start"]), bucket["timings"]
-        facts = [*_facts(bucket, text)]
+        facts = [*_facts(bucket)]
         if bucket["response_time"] is not None:
             facts += [f"{word} {text(spent[name] or 0)}" for name, word in phases.items()]
         if earlier and (ms := earlier.at(start)) is not None:
@@ -95,11 +94,12 @@ def form_of(seconds: int, length: timedelta) -> str:
     return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"
 
 
-def _facts(bucket: charts.Bucket, text: Callable[[int], str]) -> Iterator[str]:
+def _facts(bucket: charts.Bucket) -> Iterator[str]:
     if bucket["response_time"] is not None:
         yield text(bucket["response_time"])
         if bucket["p95"] is not None and bucket["checks"] != 1:
             yield f"p95 {text(bucket['p95'])}"
+            yield _n("%(num)s check", "%(num)s checks", bucket["checks"])
     for state in ("down", "maintenance", "unknown"):
         if bucket[state]:
             yield monitor_rows.lasted(state, bucket[state])

@@ -44,14 +44,12 @@ class Threshold:
 class Chart(plot.TimeChart):
     """A response-time chart. ``areas`` are SVG paths by the name of their class, ``dots`` are
     measurements without a neighbour, which no line could show, each with its class.
-    ``earlier``: the title of the line of an earlier time. ``largest``: of all its times in ms,
-    which decides on their unit.
+    ``earlier``: the title of the line of an earlier time.
     """
 
     width, height = 900, 230
     left, right, top, bottom = 70, 894, 10, 204
 
-    largest: float
     areas: Sequence[tuple[str, str]]
     maintenance: Sequence[plot.Band]
     incidents: Sequence[plot.Band]
@@ -152,8 +150,7 @@ def response_chart(
     figures = [statistics["response_time"], *([earlier.response_time] if earlier else [])]
     p99 = max((each["p99"] for each in figures if each["p99"] is not None), default=None)
     highest = plot.usual_top(times, p99)
-    largest = max(0, *times, statistics["response_time"]["max"] or 0, slow_after or 0)
-    lines_of_axis = plot.axis_lines(_with_threshold(highest, slow_after), largest)
+    lines_of_axis = plot.axis_lines(_with_threshold(highest, slow_after))
     scale = plot.Scale(Chart, len(buckets), lines_of_axis[-1][0])
     areas: list[tuple[str, str]] = []
     runs: list[tuple[str, list[plot.Point]]] = []
@@ -173,16 +170,15 @@ def response_chart(
         lines = [*(("earlier", plot.path(run)) for run in before if len(run) > 1), *lines]
     no_times = _("No response times in this range.")
     sentences = [
-        _summary(_("Response time"), statistics["response_time"], largest) or no_times,
-        *(_place_sentence(place, largest) for place in places),
+        _summary(_("Response time"), statistics["response_time"]) or no_times,
+        *(_place_sentence(place) for place in places),
     ]
     if earlier:
         none = _("%(title)s: no response times.", title=earlier.title)
-        sentences.append(_summary(earlier.title, earlier.response_time, largest) or none)
-    sentences.append(plot.clipped_sentence(times, scale, largest))
+        sentences.append(_summary(earlier.title, earlier.response_time) or none)
+    sentences.append(plot.clipped_sentence(times, scale))
     return Chart(
         label=" ".join(filter(None, sentences)),
-        largest=largest,
         areas=areas,
         lines=lines,
         maintenance=_maintenance(buckets, scale),
@@ -194,13 +190,13 @@ def response_chart(
             plot.Dot(
                 round((_x_of(buckets, scale, start) + _x_of(buckets, scale, end)) / 2, 1),
                 scale.y(ms),
-                f"{format_moment(start)}: {plot.ms_text(ms, largest)}",
+                f"{format_moment(start)}: {plot.ms_text(ms)}",
             )
             for start, end, ms in drawn
             if ms > scale.top_ms
         ],
         places=() if stacked else [(place.style, place.title) for place in places],
-        slow=_threshold(scale, slow_after, largest),
+        slow=_threshold(scale, slow_after),
         markers=marker_lines(
             [
                 (_x_of(buckets, scale, at), name, f"{format_moment(at)}: {name}")
@@ -213,20 +209,20 @@ def response_chart(
     )
 
 
-def _summary(title: str, figures: Mapping[str, Any], largest: float) -> str:
-    """Response times in words, for people who cannot see the chart. ``largest``: see ``Chart``."""
+def _summary(title: str, figures: Mapping[str, Any]) -> str:
+    """Response times in words, for people who cannot see the chart."""
     if figures["avg"] is None:
         return ""
     return _(
         "%(title)s: %(average)s on average, p95 %(p95)s, %(most)s at most.",
         title=title,
-        average=plot.ms_text(figures["avg"], largest),
-        p95=plot.ms_text(figures["p95"], largest),
-        most=plot.ms_text(figures["max"], largest),
+        average=plot.ms_text(figures["avg"]),
+        p95=plot.ms_text(figures["p95"]),
+        most=plot.ms_text(figures["max"]),
     )
 
 
-def _place_sentence(place: PlaceSeries, largest: float) -> str:
+def _place_sentence(place: PlaceSeries) -> str:
     """What the chart shows of one of several places, in words."""
     measured = [ms for ms in place.times if ms is not None]
     if not measured:
@@ -234,8 +230,8 @@ def _place_sentence(place: PlaceSeries, largest: float) -> str:
     return _(
         "%(place)s: %(least)s to %(most)s.",
         place=place.title,
-        least=plot.ms_text(min(measured), largest),
-        most=plot.ms_text(max(measured), largest),
+        least=plot.ms_text(min(measured)),
+        most=plot.ms_text(max(measured)),
     )
 
 
@@ -375,11 +371,11 @@ def _with_threshold(highest: float, slow_after: int | None) -> float:
     return max(highest, slow_after) if is_near and slow_after else highest
 
 
-def _threshold(scale: plot.Scale, slow_after: int | None, largest: float) -> Threshold | None:
+def _threshold(scale: plot.Scale, slow_after: int | None) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, _("Slow after %(time)s", time=plot.ms_text(slow_after, largest)))
+    return Threshold(y, _("Slow after %(time)s", time=plot.ms_text(slow_after)))
 
 
 def _x_tick(at: float, text: str) -> plot.Tick:

@@ -85,6 +85,5 @@ def _title(check: PlaceChecked) -> str:
 def _outcome(result: Result) -> str:
     word = _(looks.look_of(looks.VERDICT, result.verdict).word)
     if result.response_time is not None:
-        time = f"{result.response_time:,}"
-        word = _("%(state)s in %(time)s ms", state=word, time=time)
+        word = _("%(state)s in %(time)s", state=word, time=looks.ms(result.response_time))
     return f"{word}: {result.cause}" if result.cause else word

@@ -67,8 +67,7 @@ def draw(
 ) -> HourChart:
     """``results``: between ``begin`` and ``end``, oldest first."""
     measured = [ms for result in results if (ms := _time_of(result)) is not None]
-    largest = max(measured, default=0)
-    y_lines = plot.axis_lines(plot.usual_top(measured), largest)
+    y_lines = plot.axis_lines(plot.usual_top(measured))
     scale = plot.Scale(HourChart, 1, y_lines[-1][0])
     styles = places.styles(result.location for result in results)
     several = len(styles) > 1
@@ -87,15 +86,15 @@ def draw(
         ms, title = _time_of(result), times.clock(result.checked_at)
         if several:
             title = f"{title}, {places.title(result.location)}"
-        answer = plot.ms_text(ms, largest) if ms is not None else result.cause or result.verdict
+        answer = plot.ms_text(ms) if ms is not None else result.cause or result.verdict
         style = styles[result.location]
         return plot.Dot(x_of(result.checked_at), scale.y(ms or 0), f"{title}: {answer}", style)
 
     left, right = x_of(max(begin, incident.started_at)), x_of(min(end, incident.ended_at or end))
     sentences = [
-        _label(results, measured, begin, end, largest),
-        *(_place_sentences(results, largest) if several else ()),
-        plot.clipped_sentence(measured, scale, largest),
+        _label(results, measured, begin, end),
+        *(_place_sentences(results) if several else ()),
+        plot.clipped_sentence(measured, scale),
     ]
     return HourChart(
         label=" ".join(filter(None, sentences)),
@@ -107,7 +106,11 @@ def draw(
             )
             if len(run) > 1
         ],
-        good=[dot(result) for result in results if _time_of(result) is not None],
+        good=[
+            dot(result)
+            for result in results
+            if (ms := _time_of(result)) is not None and ms <= scale.top_ms
+        ],
         failed=[dot(result) for result in results if result.verdict is Verdict.DOWN],
         unknown=[dot(result) for result in results if result.verdict is Verdict.UNKNOWN],
         clipped=[dot(result) for result in results if (_time_of(result) or 0) > scale.top_ms],
@@ -134,7 +137,7 @@ def _time_of(result: Result) -> int | None:
     return result.response_time if result.is_good else None
 
 
-def _place_sentences(results: Sequence[Result], largest: float) -> Iterator[str]:
+def _place_sentences(results: Sequence[Result]) -> Iterator[str]:
     """What the chart shows of each of several places, in words."""
     for name in places.styles(result.location for result in results):
         own = [result for result in results if result.location == name]
@@ -145,7 +148,7 @@ def _place_sentences(results: Sequence[Result], largest: float) -> Iterator[str]
             failed=sum(result.verdict is Verdict.DOWN for result in own),
         )
         if measured := [ms for result in own if (ms := _time_of(result)) is not None]:
-            average = plot.ms_text(sum(measured) / len(measured), largest)
+            average = plot.ms_text(sum(measured) / len(measured))
             figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
         yield f"{figures}."
 
@@ -155,7 +158,6 @@ def _label(
     measured: Sequence[int],
     begin: datetime,
     end: datetime,
-    largest: float,
 ) -> str:
     figures = {
         "start": times.clock(begin),
@@ -167,7 +169,7 @@ def _label(
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=plot.ms_text(sum(measured) / len(measured), largest),
+            average=plot.ms_text(sum(measured) / len(measured)),
             **figures,
         )
     else:

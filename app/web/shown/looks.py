@@ -191,11 +191,9 @@ def monitor_of(incident: records.Incident) -> str:
     )
 
 
-def ms(value: int | None, largest: float = 0) -> str:
-    """A duration in full: ``1,240 ms``; a dash if it was not measured. ``largest``: of those beside
-    it.
-    """
-    return "–" if value is None else milliseconds(value, largest=largest, exact=True)
+def ms(value: int | None) -> str:
+    """A duration in full: ``1,240 ms``; a dash if it was not measured."""
+    return "–" if value is None else milliseconds(value, exact=True)
 
 
 MAX_HOST = 60  # characters of a host

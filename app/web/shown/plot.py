@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from app.i18n import _n
-from app.rules.figures import EXACT_BELOW, milliseconds
+from app.rules.figures import milliseconds
 from app.stats.series import MINUTE_MS
 from app.stats.tally import HOUR_MS
 from app.web.shown.markers import MarkerLine
@@ -119,7 +118,7 @@ def usual_top(times: Collection[float], p99: float | None = None) -> float:
     return next((ms for ms in reversed(ordered) if ms <= FAR * usual), usual)
 
 
-def clipped_sentence(times: Collection[float], scale: Scale, largest: float) -> str:
+def clipped_sentence(times: Collection[float], scale: Scale) -> str:
     """What the chart does not reach, in words; empty if it reaches all."""
     above = [ms for ms in times if ms > scale.top_ms]
     if not above:
@@ -128,15 +127,15 @@ def clipped_sentence(times: Collection[float], scale: Scale, largest: float) -> 
         "One time is above the chart: %(most)s.",
         "%(num)s times are above the chart, the longest %(most)s.",
         len(above),
-        most=ms_text(max(above), largest),
+        most=ms_text(max(above)),
     )
 
 
-def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
+def axis_lines(highest: float) -> list[tuple[int, str]]:
     """The lines of an axis in ms, with their labels: from 0 to the lowest round end that is not
-    below ``highest``. ``largest``: of all times of the chart.
+    below ``highest``.
     """
-    size, unit = _unit(highest, largest)
+    size, unit = _unit(highest)
     round_in = size if size > SECOND_MS else 1  # what is a round number of ms, is one of seconds
     units = max(1, highest / round_in)
     power = 10 ** (len(str(int(units))) - 1)
@@ -152,22 +151,16 @@ def axis_lines(highest: float, largest: float) -> list[tuple[int, str]]:
     return [(value, f"{value / size:,g} {unit}") for value in values]
 
 
-def _unit(highest: float, largest: float) -> tuple[int, str]:
+def _unit(highest: float) -> tuple[int, str]:
     """The size of the axis's unit in ms, and its name."""
     for size, name in ((HOUR_MS, "h"), (MINUTE_MS, "min")):
         if highest >= 3 * size:  # below, its steps would be parts of it
             return size, name
-    return (SECOND_MS, "s") if largest >= EXACT_BELOW else (1, "ms")
+    return (SECOND_MS, "s") if highest > MINUTE_MS else (1, "ms")
 
 
-def ms_text(ms: float, largest: float) -> str:
-    """A time in the unit of the chart, whose largest this is."""
-    return milliseconds(ms, largest=largest, exact=True)
-
-
-def writer(largest: float) -> Any:
-    """What writes whole times as ``ms_text`` does: a chart has hundreds, and most are ms."""
-    return "{:,} ms".format if largest < EXACT_BELOW else partial(ms_text, largest=largest)
+def ms_text(ms: float) -> str:
+    return milliseconds(ms, exact=True)
 
 
 def path(points: Iterable[Point]) -> str:

@@ -175,7 +175,7 @@ def draw(
         places=places,
         earlier=earlier,
     )
-    readings = axis.readings(buckets, format_moment, chart, phases, earlier)
+    readings = axis.readings(buckets, format_moment, phases, earlier)
     compared = {name: _(word) for name, word in COMPARED.items()}
     if last - first >= WEEK:  # then it is the period before, or part of it
         del compared["week"]
