@@ -40,21 +40,31 @@ def shapes(inspector, tables):
                 (column["name"], str(column["type"]), column["nullable"], column["default"])
                 for column in inspector.get_columns(table)
             ),
-            "key": inspector.get_pk_constraint(table)["constrained_columns"],
+            "key": named(inspector.get_pk_constraint(table), "constrained_columns"),
             "unique": sorted(
-                unique["column_names"] for unique in inspector.get_unique_constraints(table)
+                named(unique, "column_names") for unique in inspector.get_unique_constraints(table)
+            ),
+            "checks": sorted(
+                named(check, "sqltext") for check in inspector.get_check_constraints(table)
             ),
             "indexes": sorted(
                 (index["name"], index["column_names"], index["unique"])
                 for index in inspector.get_indexes(table)
             ),
             "references": sorted(
-                (key["constrained_columns"], key["referred_table"], key["options"].get("ondelete"))
+                (
+                    *named(key, "constrained_columns", "referred_table"),
+                    key["options"].get("ondelete"),
+                )
                 for key in inspector.get_foreign_keys(table)
             ),
         }
         for table in tables
     }
+
+
+def named(constraint, *parts):
+    return constraint["name"], *(constraint[part] for part in parts)
 
 
 def sql_of_tables(connection):

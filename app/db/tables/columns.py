@@ -47,6 +47,8 @@ def partial_index(
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
 
 
-def belongs_to(table: str, **more: Any) -> MappedColumn[Any]:
-    """The id of a row of another table, with which this row is deleted."""
-    return mapped_column(Id, ForeignKey(f"{table}.id", ondelete="CASCADE"), **more)
+def belongs_to(table: str, *, fk: str | None = None, **more: Any) -> MappedColumn[Any]:
+    """The id of a row of another table, with which this row is deleted. ``fk``: the name of the
+    constraint where it is not as ``db`` names them.
+    """
+    return mapped_column(Id, ForeignKey(f"{table}.id", name=fk, ondelete="CASCADE"), **more)

@@ -65,7 +65,9 @@ class MonitorContactRow(Model):
 class ReportMailRow(Numbered, Model):
     __tablename__ = "report_mails"
 
-    contact_id: Mapped[int] = belongs_to("contacts", index=True)
+    contact_id: Mapped[int] = belongs_to(
+        "contacts", fk="fk_report_mails_contact_id_contacts", index=True
+    )
     tag: Mapped[str | None] = mapped_column(Text)  # null: all monitors
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -78,7 +80,9 @@ class ReportMailSentRow(Model):
 
     __tablename__ = "report_mails_sent"
 
-    report_mail_id: Mapped[int] = belongs_to("report_mails", primary_key=True)
+    report_mail_id: Mapped[int] = belongs_to(
+        "report_mails", fk="fk_report_mails_sent_report_mail_id_report_mails", primary_key=True
+    )
     month: Mapped[str] = mapped_column(String(7), primary_key=True)  # 2026-11
     at: Mapped[datetime] = mapped_column(Moment)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, SmallInteger, String, Text, false, text
+from sqlalchemy import BigInteger, SmallInteger, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
@@ -382,7 +382,7 @@ class MaintenanceWindowRow(Numbered, Model):
     # Tags in the form of a monitor's: "\nprod\napi\n". The window is for the monitors that have
     # one of them now.
     tags: Mapped[str] = mapped_column(Text, default="", server_default="")
-    public: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    public: Mapped[bool] = mapped_column(default=False, server_default=false())
     public_name: Mapped[str | None] = mapped_column(Text)
     public_text: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)

@@ -61,7 +61,7 @@ def _new_columns() -> dict[str, list[sa.Column[Any]]]:
             sa.Column("down_since", sa.BigInteger()),
         ],
         "maintenance_windows": [
-            sa.Column("public", sa.Boolean(), nullable=False, server_default=sa.text("false")),
+            sa.Column("public", sa.Boolean(), nullable=False, server_default=sa.false()),
             sa.Column("public_name", sa.Text()),
             sa.Column("public_text", sa.Text()),
         ],
