@@ -176,10 +176,11 @@ def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
         counts=counters, brief=True, fresh=False,
     )  # fmt: skip
     queries = [replace(query, state=state) for state in states]
-    if len(states) > 1 and sum(counters.get(state, 0) for state in URGENT) <= DOUBTS_ASKED:
+    urgent = sum(counters.get(state, 0) for state in URGENT)
+    if len(states) > 1 and urgent <= DOUBTS_ASKED:
         # One list has all of them: in the order of states, they come first.
-        order = MonitorSortBy.STATE
-        queries = [replace(query, sort_by=order, sort=Sort.DESC, per_page=DOUBTS_ASKED)]
+        order, size = MonitorSortBy.STATE, DOUBTS_ASKED if servers.servers() else urgent
+        queries = [replace(query, sort_by=order, sort=Sort.DESC, per_page=size)]
     by_state: dict[str, list[Monitor]] = {state: [] for state in states}
     for query in queries:
         for monitor in current_store().monitors.list(query).items:
