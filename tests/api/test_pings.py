@@ -10,7 +10,7 @@ from app.db import db
 from app.db.tables import AuditRow
 from app.errors import Invalid
 from app.stores import current_access
-from tests.api.conftest import BASE, Api
+from tests.api.conftest import BASE, MONITOR, Api
 from tests.factories import make_key
 
 RID = "6c8b2a1e-0000-4000-8000-000000000001"
@@ -301,6 +301,34 @@ def test_a_first_ping_may_create_its_heartbeat(api, ping_key):
     assert (monitor["period"], monitor["grace"], monitor["status"]) == (86_400, 3_600, "up")
     assert monitor["alerts"] == [{"key": "contact", "value": "Ops"}]
     assert api.client.get(f"/ping/{ping_key}/Not a slug?create=1").status_code == 404
+
+
+def test_a_bound_ping_key_takes_neither_slugs_nor_contacts_of_others(app, api, job):
+    contact = {"channels": [{"key": "email", "value": "ops@example.org"}], "default": True}
+    for name in ("Ops", "Others"):
+        api.data("POST", "/contacts", json={"name": name, **contact})
+    ops = [{"key": "contact", "value": "Ops"}]
+    api.data("POST", "/monitors", json={**MONITOR, "tags": ["prod"], "alerts": ops})
+    everybody, of_tag = make_key(app, "ping"), make_key(app, "ping", tag="prod")
+    writer = Api(app.test_client(), make_key(app, "write", tag="prod"))
+    taken = api.client.get(f"/ping/{of_tag}/nightly-backup?create=1")
+    assert (taken.status_code, taken.text) == (409, "ambiguous slug")
+    assert api.client.get(f"/ping/{of_tag}/nightly-backup").status_code == 404
+    assert api.client.get(f"/ping/{of_tag}/jobs?create=1").text == "Created"
+    [created] = [one for one in api.get("/monitors")["data"] if one.get("slug") == "jobs"]
+    assert (created["alerts"], created["tags"]) == (ops, ["prod"])
+    # The name makes the slug where none is sent.
+    new = {"name": "Nightly backup", "url": "heartbeat:", "tags": ["prod"]}
+    for method, path, sent in (
+        ("POST", "/monitors", new),
+        ("POST", "/monitors", {**new, "name": "Mine", "slug": "nightly-backup"}),
+        ("PATCH", f"/monitors/{created['id']}", {"slug": "nightly-backup"}),
+    ):
+        answer = writer(method, path, json=sent)
+        assert (answer.status_code, list(answer.json["errors"])) == (422, ["slug"])
+    writer.data("POST", "/monitors", json={**new, "slug": "mine"})
+    writer.data("PATCH", f"/monitors/{created['id']}", json={"slug": "jobs", "grace": 60})
+    assert api.client.get(f"/ping/{everybody}/nightly-backup").text == "OK"
 
 
 def test_a_leaked_ping_key_does_not_create_heartbeats_without_limit(api, ping_key, monkeypatch):

@@ -13,11 +13,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import not_, select
 
 from app.access.keys import BOUND
 from app.db import DbSession, db, writing
-from app.db.tables import ContactRow, IncidentRow, MonitorContactRow, MonitorRow
+from app.db.tables import (
+    ContactRow,
+    HeartbeatStateRow,
+    IncidentRow,
+    MonitorContactRow,
+    MonitorRow,
+)
 from app.db.tags import tagged
 from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _
@@ -29,7 +35,10 @@ from app.records import (
     Monitor,
     MonitorQuery,
     Page,
+    is_heartbeat,
 )
+from app.rules import slugs
+from app.rules.text import TAKEN
 from app.stores import base
 from app.stores.base import Extent, Fields, Store
 from app.stores.local.search import fits
@@ -72,6 +81,18 @@ class _Tag:
         """``keep_among`` for what belongs to one monitor. Raises NotFound for this kind and id."""
         if monitor_id not in self.keep_among(session, [monitor_id]):
             raise NotFound(kind, id)
+
+    def is_slug_of_others(self, slug: str) -> bool:
+        """Whether a heartbeat without the tag has it: a second would make it ambiguous for keys
+        that see both.
+        """
+        state = HeartbeatStateRow
+        others = (
+            select(state.monitor_id)
+            .join(MonitorRow, MonitorRow.id == state.monitor_id)
+            .where(state.slug == slug, not_(tagged([self.name])))
+        )
+        return db.session.scalar(others.limit(1)) is not None
 
     def shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
         """The monitors without what they are reached through and the key must not see."""
@@ -169,14 +190,14 @@ class _Monitors(_Part):
         return self._inner.locations()
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
-        if fault := self._fault(fields):
+        if fault := self._new_fault(fields):
             raise fault
         if secrets_from is not None:
             self._tag.check(secrets_from)
         return self._tag.shown([self._inner.create(fields, secrets_from=secrets_from)])[0]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
-        checked = [self._fault(fields) or fields for fields in several]
+        checked = [self._new_fault(fields) or fields for fields in several]
         answers = base.create_valid(checked, self._inner)
         return [
             answer if isinstance(answer, Invalid) else self._tag.shown([answer])[0]
@@ -186,7 +207,10 @@ class _Monitors(_Part):
     def update(self, id: int, fields: Fields) -> Monitor:
         with writing() as session:
             self._tag.keep(session, id, "monitor", id)
-            if fault := self._fault({"tags": [self._tag.name], **fields}):
+            stored = select(HeartbeatStateRow.slug).where(HeartbeatStateRow.monitor_id == id)
+            slug = fields.get("slug")
+            new_slug = slug if slug != session.scalar(stored) else None
+            if fault := self._fault({"tags": [self._tag.name], **fields}, new_slug):
                 raise fault
             return self._tag.shown([self._inner.update(id, fields)])[0]
 
@@ -195,14 +219,23 @@ class _Monitors(_Part):
             self._tag.keep(session, id, "monitor", id)
             self._inner.delete(id)
 
-    def _fault(self, fields: Fields) -> Invalid | None:
-        """Why the key may not store this: without the tag, or behind monitors without it."""
+    def _new_fault(self, fields: Fields) -> Invalid | None:
+        if not is_heartbeat(fields["url"]):
+            return self._fault(fields, None)
+        return self._fault(fields, fields.get("slug") or slugs.of_heartbeat(str(fields["name"])))
+
+    def _fault(self, fields: Fields, new_slug: str | None) -> Invalid | None:
+        """Why the key may not store this: without the tag, behind monitors without it, or with the
+        slug of one.
+        """
         tags, parents = fields.get("tags"), fields.get("depends_on")
         if self._tag.name not in (tags or ()):
             return Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
         for position, id in enumerate(parents or ()):
             if not self._tag.has(id):
                 return Invalid({f"depends_on.{position}": [no_such("monitor", id)]})
+        if new_slug and self._tag.is_slug_of_others(new_slug):
+            return Invalid({"slug": [_(TAKEN)]})
         return None
 
 
@@ -300,6 +333,9 @@ def _without_message(delivery: Delivery) -> Delivery:
 
 class _Contacts(_Part):
     _inner: base.Contacts
+
+    def defaults(self) -> Sequence[str]:
+        return [name for name in self._inner.defaults() if self.exists(name)]
 
     def exists(self, value: str) -> bool:
         """Whether a monitor with the tag has this contact. By their numbers, a key could read the

@@ -39,6 +39,7 @@ from app.rules.slugs import is_token, make_ping_token
 from app.rules.text import TAKEN, one_line
 from app.stores import base
 from app.stores.base import Fields
+from app.stores.local.bound import BoundStore
 from app.stores.local.part import LocalPart, lock_monitor, require_monitor
 from app.stores.local.search import fits
 
@@ -195,6 +196,8 @@ class LocalPings:
                 session.execute(own.with_for_update())
                 ids = _with_slug(slug, key.tag)
                 if not ids:
+                    if key.tag is not None and _with_slug(slug, None):
+                        raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
                     if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
                         raise Denied(TOO_MANY)
                     return self._create(slug, key), True
@@ -205,6 +208,7 @@ class LocalPings:
 
     def _create(self, slug: str, key: ApiKey) -> int:
         """As healthchecks does it: each day, with an hour of grace, and the usual contacts."""
+        store = self._store if key.tag is None else BoundStore(self._store, key.tag)
         fields = {
             "name": slug,
             "url": HEARTBEAT_URL,
@@ -213,9 +217,9 @@ class LocalPings:
             "period": 24 * 3600,
             "grace": 3600,
             "tags": () if key.tag is None else (key.tag,),
-            "alerts": tuple(Pair(CONTACT, name) for name in self._store.contacts.defaults()),
+            "alerts": tuple(Pair(CONTACT, name) for name in store.contacts.defaults()),
         }
-        return self._store.monitors.create(fields).id
+        return store.monitors.create(fields).id
 
     def take(self, monitor_id: int, ping: ArrivedPing) -> None:
         """Store a ping, and what follows from it."""
