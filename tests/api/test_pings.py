@@ -315,7 +315,7 @@ def test_a_bound_ping_key_takes_neither_slugs_nor_contacts_of_others(app, api, j
     assert (taken.status_code, taken.text) == (409, "ambiguous slug")
     assert api.client.get(f"/ping/{of_tag}/nightly-backup").status_code == 404
     assert api.client.get(f"/ping/{of_tag}/jobs?create=1").text == "Created"
-    [created] = [one for one in api.get("/monitors")["data"] if one.get("slug") == "jobs"]
+    [created] = [row for row in api.get("/monitors")["data"] if row.get("slug") == "jobs"]
     assert (created["alerts"], created["tags"]) == (ops, ["prod"])
     # The name makes the slug where none is sent.
     new = {"name": "Nightly backup", "url": "heartbeat:", "tags": ["prod"]}

@@ -156,6 +156,23 @@ def test_pings_of_the_same_moment_are_all_kept_in_one_transaction(job):
     assert job.state.verdict == "up"
 
 
+def test_of_one_heartbeat_the_newest_pings_are_kept_and_fewer_bodies(core, monkeypatch):
+    monkeypatch.setattr("app.engine.recorder.pings.PINGS_KEPT", 3)
+    monkeypatch.setattr("app.engine.recorder.pings.BODIES_KEPT", 2)
+    with core.app_context():
+        job, other = Job(core), Job(core)
+        other.ping("03:00", body="other")
+        for minute in range(5):
+            job.ping(f"03:0{minute}", body=f"run {minute}")
+        pings = db.session.execute(select(PingRow.at, PingRow.body).order_by(PingRow.id)).all()
+        assert [tuple(ping) for ping in pings] == [
+            (at("03:00"), "other"),
+            (at("03:02"), None), (at("03:03"), "run 3"), (at("03:04"), "run 4"),
+        ]  # fmt: skip
+        results = select(ResultRow.at).where(ResultRow.monitor_id == job.id)
+        assert len(db.session.scalars(results).all()) == 5, "what they meant is kept"
+
+
 def test_a_paused_heartbeat_keeps_pings_that_change_nothing_and_resumes_pending(job):
     job.ping("03:00", "fail")
     job.pause("03:10")

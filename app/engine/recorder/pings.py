@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select, update
 
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
@@ -50,7 +50,12 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
+# Of one heartbeat, the newest: whoever has its secret could fill the disk. What a ping meant is a
+# result, which is kept as any other, and a failure's body is in the evidence of its incident.
+PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
+_TRIMMED = 100  # of a heartbeat after a ping: more than ever come at once, and a short transaction
 MAX_MS = 2**31 - 1  # that the column of response times holds
+_PING: Any = PingRow.__table__
 _CAUSES = (
     Cause.HEARTBEAT_MISSED, Cause.HEARTBEAT_FAILED, Cause.HEARTBEAT_OVERRAN, Cause.NOT_LISTENING,
     Cause.SLOW_RESPONSE,
@@ -195,7 +200,18 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
                 outcomes += _record_ping(session, heartbeat, ping)
         for heartbeat in watched.values():
             heartbeat.store(session)
+        _trim(session, watched)
         record(outcomes, now)
+
+
+def _trim(session: AnySession, ids: Iterable[int]) -> None:
+    session.flush()
+    for id in ids:
+        newest = select(_PING.c.id).where(_PING.c.monitor_id == id).order_by(_PING.c.id.desc())
+        old, quiet = (newest.offset(kept).limit(_TRIMMED) for kept in (PINGS_KEPT, BODIES_KEPT))
+        session.execute(delete(_PING).where(_PING.c.id.in_(old)))
+        has_body = _PING.c.body.is_not(None)
+        session.execute(update(_PING).where(_PING.c.id.in_(quiet), has_body).values(body=None))
 
 
 def _record_ping(session: AnySession, heartbeat: _Watched, ping: ArrivedPing) -> Iterable[Recorded]:
