@@ -10,7 +10,6 @@ opposite does not: for all values, and where there are none.
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +36,7 @@ from app.records import (
     mask,
 )
 from app.rules import text
-from app.rules.bounded import TOO_DEEP, WorkBudget, WrittenNumber, compiled, matches, parsed
+from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches, parsed, spelled
 
 OPPOSITES = {
     AssertionOp.NE: AssertionOp.EQ,
@@ -61,7 +60,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]
 _SECRET_MEMBER = re.compile(rf'("[^"]*(?:{SECRET_NAME.pattern})[^"]*"\s*:\s*"?)([^",}}\]]+)', re.I)
 _MAX_QUOTED = 80  # characters of a value in a sentence
 # Characters of text that count as one unit of work: that are compared, that are written as JSON.
-_CHARACTERS, _WRITTEN = 200, 20
+_CHARACTERS, _WRITTEN = 200, 10
 UNENDING = "1e999"  # a size that is larger than any
 
 
@@ -255,11 +254,7 @@ def _value_holds(op: str, value: Any, expected: str, work: WorkBudget) -> bool:
 def _text(value: Any) -> str:
     """A value as it is compared: of JSON, texts as they are, all else as JSON writes it."""
     content = value.value if isinstance(value, _Json) else value
-    if isinstance(content, str):
-        return content
-    if isinstance(content, WrittenNumber):
-        return content.text
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return content if isinstance(content, str) else spelled(content)
 
 
 def _number(value: Any, written: str, *, strings: bool) -> Decimal | None:

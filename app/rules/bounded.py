@@ -9,7 +9,10 @@ and ``WorkBudget`` counts the rest.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any
 
 from app.i18n import N_, _
@@ -19,6 +22,7 @@ _MEMORY = 1024 * 1024  # bytes of one pattern's automaton, which stays cached wi
 _STEPS = 200  # instructions times characters that count as one unit of work
 MAX_WORK = 500_000  # of all assertions of one check: about a second at worst
 MAX_DIGITS = 4_000  # of a whole number; Python takes quadratic time and refuses more than 4,300
+_plain = json.JSONEncoder(ensure_ascii=False).encode
 TOO_DEEP = N_("the JSON is nested too deeply")
 
 
@@ -82,9 +86,6 @@ class WrittenNumber(float):
         number.text = text
         return number
 
-    def __repr__(self) -> str:  # json.dumps writes floats with it
-        return self.text
-
 
 def parsed(text: str) -> Any:
     """The last of equal names in an object counts. Raises ValueError with a sentence."""
@@ -98,8 +99,43 @@ def parsed(text: str) -> Any:
         raise ValueError(_("the body is not JSON")) from None
 
 
+_SCALARS: dict[type, Callable[[Any], str]] = {int: str, WrittenNumber: attrgetter("text")}
+
+
+def spelled(document: Any) -> str:
+    """What ``parsed`` returned as JSON, its numbers as they were spelled: ``json.dumps`` writes
+    those within lists and objects as floats. Not recursive, as a stranger may nest deeply.
+    """
+    pieces: list[str] = []
+    opened: list[tuple[Iterator[tuple[str, Any]], str]] = [(iter([("", document)]), "")]
+    while opened:
+        members, end = opened[-1]
+        for before, value in members:
+            pieces.append(before)
+            if isinstance(value, list):
+                pieces.append("[")
+                opened.append((zip(_commas(), value, strict=False), "]"))
+                break
+            if isinstance(value, dict):
+                pieces.append("{")
+                commas = zip(_commas(), value, strict=False)
+                names = (f"{comma}{_plain(name)}:" for comma, name in commas)
+                opened.append((zip(names, value.values(), strict=True), "}"))
+                break
+            pieces.append(_SCALARS.get(type(value), _plain)(value))
+        else:
+            pieces.append(end)
+            opened.pop()
+    return "".join(pieces)
+
+
+def _commas() -> Iterator[str]:
+    return chain([""], repeat(","))
+
+
 def _whole(digits: str) -> int | WrittenNumber:
-    return int(digits) if len(digits) <= MAX_DIGITS else WrittenNumber(digits)
+    is_plain = len(digits) <= MAX_DIGITS and digits != "-0"
+    return int(digits) if is_plain else WrittenNumber(digits)
 
 
 def _no_constant(_name: str) -> None:

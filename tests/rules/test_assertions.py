@@ -163,6 +163,12 @@ def test_of_a_body_that_was_cut_only_what_the_rest_cannot_change_is_judged(asser
         ('{"a": 1e400}', "$.a", "<", "2e400", True),
         ('{"a": 1e99999999999999999999}', "$.a", ">", "1", False),
         ('{"a": -0}', "$.a", "=", "0", True),
+        *(
+            (f'{{"a":{spelling}}}', path, op, value, True)
+            for number in ("0.10", "1e400", "-1E-2", "1.0", "-0", "9" * 5_000)
+            for spelling in (f"[{number}]", f'{{"n":{number},"m":[{number},"é",true,null]}}')
+            for path, op, value in (("$.a", "=", spelling), ("$", "contains", spelling))
+        ),
         ('{"a": "\\ud800"}', "$.a", "matches", "^.$", True),
         ('{"a": "\\u0000x"}', "$.a", "contains", "x", True),
         ('{"": 5}', "$['']", "=", "5", True),

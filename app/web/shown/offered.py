@@ -8,7 +8,7 @@ from typing import Any
 
 from app.records import MASK, Assertion, AssertionOp, AssertionSource, Outcome
 from app.rules.assertions import faults
-from app.rules.bounded import WrittenNumber, parsed
+from app.rules.bounded import parsed, spelled
 
 _MAX = 8  # members of the JSON
 _LONGEST = 80  # characters of a value
@@ -52,8 +52,7 @@ def _member(name: str, value: Any) -> Sequence[Assertion]:
     path = f"$.{name}" if name.isidentifier() else f"$[{json.dumps(name)}]"
     if isinstance(value, list | dict):
         return [Assertion(AssertionSource.JSON, path, AssertionOp.NOT_EMPTY)]
-    written = value.text if isinstance(value, WrittenNumber) else value
-    plain = written if isinstance(written, str) else json.dumps(written)
+    plain = value if isinstance(value, str) else spelled(value)
     return [Assertion(AssertionSource.JSON, path, AssertionOp.EQ, plain)]
 
 
