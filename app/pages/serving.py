@@ -225,21 +225,24 @@ class StatusPageLayer(Layer):
         if form_route is not None and form_route.purpose is not None:
             return self._serve_void_link(asked, form_route)
         admitted = self._visitors.may_read(address, asked.environ)
-        if asked.own_host and name == FAVICON:
-            return self._serve_favicon(asked, admitted)
-        if not admitted and address.visibility != Visibility.PASSWORD:
+        has_password = address.visibility == Visibility.PASSWORD
+        if not admitted and not has_password:
             return not_found()
+        if asked.own_host and name == FAVICON:
+            if method not in ANSWERED_METHODS:
+                return _read_only()
+            return self._serve_favicon(asked, admitted)
         route, id = self._cached_route(name)
         if route is None and form_route is None:
             return not_found(address.brand.theme)
         # Somebody who was admitted may send the form again, too.
         sends_form = method == "POST" and route is FRONT_PAGE
-        if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
+        if not admitted or (sends_form and has_password):
             return self._ask_password(asked, route)
         if form_route is not None:
             return self._serve_form(asked, form_route, token)
         if method not in ANSWERED_METHODS:
-            return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
+            return _read_only()
         if route in IMAGES:
             return self._serve_image(asked, name)
         if route is HISTORY:
@@ -360,7 +363,7 @@ class StatusPageLayer(Layer):
 
     def _serve_list(self, environ: Environ) -> PageAnswer:
         if environ["REQUEST_METHOD"] not in ANSWERED_METHODS:
-            return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
+            return _read_only()
         cached, away = self._list.get(LIST)
         context = self._context(PageLinks("", "status/", "status"), False, away)
         return cached.get(
@@ -398,6 +401,9 @@ class StatusPageLayer(Layer):
     def _ask_password(self, asked: PageRequest, route: CachedRoute | None) -> PageAnswer:
         address, environ = asked.address, asked.environ
         sent = asked.method == "POST"
+        if not sent and asked.method not in ANSWERED_METHODS:
+            others = ["POST"] if route is FRONT_PAGE else []
+            return _refused(_("This address does not take that."), [*ANSWERED_METHODS, *others])
         form = route is None and not sent  # a person opens it, as the front and the history
         if not form and route is not FRONT_PAGE and route is not HISTORY:
             return fixed(403, _text(_("This page needs a password")))
@@ -511,6 +517,10 @@ def _same(before: PublicPage, page: PublicPage) -> bool:
 
 def _refused(sentence: str, methods: Sequence[str]) -> PageAnswer:
     return fixed(405, _text(sentence), [("Allow", ", ".join(methods))])
+
+
+def _read_only() -> PageAnswer:
+    return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
 
 
 def _text(sentence: str) -> str:

@@ -45,6 +45,17 @@ def test_nothing_else_of_wakeful_is_there(app: Flask, client: FlaskClient):
         assert client.get(path, headers=key, **HOST).status_code == 404, path
 
 
+def test_the_icon_is_answered_as_the_page_is(app: Flask, client: FlaskClient):
+    make_page(app, domain="status.example.com")
+    make_page(app, slug="ours", visibility="closed", domain="ours.example.com")
+    for method, status in (("GET", 302), ("HEAD", 302), ("POST", 405), ("DELETE", 405)):
+        shown, closed = (
+            client.open("/favicon.ico", method=method, base_url=f"http://{name}.example.com")
+            for name in ("status", "ours")
+        )
+        assert (shown.status_code, closed.status_code) == (status, 404)
+
+
 @pytest.mark.settings(allowed_hosts=("elsewhere.example",))
 def test_the_dashboard_stays_where_it_is(app: Flask, client: FlaskClient):
     make_page(app, domain="status.example.com")

@@ -92,6 +92,9 @@ def test_a_page_with_a_password_asks_for_it_and_tells_nothing(app: Flask, client
         assert answer.headers["Cache-Control"] == "private, no-store"
         assert "ETag" not in answer.headers
         assert "Set-Cookie" not in answer.headers
+        for method in ("PUT", "DELETE", "TRACE", "OPTIONS"):
+            refused = client.open(path, method=method)
+            assert (refused.status_code, "GET" in refused.headers["Allow"]) == (405, True)
 
 
 def test_the_right_password_opens_the_page_and_nothing_else(app: Flask, client: FlaskClient):
