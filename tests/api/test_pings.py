@@ -200,7 +200,7 @@ def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, j
     url = f"/ping/{job['token']}"
     api.client.post(f"{url}/start?rid={RID}")
     assert show(api, job)["running_since"] is not None
-    api.client.post(f"{url}?rid={RID}", data=f"Copied\n\nfor {job['token']}".encode())
+    api.client.post(f"{url}?rid={RID}", data=f"Copied\n\nfor {job['token']}\x1b[1m\0")
     monitor = show(api, job)
     assert (monitor["status"], monitor["running_since"]) == ("up", None)
     assert monitor["last_ping_at"] <= monitor["expected_at"]
@@ -211,7 +211,7 @@ def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, j
     assert (ping["rid"], ping["body_start"], ping["body"]) == (RID, "Copied", None)
     assert ping["duration"] is not None
     shown = reader.data("GET", f"/monitors/{job['id']}/pings/{ping['id']}")
-    assert shown["body"] == "Copied\n\nfor ••••", "its own secret is masked"
+    assert shown["body"] == "Copied\n\nfor ••••\ufffd[1m\ufffd", "without secret and controls"
     other = api.data("POST", "/monitors", data=HEARTBEAT)
     assert api("GET", f"/monitors/{other['id']}/pings/{ping['id']}").status_code == 404
     api.client.post(f"{url}/1", data=b"x" * 20_000 + b"\xff")

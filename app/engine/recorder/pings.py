@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select, update
 
+from app.checks.outcome import clean
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
 from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
@@ -248,11 +249,13 @@ def _record_ping(session: AnySession, heartbeat: _Watched, ping: ArrivedPing) ->
 
 
 def _masked(row: HeartbeatStateRow, body: str) -> str | None:
-    """The body without the heartbeat's own secret, which scripts print with their commands."""
+    """The body without control characters, as all evidence, and without the heartbeat's own secret,
+    which scripts print with their commands.
+    """
     if not body:
         return None
     spec = CheckSpec(HEARTBEAT_URL, auth=("", readable(row.token) or ""))
-    return Redactor(spec).text(body)
+    return clean(Redactor(spec).text(body))
 
 
 def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) -> None:
