@@ -152,11 +152,11 @@ def _family(path: str) -> tuple[str | None, list[str]]:
     return None, []
 
 
-def is_ping(target: str) -> bool:
-    """Whether a request with this path and query is a ping. Its connection is closed after a body
-    of more than MAX_BODY_BYTES.
+def is_ping(path: str) -> bool:
+    """Whether a request with this path is a ping. Its connection is closed after a body of more
+    than MAX_BODY_BYTES.
     """
-    return _family(target.partition("?")[0])[0] is not None
+    return _family(path)[0] is not None
 
 
 def _read_call(parts: list[str]) -> _Call | None:

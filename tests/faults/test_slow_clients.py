@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -338,15 +339,22 @@ def test_bytes_that_are_not_a_request_are_refused_at_once(patient, sent, status)
     [
         (b"GET /api/v1/monitors?search=" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "too long"),
         (b"GET /api/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
+        (b"GET /%61pi/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
+        (
+            b"GET /api/v1/me HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n",
+            501,
+            "transfer coding",
+        ),
     ],
-    ids=["a long line", "no header"],
+    ids=["a long line", "no header", "an encoded path", "an unknown coding"],
 )
 def test_what_is_refused_before_the_api_sees_it_is_json_too(patient, sent, status, message):
     with patient.connect() as client:
         with suppress(ConnectionError):
             client.sendall(sent)
         head, _, body = everything_from(client).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 %d " % status)
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+    assert head.startswith(line.encode())
     assert b"Content-Type: application/json" in head
     answer = json.loads(body)
     assert (answer["status"], message in answer["message"]) == (status, True)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 from gunicorn import http
 from gunicorn.config import Config
@@ -80,12 +81,13 @@ class ClientConnection:
 
     @property
     def path(self) -> str:
-        """The request's path in Wakeful, with its query if the header could not be read; empty as
-        long as it is not known.
+        """The request's path in Wakeful, decoded as the application's; empty as long as it is not
+        known.
         """
-        return self._whole_path().removeprefix(self._folder)
+        path = self._target().partition("?")[0]
+        return unquote(path, "latin-1").removeprefix(self._folder)
 
-    def _whole_path(self) -> str:
+    def _target(self) -> str:
         if self.request is not None:
             return str(self.request.path)
         line = bytes(self.received[:_LINE_SHOWN]).partition(b"\r\n")[0].split(b" ")

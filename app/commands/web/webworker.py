@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from gunicorn.http import wsgi
@@ -48,8 +49,9 @@ _CONTINUE = 100  # the status of the answer to a question before the body
 _LATE = N_("The request did not arrive in time.")
 # What gunicorn refuses before the application sees it, by status.
 REFUSED = {
-    "414": N_("The address is too long. Send long values in the body."),
-    "431": N_("The header is too large."),
+    414: N_("The address is too long. Send long values in the body."),
+    431: N_("The header is too large."),
+    501: N_("The transfer coding of the body is unknown. Send it as chunked."),
 }
 # How gunicorn's lines in the log about such requests begin.
 BEGINS = "Invalid request from ip="
@@ -206,13 +208,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _refuse(self, conn: ClientConnection, fault: Exception) -> None:
         conn.keep = False
-        if _is_of_api(conn):
-            page = _Page()
-            super().handle_error(None, page, conn.client, fault)
-            status = bytes(page.written).partition(b"\r\n")[0].decode().partition(" ")[2]
-            conn.sock.sendall(_refusal(conn, status, _(REFUSED.get(status[:3], UNREADABLE))))
-        else:
-            self.handle_error(None, conn.sock, conn.client, fault)
+        page = _Page()
+        super().handle_error(None, page, conn.client, fault)
+        status = HTTPStatus(int(page.written.split(maxsplit=2)[1]))
+        # gunicorn's reason is not always that of its status: "501 Bad Request".
+        line = f"{status.value} {status.phrase}"
+        conn.sock.sendall(_refusal(conn, line, _(REFUSED.get(status.value, UNREADABLE))))
         self._unpark(conn)
         self._send(conn)
 
@@ -423,17 +424,12 @@ class _Page:
         return 0.0
 
 
-def _is_of_api(conn: ClientConnection) -> bool:
-    """Whether the request is the API's, which answers JSON alone, as far as its line is known."""
-    return conn.path.partition("?")[0].startswith("/api/")
-
-
 def _refusal(conn: ClientConnection, status: str, sentence: str) -> bytes:
     """An answer that is not the application's; JSON if the path is known to be the API's.
     ``status``: with its reason.
     """
     kind, text = "text/plain", sentence + "\n"
-    if _is_of_api(conn):
+    if conn.path.startswith("/api/"):
         kind = "application/json"
         text = json.dumps({"message": sentence, "status": int(status[:3])})
     head = (
