@@ -36,12 +36,21 @@ LONGEST = 120
 MAX_CHANGES = 10
 
 
-def phase_words(names: Collection[str]) -> dict[str, str]:
-    """What people call these phases of one check."""
+def phase_words(
+    names: Collection[str], spent: Mapping[str, int | None] | None = None
+) -> dict[str, str]:
+    """What people call these phases of one check. ``spent``: ms by phase."""
     words = {name: _(PHASES[name]) for name in names}
     if "ttfb" in words and "connect" not in words:  # a ping, or a name server
         words["ttfb"] = _("answer")
+    elif spent and _without_first_byte(spent):
+        words["ttfb"] = _("wait for the first byte")
     return words
+
+
+def _without_first_byte(spent: Mapping[str, int | None]) -> bool:
+    """A check that ends while it waits for the first byte has no phase after it."""
+    return spent.get("ttfb") is not None and spent.get("download") is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +230,9 @@ def _slower(pair: _Pair) -> Iterator[Change]:
     phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
     earlier, took, part = in_one_unit(before, now, spent[phase] if phase else 0)
     whole = took
-    if phase:
+    if phase == "ttfb" and pair.failing.get("response_time") is None and _without_first_byte(spent):
+        took = _("%(time)s, of which it waited %(part)s for the first byte", time=whole, part=part)
+    elif phase:
         took = _(
             "%(time)s, %(part)s of it %(phase)s", time=whole, part=part, phase=_(PHASES[phase])
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.rules.what_changed import changes_of, compared_with
+from app.rules.what_changed import PHASES, changes_of, compared_with, phase_words
 
 OLD = {"sha256": "ab" * 32, "issuer": "R3", "not_after": "2026-12-30T00:00:00Z"}
 NEW = {"sha256": "cd" * 32, "issuer": "Self", "not_after": "2036-11-20T00:00:00Z"}
@@ -61,11 +61,19 @@ def test_equal_values_are_not_reported_as_changes():
         ({"response_time": 902, "timings": {"dns": 1, "connect": 1, "ttfb": 900}},
             "902 ms, 900 ms of it first byte; usually 380 ms"),
         ({"response_time": None, "timings": {"dns": 10, "connect": 20, "ttfb": 29_970}},
-            "30 s, 30 s of it first byte; usually 0.38 s"),
+            "30 s, of which it waited 30 s for the first byte; usually 0.38 s"),
+        ({"response_time": None,
+          "timings": {"dns": 10, "connect": 20, "ttfb": 19_970, "download": 10_000}},
+            "30 s, 20 s of it first byte; usually 0.38 s"),
     ],
 )  # fmt: skip
 def test_each_part_that_differs_is_named(failing, sentence):
     assert texts(**failing) == [sentence]
+
+
+def test_the_phase_in_which_a_check_ended_is_not_called_by_what_never_came():
+    assert phase_words(PHASES, {"ttfb": 200, "download": 10})["ttfb"] == "first byte"
+    assert phase_words(PHASES, {"ttfb": 19_405})["ttfb"] == "wait for the first byte"
 
 
 def test_checks_of_two_places_are_not_compared():

@@ -29,7 +29,7 @@ def drawn(spent: Mapping[str, int | None], kind: Kind | None = None) -> Markup:
             '<svg class="phase-bar" viewBox="0 0 100 6" preserveAspectRatio="none"'
             f' aria-hidden="true">{bar}</svg>'
         )
-    words = phase_words(kind.phases if kind else PHASES)
+    words = phase_words(kind.phases if kind else PHASES, spent)
     figures = "".join(
         '<div><dt><svg class="swatch" viewBox="0 0 8 8" aria-hidden="true">'
         f'<rect class="phase-{name}" width="8" height="8" rx="2"/></svg>'
