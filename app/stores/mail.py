@@ -9,6 +9,7 @@ import logging
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 BUSY = N_("Too many emails are waiting, so it was not sent.")
 MAX_WAITING = 100  # mails that wait for a thread; more are dropped
+STOP_SECONDS = 5.0  # how long the end of the process waits for all that wait together
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,15 @@ class _MailQueue:
                 self._thread = threading.Thread(target=self._run, daemon=True, name="mail")
                 self._thread.start()
 
+    def close(self, seconds: float) -> None:
+        """Wait so long for what is not sent yet, and log what is lost."""
+        waiting = self._waiting
+        with waiting.all_tasks_done:
+            waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, seconds)
+            lost = waiting.unfinished_tasks
+        if lost:
+            log.error("At the stop, %d %s were not mailed yet. They are lost.", lost, self._what)
+
     def _run(self) -> None:
         while True:
             app, work = self._waiting.get()
@@ -93,6 +104,8 @@ class _MailQueue:
             except Exception as fault:
                 # The error's text may contain an address or a link.
                 log.error("A mail could not be sent: %s", frames_of(fault))
+            finally:
+                self._waiting.task_done()
 
 
 class Mail:
@@ -107,6 +120,12 @@ class Mail:
         self.recoveries = _MailQueue("recovery links")
         # Another queue, because strangers can fill the first one.
         self.notices = _MailQueue("notices of a changed second factor")
+
+    def close(self) -> None:
+        """At the end of the process: send what waits, within ``STOP_SECONDS``."""
+        deadline = time.monotonic() + STOP_SECONDS
+        for waiting in (self.notices, self.recoveries):
+            waiting.close(max(0.0, deadline - time.monotonic()))
 
     def is_set(self) -> bool:
         """Whether email can be sent."""

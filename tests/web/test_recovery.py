@@ -267,3 +267,18 @@ def test_with_a_hundred_mails_waiting_who_asks_gets_a_sentence_and_a_notice_stil
     assert lines == [
         "100 recovery links wait to be mailed, and more are dropped. Is the mail server slow?"
     ]
+
+
+def test_the_end_of_the_process_sends_what_waits_and_logs_what_is_lost(app, monkeypatch, caplog):
+    release, sent = threading.Event(), threading.Event()
+    with app.app_context():
+        mail = current_mail()
+        mail.recoveries.put(sent.set)
+        mail.close()
+        assert sent.is_set()
+        mail.recoveries.put(lambda: release.wait(60))
+        mail.recoveries.put(sent.clear)
+        monkeypatch.setattr("app.stores.mail.STOP_SECONDS", 0.05)
+        mail.close()
+    release.set()
+    assert "At the stop, 2 recovery links were not mailed yet. They are lost." in caplog.text
