@@ -178,6 +178,8 @@ def test_sign_ups_from_one_client_are_limited(public: Public) -> None:
         ("email", "a@b.example\r\nBcc: c@d.example", "target"),
         ("webhook", "ftp://example.com/", "target"),
         ("webhook", "https://user:password@example.com/", "target"),
+        ("webhook", "http://192.168.1.4:9999/hook", "target"),
+        ("webhook", "https://[fd00::1]/hook", "target"),
         ("sms", "+447700900123", "channel"),
         ("contact", "ops", "channel"),
     ],

@@ -19,6 +19,7 @@ from app.db.tables import StatusPageRow, SubscriberRow
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing
 from app.i18n import N_, _
+from app.net.policy import Policy
 from app.records import (
     SUBSCRIBER_CHANNELS,
     Action,
@@ -32,6 +33,7 @@ from app.records import (
     Visibility,
 )
 from app.rules.channel_values import check_value
+from app.rules.url import parse_url
 from app.stores import base
 from app.stores.local.part import LocalPart
 from app.stores.local.search import fits, ids_of_page
@@ -75,6 +77,7 @@ def _record(row: SubscriberRow) -> Subscriber:
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
 QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
 NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("Enter a URL.")}
+NOT_PUBLIC = N_("This address is not public. Enter a URL that the internet can reach.")
 TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
@@ -137,6 +140,18 @@ class Subscribing:
         fault = check_value(channel, target, telegram_token_set=False)
         if fault is not None:
             raise Invalid({"target": [fault]})
+        if channel == Channel.WEBHOOK and self._is_closed(target):
+            raise Invalid({"target": [_(NOT_PUBLIC)]})
+
+    def _is_closed(self, url: str) -> bool:
+        """Whether the URL itself says that the webhook would be refused. Names are not resolved:
+        strangers would learn what inner names there are.
+        """
+        host = parse_url(url).ascii_host
+        try:
+            return not Policy.parse(self.settings.subscriber_networks).allows(host.strip("[]"))
+        except ValueError:
+            return False
 
     def _sign_up(self, session: DbSession, page_id: int, channel: str, target: str) -> None:
         """Ask the target to confirm, or remind it that it is subscribed, within daily limits."""
