@@ -184,6 +184,14 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
     return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in unreadable]
 
 
+def unalerted(session: AnySession, ids: Collection[int]) -> Sequence[int]:
+    """The monitors, of these, that have no alerts, of their own or by a contact."""
+    users = select(MonitorContactRow.monitor_id).where(MonitorContactRow.monitor_id.in_(ids))
+    query = select(MonitorRow.id, MonitorRow.alerts)
+    rows = session.execute(query.where(MonitorRow.id.in_(ids), MonitorRow.id.not_in(users)))
+    return [id for id, alerts in rows if not alerts]
+
+
 def _with_unreadable(session: AnySession) -> list[int]:
     """The monitors of which some alerts cannot be read."""
     query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))

@@ -402,6 +402,10 @@ class Channels(ABC):
         empty if the store cannot find them.
         """
 
+    @abstractmethod
+    def unalerted(self, monitor_ids: Sequence[int]) -> Sequence[int]:
+        """The monitors, of these, that have no alerts; empty if the store does not say."""
+
 
 class Contacts(Collection[Contact, PageQuery]):
     """Named sets of channels. A monitor's alerts name them."""

@@ -24,7 +24,7 @@ from app.alerts.log import (
     to_record,
     unreached,
 )
-from app.alerts.targets import contact_names, unreadable_alerts
+from app.alerts.targets import contact_names, unalerted, unreadable_alerts
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.db.tags import tagged
@@ -117,3 +117,6 @@ class LocalChannels(LocalPart, base.Channels):
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         return unreadable_alerts(db.session)
+
+    def unalerted(self, monitor_ids: Sequence[int]) -> Sequence[int]:
+        return unalerted(db.session, monitor_ids)

@@ -22,6 +22,8 @@ _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 # A gap at one place: others were checking meanwhile.
 NOT_HEARD = N_("No results from where it was seen")
 
+NOBODY_ALERTED = N_("Nobody is alerted")
+
 # What the page shows of a check besides its evidence.
 RESULT_FIELDS = "cause", "checked_at", "location", "response_time", "verdict"
 SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
@@ -45,15 +47,23 @@ class TimelineStep:
 
 
 def steps(
-    incident: Incident, deliveries: Iterable[Delivery] = (), markers: Iterable[Marker] = ()
+    incident: Incident,
+    deliveries: Iterable[Delivery] = (),
+    markers: Iterable[Marker] = (),
+    *,
+    unalerted: bool = False,
 ) -> list[TimelineStep]:
-    """All steps, oldest first."""
+    """All steps, oldest first. ``unalerted``: the monitor has no alerts."""
     listed = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
     listed += [
         TimelineStep(marker.time, DEPLOYED, _("Deployed: %(name)s", name=marker.name), "flag")
         for marker in markers
     ]
     listed += [step for delivery in deliveries if (step := _delivery(delivery))]
+    if unalerted and not any(step.kind == NOTIFIED for step in listed):
+        at = incident.created_at or incident.started_at
+        note = _("The monitor has no alerts.")
+        listed.append(TimelineStep(at, NOTIFIED, _(NOBODY_ALERTED), "degraded", "degraded", note))
     return sorted(listed, key=lambda step: (step.at, step.kind))
 
 

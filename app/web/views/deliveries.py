@@ -4,7 +4,7 @@ something is on hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -147,6 +147,17 @@ def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
         for incident in waiting
         if by_incident.get(incident.id)
     ]
+
+
+def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
+    """The monitors of these incidents of which nobody is alerted; empty where the store does not
+    say.
+    """
+    ids = tuple({incident.monitor_id for incident in open_now})
+    try:
+        return current_store().channels.unalerted(ids) if ids else ()
+    except WakefulError:
+        return ()
 
 
 def _why_not(delivery: Delivery) -> str:

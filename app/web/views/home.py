@@ -138,6 +138,7 @@ def _answer() -> dict[str, Any]:
         "counters": counters,
         "doubtful": _doubtful(counters or {}),
         "unreached": deliveries.unreached(open_now),
+        "unalerted": deliveries.unalerted(open_now),
         "look": look,
         "headline": sentence,
     }

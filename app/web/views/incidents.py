@@ -39,6 +39,7 @@ from app.web.frame.editing import Editing, flash_if_kept, show_failure
 from app.web.frame.session import Answer, guarded
 from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.shown import hour, markers, timeline, times
+from app.web.views import deliveries
 
 OPENS_AGAIN = N_("Resolved. If checks still fail, a new incident opens.")
 blueprint = guarded("incidents", __name__, "/incidents")
@@ -101,7 +102,12 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         "incidents/show.html",
         "incidents/_parts.html",
         incident=incident,
-        steps=timeline.steps(incident, _deliveries(incident.id), deploys),
+        steps=timeline.steps(
+            incident,
+            _deliveries(incident.id),
+            deploys,
+            unalerted=incident.is_open and bool(deliveries.unalerted([incident])),
+        ),
         deployed=markers.before(incident, deploys),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),

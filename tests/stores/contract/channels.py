@@ -32,6 +32,7 @@ class ChannelsContract:
     def test_a_store_whose_alerts_can_be_read_names_no_monitor(self, store: Store) -> None:
         add_monitor(store)
         assert list(store.channels.unreadable_alerts()) == []
+        assert list(store.channels.unalerted([10**6])) == []
 
     @over_bare
     def test_a_store_without_failures_has_no_failed_channel(self, store: Store) -> None:
