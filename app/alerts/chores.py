@@ -7,7 +7,7 @@ transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from app.alerts.lanes import GIVE_UP_AFTER, Reason, began, given_up
 from app.alerts.outbox import AT_REST, unleased
 from app.alerts.words import count_of
 from app.db import AnySession
-from app.db.statements import updating
+from app.db.statements import pieces, updating
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
@@ -60,16 +60,17 @@ def outlived(session: AnySession, now: datetime) -> list[int]:
     return list(session.scalars(_OUTLIVED, {"now": now, "outlived": now - GIVE_UP_AFTER}))
 
 
-def give_up_outlived(session: AnySession, ids: Collection[int], now: datetime) -> None:
+def give_up_outlived(session: AnySession, ids: Sequence[int], now: datetime) -> None:
     """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
     backup: an alert that is two days late would look new. If the outage still lasts, the next
     check that finds it sends a new alert.
     """
-    row = DeliveryRow
-    query = select(row.id, row.facts, row.created_at, row.attempts)
-    still_waits = row.id.in_(ids), _WAITS, unleased(now)
+    table = DeliveryRow
+    query = select(table.id, table.facts, table.created_at, table.attempts)
+    parts = [query.where(table.id.in_(part)) for part in pieces(ids, MAX_PENDING)]
+    rows = (row for part in parts for row in session.execute(part).all())
     unsent = 0
-    for id, facts, created_at, attempts in session.execute(query.where(*still_waits)).all():
+    for id, facts, created_at, attempts in rows:
         if readable(created_at) is None:
             continue  # its age is unknown, so it is sent
         since = created_at if isinstance(facts, Unreadable) else began(facts, created_at)

@@ -305,9 +305,12 @@ class Worker:
             return
         for what, find, do in CHORES:
             with self._isolated(what, None):
-                if work := find(db.session, now):
-                    with writing() as session:
-                        take_lock(session, Lock.OUTBOX)
+                if not find(db.session, now):
+                    continue
+                with writing() as session:
+                    take_lock(session, Lock.OUTBOX)
+                    # Before the lock, somebody else may have done it.
+                    if work := find(session, now):
                         do(session, work, now)
         self._chores_at = now
 

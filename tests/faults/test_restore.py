@@ -64,6 +64,16 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     assert {row.status for row in box.rows()} == {FAILED}
 
 
+@pytest.mark.both_databases
+def test_more_messages_than_a_statement_names_are_given_up(box, sink):
+    box.tell(Event.CERTIFICATE_EXPIRING, box.monitor(("webhook", sink.url)), extra={"days_left": 3})
+    box.clock.advance(seconds=2 * DAY)
+    with box.app.app_context(), writing() as session:
+        ids = [*range(10**6, 10**6 + 300_000), *chores.outlived(session, box.clock.now)]
+        chores.give_up_outlived(session, ids, box.clock.now)
+    assert {row.status for row in box.rows()} == {FAILED}
+
+
 def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})

@@ -360,6 +360,15 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
     assert len(sink.to("/hook")) == 1
 
 
+def test_a_chore_that_was_done_before_the_lock_is_not_done_again(box, monkeypatch):
+    work, done = [[1]], []
+    chore = ("", lambda *_: work.pop() if work else [], lambda *_: done.append(1))
+    monkeypatch.setattr("app.alerts.worker.CHORES", [chore])
+    box.open(box.monitor(("webhook", "https://hooks.example/")))  # so that there is work
+    box.turn(1)
+    assert (work, done) == ([], [])
+
+
 def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
     stop, turns = threading.Event(), []
