@@ -23,7 +23,7 @@ from app.db.tags import notes_of
 from app.db.types import Unreadable
 from app.i18n import _, speaking
 from app.records import Channel, IncidentSeverity
-from app.rules.channel_values import CHANNELS
+from app.rules.channel_values import channel_label
 from app.rules.time import zone_of
 from app.rules.zones import UTC
 
@@ -70,7 +70,7 @@ def _reader(row: Row) -> str:
     """Where the acknowledge link is, without secrets: an acknowledgement by it says so."""
     if row.channel == Channel.EMAIL:
         return _("a link in the email to %(address)s", address=row.value)
-    return _("a link in %(channel)s", channel=_(CHANNELS[Channel(row.channel)].label))
+    return _("a link in %(channel)s", channel=channel_label(row.channel))
 
 
 def _others_down(session: AnySession) -> dict[int, str]:

@@ -77,6 +77,11 @@ def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | 
     return text.check(value, telegram_token_set)
 
 
+def channel_label(channel: str) -> str:
+    """What people call this channel. A row that a newer version wrote may have an unknown one."""
+    return _(CHANNELS[Channel(channel)].label) if channel in CHANNELS else channel
+
+
 def parse_telegram(value: str) -> TelegramTarget:
     """``[BOT_TOKEN/]CHAT_ID[/THREAD_ID]``. Raises ValueError with a sentence that does not repeat
     the token.

@@ -149,6 +149,17 @@ def test_a_message_that_waits_is_shown_as_it_will_be_sent(box: Outbox, sink: Htt
     assert box.row(waiting.id).facts[SENT] == shown
 
 
+def test_a_message_of_an_unknown_channel_is_shown_and_fails_by_its_name(box: Outbox) -> None:
+    box.open(box.monitor(("webhook", "http://127.0.0.1:9/")))
+    (waiting,) = box.rows()
+    with box.app.app_context(), writing() as session:
+        row = session.get_one(DeliveryRow, waiting.id)
+        row.channel = "pigeon"  # as a newer version may write
+        assert "Shop" in (message_text(session, box.settings, row) or "")
+    box.turn(1)
+    assert "No channel is called pigeon." in (box.row(waiting.id).reason or "")
+
+
 @pytest.mark.both_databases
 def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))

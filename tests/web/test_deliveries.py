@@ -9,7 +9,8 @@ from app.alerts.lanes import Reason
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.records import Pair
-from app.web.views.deliveries import REASONS, channel_label, failed_channels
+from app.rules.channel_values import channel_label
+from app.web.views.deliveries import REASONS, failed_channels
 from tests.factories import make_delivery, make_incident, make_monitor, now
 from tests.support.store import store_of
 from tests.web.visitor import token

@@ -13,8 +13,9 @@ from app.codec.evidence import EVIDENCE_FIELDS
 from app.i18n import N_, _, _n
 from app.records import Delivery, DeliveryStatus, Ending, Incident, Marker
 from app.rules import comments
+from app.rules.channel_values import channel_label
 from app.web.shown import looks, times
-from app.web.views.deliveries import channel_label, reason_text
+from app.web.views.deliveries import reason_text
 
 # A duration in a cause, which differs from one check to the next that fails in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)

@@ -24,7 +24,7 @@ from app.records import (
     IncidentStatus,
     MonitorRef,
 )
-from app.rules.channel_values import CHANNELS
+from app.rules.channel_values import channel_label
 from app.rules.unreadable import ENTER_ALERTS_AGAIN
 from app.stores import current_store
 from app.web.frame import fragments, links, remembered, servers, session
@@ -212,10 +212,6 @@ def moment(attempt: Mapping[str, Any]) -> datetime | None:
 
 def reason_text(reason: str | None) -> str | None:
     return None if reason is None else _(REASONS.get(reason, reason))
-
-
-def channel_label(channel: str) -> str:
-    return _(CHANNELS[Channel(channel)].label) if channel in CHANNELS else channel
 
 
 def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
