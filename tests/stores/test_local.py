@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import collate, literal, select, text
 
 from app.config import Settings
 from app.db import db, writing
@@ -34,6 +34,7 @@ from app.records import (
     Verdict,
 )
 from app.stores.local import LocalStore, states
+from app.stores.local.search import in_tags
 from tests.factories import make_incident, make_monitor, now, window
 from tests.stores.contract.making import add_incident, add_monitor, moment
 from tests.support.queries import queries
@@ -138,6 +139,18 @@ def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStor
     assert listed(status_page_id=id) == {b}
     assert listed(status_page_id=id, tag="prod") == set()
     assert listed(status_page_id=id + 1) == set()
+
+
+@pytest.mark.both_databases
+def test_a_word_finds_a_tag_whatever_letters_the_locale_folds(core: Flask) -> None:
+    searches = {"Ärzte": "ärZTE Ärz ÄRZTE", "ärzte": "ÄRZ", "Straße": "Straße straß", "EU": "eu Eu"}
+    with core.app_context():
+        locale = "C" if db.engine.dialect.name == "postgresql" else "BINARY"
+        for tag, words in searches.items():
+            for tags in (literal(tag), collate(literal(tag), locale)):
+                for word in words.split():
+                    assert db.session.scalar(select(in_tags(word, tags))), (word, tag)
+                assert not db.session.scalar(select(in_tags("%ü", tags)))
 
 
 def test_a_clone_takes_the_password_over(store: LocalStore) -> None:

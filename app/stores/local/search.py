@@ -47,11 +47,17 @@ def has_words(search: str, *columns: Order, tags: Order | None = None) -> Column
 
 def in_tags(word: str, tags: Order) -> ColumnElement[bool]:
     """Whether ``word`` is in these tags, ignoring case. A word of ASCII does not need the function
-    that folds all letters, which SQLite calls for each row.
+    that folds all letters, which SQLite calls for each row. PostgreSQL has no such function, and
+    with some locales its own folds ASCII alone: the letters of ``word`` are folded besides.
     """
-    is_sqlite = db.engine.dialect.name == "sqlite"
-    fold = func.casefold if is_sqlite and not word.isascii() else func.lower
-    return contains(fold(tags), word)
+    if word.isascii():
+        return contains(func.lower(tags), word)
+    if db.engine.dialect.name == "sqlite":
+        return contains(func.casefold(tags), word)
+    small = word.lower()
+    letters = "".join(letter for letter in small if len(letter.upper()) == 1)  # "ß" has two
+    folded = func.translate(func.lower(tags), letters.upper(), letters)
+    return folded.contains(small, autoescape=True)
 
 
 def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
