@@ -240,12 +240,13 @@ class SingleFlight(Generic[T]):
         if running is not None:
             return running.result()
         try:
-            answer = make()
-            future.set_result(answer)
-            return answer
+            try:
+                answer = make()
+            finally:  # before anybody gets the answer: who asks after it wants a newer one
+                with self._lock:
+                    del self._running[key]
         except BaseException as fault:
             future.set_exception(fault)
             raise
-        finally:
-            with self._lock:
-                del self._running[key]
+        future.set_result(answer)
+        return answer

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -371,6 +372,28 @@ def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
         outcome = now.check_fields(CheckSpec(url=site.url))
         assert outcome.result.verdict == Verdict.UP
         assert db.session.scalar(select(ResultRow.monitor_id)) is None
+
+
+@pytest.mark.settings(canaries="127.255.255.255:9")
+def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core):
+    with core.app_context():
+        outcome = now.check_fields(CheckSpec(url=f"http://127.0.0.1:{closed_port()}/"))
+    assert outcome.result.verdict == Verdict.UNKNOWN
+    assert outcome.result.cause_code == "network_down"
+
+
+def test_who_asks_when_a_check_has_ended_gets_a_newer_one(monkeypatch):
+    flight, answers = now.SingleFlight(), []
+
+    class Asked(Future):
+        def set_result(self, answer):
+            super().set_result(answer)
+            if answer == "first":
+                answers.append(flight.get("shop", lambda: "second"))
+
+    monkeypatch.setattr(now, "Future", Asked)
+    assert flight.get("shop", lambda: "first") == "first"
+    assert answers == ["second"]
 
 
 def test_a_checker_loads_nothing_that_only_others_use() -> None:
