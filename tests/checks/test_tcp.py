@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import closing
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from app.checks.prober import Prober
 from app.net.policy import Policy
 from app.net.race import interleaved
-from app.records import Cause, CheckSpec, Timings, Verdict
+from app.records import Cause, CheckSpec, Outcome, Timings, Verdict
 from tests.checks.servers import NameServer, host
 from tests.lab import tcp
 from tests.lab.net import ClosedPort, Connection, Listener
@@ -139,6 +141,20 @@ def test_good_evidence_is_made_when_something_changed(prober: Prober, mail: List
     assert prober.check(spec).evidence is None
     other = CheckSpec(url=url(mail, "127.0.0.1"), monitor_id=77, **EXPECTS)
     assert prober.check(other).evidence is not None
+
+
+def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, mail: Listener) -> None:
+    def gather(count: int) -> list[Outcome]:
+        futures: list[Future[Outcome]] = [Future() for _ in range(count)]
+        for future in futures:
+            prober.submit(CheckSpec(url=url(mail), **EXPECTS), future.set_result)
+        return [future.result(30) for future in futures]
+
+    gather(20)
+    before = len(os.listdir("/proc/self/fd"))
+    assert {outcome.result.verdict for outcome in gather(100)} == {Verdict.UP}
+    assert len(os.listdir("/proc/self/fd")) - before < 50, "the server may still be closing some"
+    assert prober.in_flight == 0
 
 
 def test_a_fault_of_ours_is_check_error_and_closes_the_connection(

@@ -794,6 +794,7 @@ def test_a_damaged_key_is_named_with_the_way_out(tmp_path):
         Agent(settings)
 
 
+SMUGGLED = "\r\nSET smuggled yes\r\n"  # a command for a Redis beside the agent
 LIES = [
     *({"interval": value} for value in (0, -60, 10**30, "often", None, True, float("nan"))),
     *({"version": value} for value in (None, "x", 10**30)),
@@ -808,9 +809,11 @@ LIES = [
     *({"timeout": value} for value in (0, -1, 10**30, "x", None, float("nan"))),
     *({name: 5} for name in ("request_headers", "auth", "request_body", "accepted_statuses")),
     {"request_headers": [["A\r\nB", "C\r\nD"]]},
+    {"request_headers": [["X", f"a{SMUGGLED}"]]},
     {"request_headers": [[5, None]]},
     {"auth": ["a", 5]},
     {"request_method": "GET / HTTP/1.1\r\nX: y\r\n\r\n"},
+    {"request_method": f"SET{SMUGGLED}"},
     {"accepted_statuses": "nonsense"},
     {"alert_condition": "nonsense", "alert_text_lookup": "x"},
     {"slow_after": "x"},
@@ -887,8 +890,15 @@ def with_our_key(tmp_path, place):
 
 
 def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
+    """And sends nothing that no monitor sends."""
+    received = []
+
+    def listen(connection):
+        received.append(connection.read_until(b"\r\n\r\n"))
+        connection.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+
     liar, settings = Liar(app, LIES), with_our_key(tmp_path, place)
-    with closing(Listener(serve)) as site, serving(liar) as url:
+    with closing(Listener(listen)) as site, serving(liar) as url:
         monitor = make_monitor(app, url=page(site), places=[place[0]], interval=1)
         liar.spec = {"url": page(site), "monitor_id": monitor.id}
         liar.version = to_ms(monitor.updated_at)
@@ -902,6 +912,9 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
                     eventually(lambda heard=heard: liar.heard > heard + 1, "it asked again")
             liar.odd, before = {}, len(stored(app, monitor.id))
             eventually(lambda: len(stored(app, monitor.id)) > before, "results come again")
+    # Lies of fields with a default are checked as the good monitor is; the site hears no others.
+    assert {request.split()[0] for request in received} == {b"GET"}
+    assert b"smuggled" not in b"".join(received)
     assert "monitors that the server sent cannot be read" in caplog.text
     assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
