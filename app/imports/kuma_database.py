@@ -47,6 +47,14 @@ NEWER_IN_LOG = N_(
     " Kuma, then import again."
 )
 TOO_MUCH = N_("The SQLite file is larger than Wakeful reads.")
+# SQLite reads all of the schema, also of tables and views that are not read.
+LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 20,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 2,
+}
 
 Row = Mapping[str, Any]
 
@@ -91,7 +99,8 @@ def _tables_of(connection: sqlite3.Connection) -> dict[str, list[Row]]:
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    for limit, most in LIMITS.items():
+        connection.setlimit(limit, most)
     until = time.monotonic() + SECONDS
     connection.set_progress_handler(lambda: int(time.monotonic() > until), 10_000)
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")

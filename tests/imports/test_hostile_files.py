@@ -136,6 +136,20 @@ def test_a_virtual_table_and_computed_columns_are_not_run(tmp_path):
     assert candidate.name == ""
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        f"CREATE TABLE other ({', '.join(f'c{n}' for n in range(501))})",
+        f"CREATE TABLE other (c CHECK ({'+'.join('1' * 21)}))",
+        f"CREATE VIEW other AS {' UNION ALL '.join(['SELECT 1'] * 3)}",
+        f"CREATE VIEW other AS SELECT 1 IN ({','.join('1' * 60_000)})",
+    ],
+    ids=["columns", "depth of an expression", "compound", "length"],
+)
+def test_a_schema_that_is_costly_to_read_is_refused(tmp_path, schema):
+    refused(of_script(tmp_path, f"{TABLES}{ROWS}{schema};"), "damaged|larger than Wakeful reads")
+
+
 def test_ids_may_be_anything(tmp_path):
     script = """CREATE TABLE monitor (id, name, type, url);
         INSERT INTO monitor VALUES (NULL, 'a', 'http', 1), (NULL, X'ff', 'http', 2.5),
