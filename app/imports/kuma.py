@@ -228,8 +228,9 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
     draft.request(entry, "method", "headers")
     # A column holds the list as JSON; the form says what is wrong with another text.
-    column = from_json(entry.get("accepted_statuscodes_json")) or []
-    codes = entry.list("accepted_statuscodes") or (column if isinstance(column, list) else [column])
+    text = entry.text("accepted_statuscodes_json")
+    column = from_json(text or "[]")
+    codes = entry.list("accepted_statuscodes") or (column if isinstance(column, list) else [text])
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.is_on("ignoreTls"))
     draft.redirects(entry.number("maxredirects"))

@@ -168,6 +168,8 @@ KUMA = [
     ("codes as a column has them", kuma(accepted_statuscodes=None,
                                         accepted_statuscodes_json='["200-299","418"]'),
      {"accepted_statuses": "200-299,418"}, []),
+    ("a column without codes", kuma(accepted_statuscodes=None, accepted_statuscodes_json="null"),
+     REFUSED, ["not a status code"]),
     ("upside down", kuma(upsideDown=True), REFUSED, ["upside-down"]),
     ("a ping", kuma(type="ping", hostname="2001:db8::1", ping_count=20),
      {"url": "ping://[2001:db8::1]", "ping_count": 10}, ["Pings: 20 becomes 10."]),

@@ -101,6 +101,8 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"errors": [7]}, 422, {}, Invalid, "did not accept"),
     ({"error": "Unknown action"}, 200, {}, Unavailable, "answers: Unknown action"),
     ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
+    (None, 300, {"Retry-After": "7"}, Unavailable, "redirects to another"),
+    ({}, 418, {"Retry-After": "7"}, Unavailable, "418"),
     (b"<html>gone</html>", 502, {}, Unavailable, "failed with an internal error"),
     ({"message": "x"}, 500, {}, Unavailable, "failed with an internal error"),
     ({"message": "Oslo is late."}, 503, {}, Unavailable, "answers: Oslo is late."),
@@ -136,6 +138,14 @@ def test_each_kind_of_wrong_answer_has_its_own_sentence(
     assert "do-not-show" not in repr(caught.value) + str(caught.value) + repr(vars(caught.value))
     if isinstance(caught.value, Unavailable):
         assert caught.value.retry_after == (17 if status == 429 else None)
+
+
+def test_a_410_of_what_belongs_to_a_monitor_does_not_say_that_the_monitor_is_gone() -> None:
+    with asking(Scripted({}, 410)) as store:
+        store.me._extent = Extent.WHOLE
+        store.me._asked_at = time.monotonic()
+        with pytest.raises(Unavailable, match="410"):
+            store.results.certificates(7)
 
 
 def test_a_record_with_another_id_is_refused() -> None:

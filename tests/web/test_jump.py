@@ -4,6 +4,7 @@ import re
 
 from app.db import db
 from app.db.tables import IncidentRow, MonitorRow
+from app.web.views.jump import actions_of
 from tests.factories import make_incident, make_monitor
 from tests.support.store import store_of
 
@@ -100,6 +101,11 @@ def test_a_viewer_finds_what_they_may_see_and_nothing_that_changes(app, viewer):
         assert not [name for name in names if name.startswith(begins)], query
         assert "<form" not in viewer.page.text.partition('id="main"')[0]
     assert entries(viewer, "shop")[0] == "Shop"
+
+
+def test_a_query_of_no_words_asks_for_no_action(app):
+    with app.app_context():
+        assert actions_of(" ", named=False) == actions_of("", named=True) == []
 
 
 def test_a_search_without_matches_says_so(editor):

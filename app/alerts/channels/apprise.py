@@ -13,7 +13,7 @@ import os
 import select
 import subprocess
 import sys
-from collections import deque
+import threading
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -56,10 +56,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     except (OSError, ValueError):
         child.end()
         return retry(_("Apprise stopped without an answer."))
-    if len(_IDLE) < _MAX_IDLE:
-        _IDLE.append(child)
-    else:
-        child.end()
+    _give_back(child)
     return _read(outcome, masking.secrets_in_apprise(outgoing.value))
 
 
@@ -132,13 +129,23 @@ class _Child:
 
 
 # For the next messages. A service that hangs blocks only one of them.
-_IDLE: deque[_Child] = deque()
+_IDLE: list[_Child] = []
+_LOCK = threading.Lock()  # of the list: each lane sends in a thread of its own
 
 
 def _take() -> _Child:
-    with suppress(IndexError):
-        while True:
-            if (child := _IDLE.pop()).alive:
+    with _LOCK:
+        while _IDLE:
+            child = _IDLE.pop()
+            if child.alive:
                 return child
             child.end()
     return _Child()
+
+
+def _give_back(child: _Child) -> None:
+    with _LOCK:
+        if len(_IDLE) < _MAX_IDLE:
+            _IDLE.append(child)
+            return
+    child.end()

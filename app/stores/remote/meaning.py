@@ -80,28 +80,25 @@ def _error(connection: RemoteConnection, answer: ServerAnswer, of: RecordId | No
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (409, *REFUSED):
         return Invalid(explanation.by_field, message or _(NOT_ACCEPTED))
-    unsent = status < 500
     if status == 404:
-        sentence = N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL.")
-    elif status == 429:
-        sentence = TOO_MANY
-    elif 300 <= status < 400:
-        sentence = N_("The server %(server)s redirects to another address instead of answering.")
-        unsent = answer.was_turned_away
-    elif status != 500 and message is not None:  # such as which place has brought no result
-        sentence = ANSWERS
-    elif status >= 500:
-        sentence = N_("The server %(server)s failed with an internal error.")
-    else:
-        sentence, unsent = (
-            N_("The server %(server)s sent an unexpected answer (%(status)s)."),
-            status >= 400,
+        return connection.unavailable(NO_API, unsent=True)
+    if status == 429:
+        return connection.unavailable(TOO_MANY, answer.retry_after, unsent=True)
+    if 300 <= status < 400:
+        return connection.unavailable(REDIRECTED, unsent=answer.was_turned_away)
+    if status != 500 and message is not None:  # such as which place has brought no result
+        return connection.unavailable(
+            ANSWERS, answer.retry_after, unsent=status < 500, message=message
         )
-    return connection.unavailable(
-        sentence, answer.retry_after, unsent=unsent, message=message, status=status
-    )
+    if status >= 500:
+        return connection.unavailable(FAILED, answer.retry_after)
+    return connection.unavailable(UNEXPECTED, unsent=status >= 400, status=status)
 
 
+NO_API = N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL.")
+REDIRECTED = N_("The server %(server)s redirects to another address instead of answering.")
+FAILED = N_("The server %(server)s failed with an internal error.")
+UNEXPECTED = N_("The server %(server)s sent an unexpected answer (%(status)s).")
 WRONG_KEY = N_(
     "The server %(server)s does not accept this dashboard's API key. An admin can set another one"
     " with WAKEFUL_REMOTE_KEY."

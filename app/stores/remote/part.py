@@ -79,14 +79,15 @@ class RemotePart:
     def _refuse(self, answer: ServerAnswer, of: RecordId | None) -> None:
         """Raise what an answer that is no success means.
 
-        A 404 may say that there is no such monitor: the monitor itself tells. Another one of a
-        Wakeful is a proxy's, while its server restarts.
+        Beside the base API, a 404 under a monitor may say that there is no such monitor: the
+        monitor itself tells. Another one of a Wakeful is a proxy's, while its server restarts.
         """
-        of_record = of is not None and of[0] != "monitor"
-        if self.in_base_api or of_record or answer.status not in (404, 405):
+        if self.in_base_api or (of is not None and of[0] != "monitor"):
             raise_if_refused(self.connection, answer, of)
-        else:
+        elif answer.status in (404, 405):
             self._refuse_unsupported(of, self.me.ask())
+        else:
+            raise_if_refused(self.connection, answer)
 
     def _refuse_bare(self, of: RecordId | None = None) -> None:
         """Do not ask a server for what it lacks."""

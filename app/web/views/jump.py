@@ -316,10 +316,11 @@ def actions_of(query: str, *, named: bool) -> list[Hit]:
 def _read(query: str) -> list[tuple[MonitorAction, str]]:
     """The actions whose verb the first or the last word begins, each with the other words."""
     words = query.casefold().split()
-    splits = [(words[0], words[1:]), (words[-1], words[:-1])][: len(words)]
+    if not words:
+        return []
     return [
         (action, " ".join(word for word in rest if word != "now"))
-        for word, rest in splits
+        for word, rest in ((words[0], words[1:]), (words[-1], words[:-1]))
         for verbs, action in VERBS.items()
         if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verbs).split())
     ]
