@@ -114,16 +114,17 @@ def _admit() -> Response | None:
         if key is None:
             return problem(401, _(UNAUTHENTICATED), WWW_Authenticate="Bearer")
         actors.begin(actors.by_key(key, request.remote_addr))
-        if not allowed_from(key, request.remote_addr):
-            return problem(403, _(ELSEWHERE, address=request.remote_addr))
+    here = key is None or allowed_from(key, request.remote_addr)
+    operation = path.operations.get("GET" if request.method == "HEAD" else request.method)
+    if operation is not None and not here:  # 405 precedes 403 (decision 1)
+        return problem(403, _(ELSEWHERE, address=request.remote_addr))
     if EARLY in request.environ:
         return Response(status=100)
-    if key is not None:
+    if key is not None and here:
         _count(key)
     allow = ", ".join(path.allow)
     if request.method == "OPTIONS":
         return Response(status=204, headers={"Allow": allow})
-    operation = path.operations.get("GET" if request.method == "HEAD" else request.method)
     if operation is None:
         return problem(405, _("This path accepts only %(allow)s.", allow=allow), Allow=allow)
     if key is not None:

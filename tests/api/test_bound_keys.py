@@ -223,6 +223,8 @@ def test_a_key_of_networks_answers_from_there_alone(app):
         assert status(far) == 403, far
     answer = key("GET", "/monitors", environ_base={"REMOTE_ADDR": "11.0.0.1"})
     assert "11.0.0.1 is in none of them" in answer.json["message"]
+    elsewhere = {"environ_base": {"REMOTE_ADDR": "11.0.0.1"}}
+    assert key("DELETE", "/monitors", **elsewhere).status_code == 405, "405 precedes 403 (1)"
 
 
 def test_networks_that_cannot_be_read_let_nobody_in():
