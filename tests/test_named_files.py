@@ -5,6 +5,7 @@ Whoever follows a name to a file that was moved searches the whole tree for it.
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_files_exist():
     assert len(MANUALS) > 10
     wrong = {here(path): missing(text(path)) for path in [*SOURCES, *MANUALS]}
     assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_the_modules_that_a_package_lists_exist():
+    """A list is lines of a name, two spaces or more, and words."""
+    listed = re.compile(r"^ *([a-z_]+)/? {2,}\S", re.MULTILINE)
+    for path in (ROOT / "app").glob("**/__init__.py"):
+        documentation = ast.get_docstring(ast.parse(path.read_text())) or ""
+        modules = {file.stem for file in path.parent.iterdir()}
+        assert set(listed.findall(documentation)) <= modules, here(path)
 
 
 def test_settings_commands_and_targets_of_make_exist():

@@ -4,9 +4,8 @@ Flask, no SQLAlchemy.
     prober        submit(spec, done) or check(spec): thousands of checks on one thread
     kinds         the table of kinds: what each knows, and how its checks start; and what a check of
                   fields that nobody stored consists of
-    tools         what the checks of every kind share
-    running       the life of a check of the simple kinds, and connection for those over TCP
-    lookup        from a name to the addresses that policy leaves open
+    running       the tools that checks of every kind share, and the life of a check of the simple
+                  kinds; connection has what those over TCP share
     outcome       failures and verdicts; evidence and text have the rest of what kinds share
     curl/         requests and handshakes by curl
     http/         how a URL is checked over HTTP, and how its outcome is judged

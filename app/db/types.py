@@ -5,13 +5,18 @@ lose all other rows of the query as well. In its place, readers get:
 
 - for an encrypted value: ``Unreadable``;
 - for a time, a bounded number or a word: a default that is marked as ``Replaced``;
-- for a verdict: UNKNOWN, and for JSON: an empty value; not marked;
+- for a verdict: UNKNOWN, and for JSON: an empty value; not marked, but for the fields of a kind;
 - for text that is not UTF-8: the text with replacement characters, and for text in a column of
   numbers: None; not marked. Only SQLite stores these. ``AlertDays`` has no check of its own.
 
 ``unreadable_in`` names the fields of a row that are ``Unreadable`` or ``Replaced``; ``readable``
 makes None of such a value. What a value means is for its reader to check. ``app.db.unreadable``
-finds all damaged values but text in a column of plain numbers, by a type's ``parser``.
+finds all damaged values by a type's ``parser``, but text in a column of plain numbers and what is
+in the tables of results and their sums, which are too large.
+
+A damaged row is met in three more places: a packed hour (``app.db.packed``), texts among the
+numbers of results (``app.db.rollups.rows``), and a delivery with which no decision can be made
+(``give_up_failing`` in ``app.alerts.claims``).
 """
 
 from __future__ import annotations

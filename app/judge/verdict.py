@@ -41,8 +41,9 @@ monitor's ``confirmations``:
 The second good check ends an incident; its ``ended_at`` is the time of the first. What a heartbeat
 reports is conclusive: its first failure opens an incident, whatever ``n`` is, and its first success
 ends it.
-``unknown`` neither confirms nor cancels nor ends anything. It also does not bring the next check
-forward: a target that policy forbids would otherwise be checked every few seconds for ever.
+``unknown`` neither confirms nor cancels nor ends anything but BEHIND. It also does not bring the
+next check forward: a target that policy forbids would otherwise be checked every few seconds for
+ever.
 
 A monitor that is reached through others (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN
 while one of them is down, or fails and is not confirmed. One that fails first stays CONFIRMING,
@@ -63,7 +64,7 @@ Closing an incident by hand leads to CLEAR: if checks still fail, they are confi
 new incident opens. Pausing leads to CLEAR too; a check on request while paused changes nothing.
 
 A result older than the newest one judged (of a slow check, after "check now") changes nothing.
-If it is older by more than a check can last, the clock was set back, and the result counts:
+If it is older by more than ``MAX_OUTDATED``, the clock was set back, and the result counts:
 otherwise no failure would be noticed until the clock catches up.
 
 All times are the start times of checks. When a result was recorded makes no difference.

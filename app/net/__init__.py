@@ -7,7 +7,7 @@ race          TCP connections to several addresses at once
 families      whether the other address family of a name accepts connections
 canary        whether this instance's own network works
 codings       gzip and other content codings, decoded within limits
-charset       the bytes of an answer as text; html_text has the text of an HTML page
-trust         the certificate authorities that are trusted
+charset       the bytes of an answer as text
+icmp          echoes (ping) to one address
 loop          epoll, timers, calls from other threads, and the end of connections
 """

@@ -161,7 +161,7 @@ class AnswerParts:
 
 
 class _Json:
-    """A value of JSON. ``text``: what it is compared as."""
+    """A value of JSON, which may be a list or an object; other sources have texts."""
 
     __slots__ = ("value",)
 

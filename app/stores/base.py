@@ -1,7 +1,7 @@
 """What every store can do: the one interface that views and API handlers talk to.
 
 A store has a collection for each resource. Two stores implement it: ``local`` (SQLAlchemy) and
-``remote`` (another server's /api/v1), with a class for each, as ``LocalPosts`` and ``RemotePosts``.
+``remote`` (another server's /api/v1); ``LocalPosts`` and ``RemotePosts`` implement ``Posts``.
 
 ``fields`` are the checked values that a form hands over, under the base API's names, only those
 that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as

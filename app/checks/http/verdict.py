@@ -1,7 +1,7 @@
 """Why is an HTTP check down? The verdict of a whole check (decision 10): ``judge``.
 
 The first that applies: a failure before the answer (DNS, policy, redirects: ``Trace.failure``), one
-on the wire or of TLS (``failures.py``, ``checks/certificate.py``), a status that is not accepted, a
+on the wire or of TLS (``checks/curl/failures.py``), a status that is not accepted, a
 text condition (``checks/outcome.py``), an assertion (``rules/assertions.py``), slowness. A status
 outranks a fault in the body.
 """

@@ -55,8 +55,8 @@ def last_end(session: AnySession, monitor_id: int) -> datetime | None:
 
 
 def state_of(row: Any, incident: Any) -> State:
-    """``row`` has the columns of MonitorStateRow, ``incident`` those of ``IN_STATE`` (all None if
-    none is open).
+    """``row`` has the columns of MonitorStateRow. ``incident``: of the open one, ``started_at``,
+    ``down_since``, ``severity`` and ``by_hand``; it or all of them are None if none is open.
     """
     is_slow = incident is not None and incident.severity == IncidentSeverity.DEGRADED
     started = incident and (incident.down_since or incident.started_at)
