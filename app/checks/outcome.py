@@ -49,7 +49,7 @@ def verdict_of(
         return Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN, failure
     if spec.slow_after is None or response_ms is None or response_ms <= spec.slow_after:
         return Verdict.UP, None
-    sentence = N_("The answer took %(time)s ms, longer than the %(limit)s ms set as slow.")
+    sentence = N_("The answer took %(time)s ms; above %(limit)s ms is slow.")
     sentence = _(sentence, time=response_ms, limit=spec.slow_after)
     return Verdict.DEGRADED, Failure(Cause.SLOW_RESPONSE, sentence)
 

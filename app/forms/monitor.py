@@ -222,7 +222,7 @@ class MonitorForm(SchemaForm):
         default="",
         description=N_(
             "What to know when it fails, such as a link to the runbook. Links become clickable."
-            " Alerts have the first lines."
+            " Alerts include the first lines."
         ),
         render_kw={"rows": "3"},
     )

@@ -80,7 +80,7 @@ def test_unreachable_time_is_shown_as_down_and_counted_in_no_percentage(
     assert "Shop, Last 90 days: 100% up, 1 day with downtime, at most 1 h on" in front
     assert ",88:100:3600::3600" in front  # an hour down, an hour unknown
     assert "Mail, Last 90 days: No data yet." in front
-    assert "unreachable time (what a monitor is reached through was down)" in front
+    assert "unreachable time (something between us and the monitor was down)" in front
     month = f"{yesterday:%Y-%m}"
     history = client.get(f"/status/example/history?month={month}").text
     assert "<b>Shop</b> The service does not respond." in history

@@ -103,7 +103,7 @@ def test_a_broken_channel_is_named_with_its_contact_and_its_monitor(app, viewer)
 
 NAME = "The name hooks.example does not exist in DNS: NXDOMAIN."
 TRIED = [{"at": "2026-11-21T08:00:00Z", "ok": False, "answer": NAME}] * 6
-SAYS = f"Nobody has been reached yet about Auth: Slack: {NAME} 6 tries."
+SAYS = f"Nobody has been reached yet about Auth. Slack failed 6 times: {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ SAYS = f"Nobody has been reached yet about Auth: Slack: {NAME} 6 tries."
         ([{"status": "failed", "attempts": TRIED, "reason": NAME}], SAYS),
         ([{"status": "pending", "attempts": TRIED}, {}], ""),
         ([{"status": "pending"}], ""),
-        ([{"status": "pending", "at": now() - HOUR}], "Auth: Slack has not been tried yet."),
+        ([{"status": "pending", "at": now() - HOUR}], "Auth. Slack has not been tried yet."),
         ([{"status": "pending", "at": now() - HOUR, "reason": "flapping"}], ""),
         ([{"status": "held", "at": now() - HOUR, "reason": "quiet hours"}], ""),
         ([{"status": "held", "reason": "burst", "covered_by": 2}, {"incident_id": None}], ""),

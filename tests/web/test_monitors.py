@@ -177,6 +177,9 @@ def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
     editor.open("/monitors?state=broken").shows(
         "This link has an invalid value: state.", status=422
     )
+    editor.open("/monitors?status=down").shows(
+        "This link has an unknown parameter: status.", status=422
+    )
 
 
 def test_the_list_begins_with_the_worst_and_its_heads_change_the_order(app, editor):

@@ -188,7 +188,9 @@ def test_home_says_of_the_remote_servers_incidents_that_nobody_was_reached(app, 
     fields = {"monitor_id": auth.id, "incident_id": make_incident(app, auth).id}
     tried = [{"at": iso(now()), "ok": False, "answer": "HTTP 503"}]
     make_delivery(app, status="pending", attempts=tried, **fields)
-    remote.open("/").shows("Nobody has been reached yet about Auth: Webhook: HTTP 503. 1 try.")
+    remote.open("/").shows(
+        "Nobody has been reached yet about Auth. Webhook failed 1 time: HTTP 503."
+    )
     make_delivery(app, **fields)
     remote.open("/").hides("Nobody has been reached")
 

@@ -61,7 +61,7 @@ _CAUSES = (
     Cause.HEARTBEAT_MISSED, Cause.HEARTBEAT_FAILED, Cause.HEARTBEAT_OVERRAN, Cause.NOT_LISTENING,
     Cause.SLOW_RESPONSE,
 )  # fmt: skip
-_SLOW_RUN = N_("The run took %(time)s, longer than the %(limit)s set as slow.")
+_SLOW_RUN = N_("The run took %(time)s; above %(limit)s is slow.")
 _WATCHED = (
     select(HeartbeatStateRow, MonitorRow, MonitorStateRow.verdict, MonitorStateRow.cause)
     .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)

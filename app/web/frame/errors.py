@@ -21,6 +21,7 @@ from app.errors import Accepted, Conflict, Invalid, Unavailable, WakefulError
 from app.forms import browser
 from app.forms.browser import BrowserForm
 from app.forms.fields import Switch, WordChoice
+from app.forms.schema import UNKNOWN
 from app.i18n import N_, _
 from app.stores import DatabaseError, unavailable
 from app.web import forms
@@ -113,8 +114,13 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
     sentence = str(fault)
     if isinstance(fault, Invalid):
         if request.method in SAFE_METHODS and fault.errors:
-            names = ", ".join(fault.errors)
-            sentence = _("This link has an invalid value: %(names)s.", names=names)
+            unknown = [name for name, sentences in fault.errors.items() if _(UNKNOWN) in sentences]
+            names = ", ".join(unknown or fault.errors)
+            sentence = (
+                _("This link has an unknown parameter: %(names)s.", names=names)
+                if unknown
+                else _("This link has an invalid value: %(names)s.", names=names)
+            )
         details["errors"] = _other_errors(sentence, fault.errors)
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")

@@ -169,7 +169,7 @@ def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, s
         text = f"{text}: {phases[changed.phase]}"
     before, after = in_one_unit(changed.before, changed.after)
     figures = _(
-        "Median %(after)s, %(before)s in the %(length)s before.",
+        "Median %(after)s, after %(before)s over %(length)s.",
         after=after,
         before=before,
         length=span(changed.length.total_seconds()),

@@ -161,14 +161,14 @@ def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
 
 
 def _why_not(delivery: Delivery) -> str:
-    """``Slack: hooks.example.com refused the connection. 6 tries.``"""
+    """``Slack failed 6 times: hooks.example.com refused the connection.``"""
     channel, tries = channel_label(delivery.channel), len(delivery.attempts)
     if not tries:
         return _("%(channel)s has not been tried yet.", channel=channel)
     answer = (delivery.last_answer or _("It failed")).rstrip(".")
     return _n(
-        "%(channel)s: %(answer)s. %(num)s try.",
-        "%(channel)s: %(answer)s. %(num)s tries.",
+        "%(channel)s failed %(num)s time: %(answer)s.",
+        "%(channel)s failed %(num)s times: %(answer)s.",
         tries,
         channel=channel,
         answer=answer,
