@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from flask import Flask
 
 from app.access.tokens import keyed_hash
+from app.alerts.outbox import lanes_text
 from app.db import changes, db, journal, writing
 from app.db.tables import (
     AssignmentRow,
@@ -91,6 +92,8 @@ def make_monitor(
     )
     with app.app_context():
         with writing() as session:
+            if values.get("alerts"):
+                monitor.alert_lanes = lanes_text(values["alerts"])
             session.add(monitor)
             session.flush()
             session.add(MonitorStateRow(monitor_id=monitor.id, **{"failures": 0} | (state or {})))

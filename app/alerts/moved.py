@@ -8,7 +8,7 @@ import logging
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from app.access import actors
 from app.alerts.outbox import lane, lanes_text, own_channel
@@ -30,8 +30,7 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
     with actors.acting_as(actors.WAKEFUL), writing() as session:
         monitors = session.scalars(
             as_stored(MonitorRow)
-            .where(or_(own_channel(lane(*old)), MonitorRow.alert_lanes.is_(None)))
-            .where(MonitorRow.alerts.is_not(None))
+            .where(own_channel(lane(*old)))
             .order_by(MonitorRow.id)
             .with_for_update(key_share=True)
         ).all()

@@ -223,7 +223,6 @@ def test_a_group_that_moved_is_stored_under_its_new_id_everywhere_and_said_once(
     blog = box.monitor(("telegram", old), name="Blog")
     other = box.monitor(("telegram", f"{TOKEN}/-200"), name="Other")
     with box.app.app_context(), writing() as session:
-        session.get_one(MonitorRow, blog.id).alert_lanes = None  # stored by an older version
         session.add(
             ContactRow(name="Ops", name_folded="ops", channels=[["telegram", old]], default=False,
                        quiet_zone="UTC", min_severity="all", acknowledgements=True,

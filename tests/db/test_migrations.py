@@ -8,6 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app import create_core
+from app.alerts.outbox import lanes_text
 from app.config import Settings
 from app.db import db, journal, packed, rollups, schema
 from app.db.tables import (
@@ -107,6 +108,7 @@ def test_a_database_of_the_oldest_revision_goes_on_with_all_that_is_in_it(core):
             [["email", "ops@example.org"]],
             "a secret",
         )
+        assert shop.alert_lanes == lanes_text(shop.alerts), "moved and shared channels are found"
         (contact,) = rows_of(ContactRow)
         assert (contact.channels, contact.time_zone) == (
             [["webhook", "https://hooks.example/1"]],

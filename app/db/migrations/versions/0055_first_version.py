@@ -7,13 +7,17 @@ Revision ID: 0055
 Revises: 0038
 """
 
+import hmac
 from collections import defaultdict
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.contents import is_pairs
+from app.db.types import Encrypted, EncryptedJson, readable
 from app.rules.natural import natural_key
+from app.secret_keys import keys_of
 
 revision = "0055"
 down_revision = "0038"
@@ -42,6 +46,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_monitors_name_natural", "monitors", ["name_natural"])
     _fill_natural_names()
+    _fill_lanes()
     # Status pages showed all of them: they are shown as before.
     op.execute("UPDATE maintenance_windows SET public = true, public_name = name")
     if incidents := _found_late():
@@ -192,6 +197,25 @@ def _fill_natural_names() -> None:
         if rows:
             of_row = table.update().where(table.c.id == sa.bindparam("key"))
             connection.execute(of_row.values(name_natural=sa.bindparam("natural")), rows)
+
+
+def _fill_lanes() -> None:
+    """The lanes of monitors' own channels, as ``app/alerts/outbox.py`` writes them: revision 0038
+    has them of monitors that were stored, or whose channels somebody looked at, since there is a
+    column for them.
+    """
+    connection = op.get_bind()
+    settings = sa.table("settings", sa.column("name"), sa.column("value", Encrypted()))
+    stored = sa.select(settings.c.value).where(settings.c.name == "hash_key")
+    key = (readable(connection.scalar(stored)) or keys_of()[-1]).encode()
+    alerts, lanes = sa.column("alerts", EncryptedJson(is_pairs)), sa.column("alert_lanes")
+    table = sa.table("monitors", sa.column("id"), alerts, lanes)
+    lacking = sa.select(table.c.id, alerts).where(alerts.is_not(None), lanes.is_(None))
+    for id, pairs in connection.execute(lacking).all():
+        texts = ("\0".join(["alert lane", *pair]).encode() for pair in readable(pairs) or ())
+        names = dict.fromkeys(hmac.new(key, text, "sha256").hexdigest()[:32] for text in texts)
+        lane_text = "\n".join(["", *names, ""]) if names else ""
+        connection.execute(table.update().where(table.c.id == id).values(alert_lanes=lane_text))
 
 
 # --- Outages that only late results showed become incidents that have ended. They counted outside
