@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from types import UnionType
 from typing import Any
@@ -41,15 +42,36 @@ def is_facts(data: Any) -> bool:
 
 
 def is_check(data: Any) -> bool:
-    """One check of an incident's evidence: its time, and what it saw."""
+    """One check of an incident's evidence. What ``app/rules/what_changed.py`` compares is as
+    Wakeful writes it, or missing.
+    """
+    if not _is_figures(data):
+        return False
+    hops, elsewhere = data.get("redirects") or [], data.get("elsewhere") or {}
+    return (
+        _are(str, data, "url", "ip", "location")
+        and _are(int, data, "status_code", "body_bytes")
+        and is_texts(data.get("resolved") or [])
+        and _is_objects(data.get("tls") or [])
+        and _is_rows(data.get("headers") or [], str, str)
+        and isinstance(hops, list)
+        and all(_are(str, hop if isinstance(hop, dict) else {"url": hop}, "url") for hop in hops)
+        and isinstance(elsewhere, dict)
+        and is_checks(list(elsewhere.values()))
+    )
+
+
+def _is_figures(data: Any) -> bool:
+    """When a check was made, and how long it took; or what is usual."""
     if not isinstance(data, dict):
         return False
-    at = data.get("checked_at")
+    at, timings = data.get("checked_at"), data.get("timings") or {}
     return (
         (at is None or _is_moment(at))
-        and _is_objects(data.get("tls") or [])
-        and isinstance(data.get("timings") or {}, dict)
-        and _is_rows(data.get("headers") or [], object, object)
+        and _are(int, data, "response_time")
+        and isinstance(timings, dict)
+        and _are(int, timings, *timings)
+        and is_texts(data.get("addresses") or [])
     )
 
 
@@ -68,10 +90,12 @@ def is_evidence(data: Any) -> bool:
     """The evidence of an incident."""
     if not isinstance(data, dict) or not is_checks(data.get("confirming") or []):
         return False
-    if not isinstance(data.get("usual") or {}, dict):
-        return False
     alone = [check for name in ("failing", "last_good") if (check := data.get(name)) is not None]
-    return is_checks(alone)
+    return (
+        is_checks(alone)
+        and _is_figures(data.get("usual") or {})
+        and _is_objects(data.get("places") or [])
+    )
 
 
 def is_attempts(data: Any) -> bool:
@@ -128,6 +152,11 @@ def _is_rows(data: Any, *types: type | UnionType) -> bool:
         isinstance(row, list) and len(row) == len(types) and all(map(isinstance, row, types))
         for row in data
     )
+
+
+def _are(kind: type, data: Mapping[str, Any], *names: str) -> bool:
+    """Whether these values are of this type, or missing."""
+    return all(isinstance(data.get(name), kind | None) for name in names)
 
 
 def _is_objects(data: Any) -> bool:

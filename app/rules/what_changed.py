@@ -1,7 +1,9 @@
 """What is different between a failing check and a good one before it. Pure.
 
 It compares what ``app/engine/recorder/evidence.py`` keeps of an incident. Any part may be missing:
-another kind of check, an older version or another server may not have written it.
+another kind of check, an older version or another server may not have written it. None is of
+another type: to ``app/db/contents.py`` such stored evidence is damaged, and
+``app/codec/evidence.py`` leaves such parts out of what others send.
 """
 
 from __future__ import annotations
@@ -311,7 +313,7 @@ def _issued(certificate: Mapping[str, Any]) -> str:
 def _redirects(check: Check) -> list[str]:
     """Where it was redirected to, without the queries, which may differ each time."""
     hops = check.get("redirects") or []
-    urls = (hop["url"] if isinstance(hop, Mapping) else hop for hop in hops)
+    urls = (hop.get("url") if isinstance(hop, Mapping) else hop for hop in hops)
     return [_plain(url) for url in urls if url]
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.db.contents import is_evidence
 from app.rules.what_changed import PHASES, changes_of, compared_with, phase_words
 
 OLD = {"sha256": "ab" * 32, "issuer": "R3", "not_after": "2026-12-30T00:00:00Z"}
@@ -169,3 +172,44 @@ def test_the_label_says_whether_it_is_the_last_good_check_or_how_old_it_is():
         assert good is not None
         assert good.words(lambda at: f"{at:%H:%M:%S}") == words
     assert compared_with(evidence | {"last_good": None}) is None
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"headers": [[1, 2]]}, {"headers": 5}, {"resolved": 7}, {"resolved": [7]}, {"url": 5},
+        {"ip": 5}, {"location": []}, {"status_code": "200"}, {"body_bytes": "many"},
+        {"response_time": []}, {"timings": {"dns": "x"}}, {"redirects": 5}, {"redirects": [5]},
+        {"redirects": [{"url": 5}]}, {"tls": [5]}, {"checked_at": "now"}, {"elsewhere": {"a": 5}},
+    ],
+)  # fmt: skip
+def test_stored_evidence_with_a_part_of_another_type_is_damaged(damaged):
+    for name in ("failing", "last_good"):
+        assert not is_evidence({name: GOOD | damaged}), name
+    assert not is_evidence({"confirming": [GOOD | damaged]})
+
+
+def test_usual_figures_and_places_of_another_type_are_damaged():
+    for part in ({"usual": {"addresses": 5}}, {"usual": {"response_time": "x"}}, {"places": [5]}):
+        assert not is_evidence(part), part
+    assert is_evidence({"failing": FAILING, "confirming": [], "last_good": GOOD, "usual": USUAL})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+PARTS = {name: st.sampled_from([value, None]) | JSON for name, value in {**GOOD, **USUAL}.items()}
+CHECK = st.fixed_dictionaries({}, optional=PARTS)
+
+
+@given(st.fixed_dictionaries({}, optional={"failing": CHECK, "last_good": CHECK, "usual": CHECK}))
+def test_odd_evidence_that_is_read_does_not_break_the_comparison(evidence):
+    """Rows may be damaged."""
+    if is_evidence(evidence):
+        assert all(change.text for change in changes_of(evidence))
+        good = compared_with(evidence)
+        assert good is None or good.words(str)
