@@ -37,7 +37,7 @@ NOT_FOR_PEOPLE = {
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",
     "app/engine/agent/buffer.py": "SQL",
-    "app/engine/agent/exchange.py": "an agent's log",
+    "app/engine/agent/faults.py": "an agent's log",
     "app/engine/carriers/queue/": "logs of probers and checkers",
     "app/records/resources.py": "the API's document, in English",
     "app/forms/queries.py": "parameters of lists, in the API's document",

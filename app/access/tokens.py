@@ -37,8 +37,9 @@ def make_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def digest_of(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+def digest_of(secret: str) -> str:
+    """What is stored in the place of a token, a code or an email address."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def keyed_hash(*parts: str) -> str:

@@ -413,12 +413,12 @@ class Lanes:
     that no turn can decide about, though each of their rows can be read. While there are any, the
     worker writes no heartbeat.
 
-    ``find`` returns the lanes with a due row, without those that it is given; ``claimed``: of how
-    many lanes one transaction claims a row.
+    ``find`` returns the lanes with a due row, without those that it is given; ``max_claims``: of
+    how many lanes one transaction claims a row.
     """
 
-    def __init__(self, most: int, find: FindLanes, claimed: int) -> None:
-        self.most, self.find, self.claimed = most, find, claimed
+    def __init__(self, most: int, find: FindLanes, max_claims: int) -> None:
+        self.most, self.find, self.max_claims = most, find, max_claims
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
         self._states: dict[str, LaneHealth] = {}

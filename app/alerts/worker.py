@@ -111,9 +111,8 @@ class Worker:
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes(MAX_LANES, claims.due_lanes, MAX_CLAIMS)
         # Apart from the lanes of alerts, and after them: a post to thousands delays no alert.
-        by_mail, by_webhook = (
-            partial(claims.due_subscribers, webhooks=webhooks) for webhooks in (False, True)
-        )
+        by_mail = partial(claims.due_subscribers, webhooks=False)
+        by_webhook = partial(claims.due_subscribers, webhooks=True)
         self.subscribers = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
         self.webhooks = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
         self._lane_sets = (self.lanes, self.subscribers, self.webhooks)
@@ -265,8 +264,8 @@ class Worker:
             self._more, claimed = False, []
             for lanes, names in due:
                 free = lanes.choose(names, returning)
-                claimed += self._claim(lanes, free[: lanes.claimed], now)
-                self._more = self._more or len(free) > lanes.claimed
+                claimed += self._claim(lanes, free[: lanes.max_claims], now)
+                self._more = self._more or len(free) > lanes.max_claims
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
         self._drop_stored(returned)

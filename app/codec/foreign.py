@@ -430,16 +430,15 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
         _field(fields, name, _open_text, gaps)
     status = _word(fields, IncidentStatus, _INCIDENT_WORDS)
     has_ended = bool(fields.get("ended_at"))
-    if status is not None:
-        pass
-    elif resolved or open_ is False:
-        status = IncidentStatus.RESOLVED
-    elif acknowledged and not has_ended:
-        status = IncidentStatus.ACKNOWLEDGED
-    elif open_ and not fields.get("acknowledged_at"):
-        status = IncidentStatus.UNRESOLVED
-    elif not has_ended and "ended_at" in (*gaps.missing, *gaps.misread):
-        gaps.missing.append("status")
+    if status is None:
+        if resolved or open_ is False:
+            status = IncidentStatus.RESOLVED
+        elif acknowledged and not has_ended:
+            status = IncidentStatus.ACKNOWLEDGED
+        elif open_ and not fields.get("acknowledged_at"):
+            status = IncidentStatus.UNRESOLVED
+        elif not has_ended and "ended_at" in (*gaps.missing, *gaps.misread):
+            gaps.missing.append("status")
     fields["status"] = status
     return fields, gaps
 

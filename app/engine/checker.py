@@ -40,8 +40,8 @@ from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
 from app.engine.checking import AT_ONCE, MIN_PAUSE_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
+from app.engine.outcomes import OutcomeRecorder
 from app.engine.plan import Job, Plan
-from app.engine.recording import OutcomeRecorder
 from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards, Unread, make_name
 from app.errors import Conflict

@@ -197,9 +197,11 @@ class Unread:
 
     def done(self, piece: Piece, last: int | None) -> None:
         """Note that the piece was read up to the monitor ``last``, or to its end (None)."""
-        self._after.update(dict.fromkeys(piece.shards, last or 0))
-        if last is None:
-            self.keep(self._after.keys() - piece.shards)
+        for shard in piece.shards:
+            if last is None:
+                self._after.pop(shard, None)
+            else:
+                self._after[shard] = last
 
 
 # --- Names of checkers

@@ -181,6 +181,9 @@ class Parents:
 NO_PARENTS = Parents()
 
 
+ALL_PLACES = 0  # instead of the id of a place: what all see together
+
+
 @dataclass(frozen=True, slots=True)
 class NewResult:
     """What the judge needs of the result that it judges. ``at``: the start of the check.
@@ -507,7 +510,7 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and is_open(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
-        of_all_places = NewResult(0, now, verdict, maintenance, conclusive=True)
+        of_all_places = NewResult(ALL_PLACES, now, verdict, maintenance, conclusive=True)
         if verdict is Verdict.DOWN:
             after = _failing(state, of_all_places, 0)
         elif state.stage is Stage.RECOVERING:

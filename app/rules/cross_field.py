@@ -44,22 +44,22 @@ def body_of_assertions(assertions: object, method: str) -> Faults:
 
 
 def maintenance(start: datetime | None, end: datetime | None) -> Faults:
-    if start is not None and end is not None:
-        return [("maintenance_end_at", _(END_BEFORE_START))] if end <= start else ()
-    if start is end:
+    if start is None and end is None:
         return ()
-    missing = "maintenance_start_at" if start is None else "maintenance_end_at"
-    return [(missing, _("A maintenance window needs both its start and its end."))]
+    if start is None or end is None:
+        missing = "maintenance_start_at" if start is None else "maintenance_end_at"
+        return [(missing, _("A maintenance window needs both its start and its end."))]
+    return [("maintenance_end_at", _(END_BEFORE_START))] if end <= start else ()
 
 
 def quiet_hours(start: str | None, end: str | None) -> Faults:
-    if start is not None and end is not None:
-        sentence = _("Quiet hours cannot end at the time at which they start. Choose another.")
-        return [("quiet_end", sentence)] if start == end else ()
-    if start is end:
+    if start is None and end is None:
         return ()
-    missing = "quiet_start" if start is None else "quiet_end"
-    return [(missing, _("Quiet hours need both their start and their end."))]
+    if start is None or end is None:
+        missing = "quiet_start" if start is None else "quiet_end"
+        return [(missing, _("Quiet hours need both their start and their end."))]
+    sentence = _("Quiet hours cannot end at the time at which they start. Choose another.")
+    return [("quiet_end", sentence)] if start == end else ()
 
 
 def due(period: int | None, schedule: Sequence[str]) -> Faults:

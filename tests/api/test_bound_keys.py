@@ -12,9 +12,11 @@ from app.api.blueprint import TAG_PATHS
 from app.api.operations import PATHS
 from app.records import ApiKey, Role
 from app.stores import current_access
+from app.stores.local.bound import BoundStore
 from tests import samples
 from tests.api.conftest import MONITOR, Api
 from tests.factories import make_delivery, make_incident, make_key, make_monitor, make_person, now
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.settings(rate_limit=0)
 
@@ -249,3 +251,10 @@ def test_no_answer_about_a_delivery_has_its_text_which_names_other_monitors(app,
         ("POST", f"/deliveries/{ids[1]}/give-up"),
     ):
         assert bound(app).data(method, path)["message"] is None, path
+
+
+def test_a_bound_store_takes_the_arguments_that_every_store_takes(app, api):
+    id = api.monitor(tags="prod")["id"]
+    with app.app_context():
+        results = BoundStore(store_of(app), "prod").results
+        assert results.statistics(id, "24h", response=False)["range"] == "24h"

@@ -15,7 +15,7 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 
-from app.net import dnsquery
+from app.net import dnsquery, resolver
 from app.net.dnsquery import FIRST_WAIT
 from app.net.hosts import (
     DnsServer,
@@ -261,6 +261,17 @@ def test_a_servers_error_is_never_cached(names: NameServer) -> None:
     assert resolve("a.test", 5, names=system(names.server), cache=cache).cause
     names.zone["a.test"] = ADDRESS
     assert resolve("a.test", 5, names=system(names.server), cache=cache).addresses
+
+
+def test_the_cache_is_bounded_and_its_entries_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver, "CACHE_SIZE", 3)
+    cache = Cache()
+    for number in range(5):
+        cache.put(Resolved(f"{number}.test", ("192.0.2.1",)), 60)
+    assert [number for number in range(5) if cache.get(f"{number}.test")] == [2, 3, 4]
+    cache.put(Resolved("brief.test", ("192.0.2.1",)), 0.01)
+    time.sleep(0.02)
+    assert cache.get("brief.test") is None
 
 
 def test_concurrent_look_ups_of_a_name_share_one_question(names: NameServer) -> None:

@@ -29,7 +29,7 @@ from app.engine.agent import link as links
 from app.engine.agent.agent import Agent, RefusedChecks
 from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.exchange import Later
+from app.engine.agent.faults import Later
 from app.engine.plan import Job
 from app.engine.schedule import Standing, last_slot
 from app.errors import Conflict

@@ -338,7 +338,7 @@ def test_a_result_that_cannot_be_recorded_does_not_lose_the_others(
             raise ValueError("cannot be recorded")
         return real(batch, *arguments, **options)
 
-    monkeypatch.setattr("app.engine.recording.recorder.record_claimed", record)
+    monkeypatch.setattr("app.engine.outcomes.recorder.record_claimed", record)
     with running(core, settings, paced=False):
         until(core, lambda: results(good))
 

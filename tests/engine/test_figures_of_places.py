@@ -34,6 +34,16 @@ def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, d
     assert places.seconds(ROLLED)["down"] == live["down"]
 
 
+def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
+    """``unknown`` has no vote, so the failure is the verdict of all, and an incident's time."""
+    places.start(confirmations=2)
+    places.each_minute(0, 5)
+    places.each_minute(5, 15, sydney="down", oslo="unknown", berlin="unknown")
+    places.each_minute(15, 20)
+    assert places.degraded(20 * 60) == pytest.approx(0, abs=1)
+    assert places.seconds(20 * 60)["down"] == pytest.approx(600, abs=125), "votes count on a while"
+
+
 def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(places):
     """Five checks of ten minutes: sums and unsummed hours say the same of it."""
     places.start(confirmations=5, interval=600)

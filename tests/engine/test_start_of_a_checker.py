@@ -16,7 +16,7 @@ from app.commands.opened import ready
 from app.db import assignments, changes, db, writing
 from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import ResultRow
-from app.engine import recording
+from app.engine import outcomes
 from app.engine.checker import Checker
 from app.engine.shards import Piece, Unread
 from app.records import Outcome, Result, Verdict
@@ -173,8 +173,8 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
 
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
-    monkeypatch.setattr(recording, "TRANSACTION_SECONDS", 1e9)  # batches of one size
-    ids = [make_monitor(core).id for _ in range(3 * recording.MAX_AT_ONCE)]
+    monkeypatch.setattr(outcomes, "TRANSACTION_SECONDS", 1e9)  # batches of one size
+    ids = [make_monitor(core).id for _ in range(3 * outcomes.MAX_AT_ONCE)]
     checker = Checker(core, settings, paced=False)
     checker.checks.carrier = Carrier(Verdict.DOWN)
     with core.app_context():
@@ -185,16 +185,16 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
             for id in ids:
                 changes.note(session, id)
         checker._reload_changed(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == recording.MAX_AT_ONCE
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == outcomes.MAX_AT_ONCE
         changed = checker._outdated
-        assert len(changed) == 2 * recording.MAX_AT_ONCE, (
+        assert len(changed) == 2 * outcomes.MAX_AT_ONCE, (
             "those whose results wait are reloaded later"
         )
         for _batch in range(2):
             checker._feed_at = float("-inf")
             checker._outcomes.record()
             checker._reload_changed(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * recording.MAX_AT_ONCE
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * outcomes.MAX_AT_ONCE
         assert checker._outdated == set()
 
 

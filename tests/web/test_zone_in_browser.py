@@ -7,6 +7,7 @@ from app.db import db
 from app.db.tables import PersonRow
 from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
+from tests.support.store import access_of
 from tests.web.conftest import log_in
 
 pytestmark = pytest.mark.browser
@@ -32,6 +33,16 @@ def fill(page):
 def create(page):
     with page.expect_navigation():
         page.get_by_role("button", name="Create account").click()
+
+
+def test_set_up_offers_the_browsers_zone(app, page):
+    token = access_of(app).setup.token()
+    page.goto(f"/setup/{token}")
+    expect(page.get_by_label("Time zone")).to_have_value("Asia/Kolkata")
+    page.get_by_label("Email").fill("ada@example.org")
+    fill(page)
+    create(page)
+    assert zone_of(app) == "Asia/Kolkata"
 
 
 def test_what_was_chosen_stays_when_the_page_comes_back_with_a_fault(app, page):

@@ -280,7 +280,10 @@ class RefusedChecks:
         ``monitors`` of the agent were refused.
         """
         for id, result in results:
-            (self._refused.discard if result.was_made else self._refused.add)(id)
+            if result.was_made:
+                self._refused.discard(id)
+            else:
+                self._refused.add(id)
         self._refused.intersection_update(monitors)
         all_refused = bool(self._refused) and len(self._refused) == len(monitors)
         if all_refused and results:

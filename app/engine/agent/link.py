@@ -22,11 +22,11 @@ from app.codec import MalformedData
 from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal_text
 from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
 from app.config import SettingError
-from app.engine.agent import exchange
+from app.engine.agent import faults
 from app.engine.agent.assigned_file import AssignedFile, replace_file
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.exchange import AgentRefused, Foreign, Later, ServerFault
+from app.engine.agent.faults import AgentRefused, Foreign, Later, ServerFault
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.net.client import Network
@@ -241,13 +241,13 @@ class ServerLink:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, AgentRefused):
             self._location = ""
-        sentence = exchange.sentence_of(self._server, fault)
+        sentence = faults.sentence_of(self._server, fault)
         self._log.error(
             "%s",
             sentence,
             # Each answer 429 has another number of seconds.
             cause=LATER if isinstance(fault, Later) else sentence,
-            exc_info=None if isinstance(fault, exchange.DESCRIBED) else fault,
+            exc_info=None if isinstance(fault, faults.DESCRIBED) else fault,
         )
 
     def _log_recovery(self, more: bool) -> None:
@@ -383,7 +383,7 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
         decoded = None
     key = "data" if status == 200 else "message"
     if not isinstance(decoded, dict) or key not in decoded:
-        raise Foreign(exchange.no_api(status))
+        raise Foreign(faults.no_api(status))
     return decoded
 
 

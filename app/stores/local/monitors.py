@@ -289,8 +289,10 @@ class LocalMonitors(LocalPart, base.Monitors):
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
                 is_voted_anew |= recorder.watch_from(session, id, places, now)
-            if (pause := fields.get("pause")) is not None:
-                (recorder.pause if pause else recorder.resume)(session, id, now)
+            if fields.get("pause"):
+                recorder.pause(session, id, now)
+            elif fields.get("pause") is not None:
+                recorder.resume(session, id, now)
             if is_voted_anew:
                 recorder.judge_anew(session, row, now)
         return self.get(id)

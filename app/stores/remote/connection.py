@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -224,7 +224,9 @@ class RemoteConnection:
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
-            body = parsed(text, MAX_VALUES, **NUMBERS)
+            body = parsed(
+                text, MAX_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
+            )
         except MalformedData:
             return None, False
         return self._keyless(body) if _ESCAPED.search(text) else body, True
@@ -260,12 +262,17 @@ def _never_connected(fault: Exception) -> bool:
     return isinstance(reason, NewConnectionError)
 
 
-# How JSON is read: what is no number is None, as NaN and Infinity, which are no JSON.
-NUMBERS: Mapping[str, Callable[[str], Any]] = {
-    "parse_int": lambda text: int(text) if len(text) <= MAX_NUMBER else None,
-    "parse_float": lambda text: float(text) if isfinite(float(text)) else None,
-    "parse_constant": lambda text: None,
-}
+def _int(text: str) -> int | None:
+    return int(text) if len(text) <= MAX_NUMBER else None
+
+
+def _float(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def _no_number(_text: str) -> None:
+    """For NaN and Infinity, which are no JSON."""
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -8,7 +8,7 @@ import pytest
 
 from app.db import shards, writing
 from app.engine import recorder
-from app.engine.recording import MAX_AT_ONCE, MIN_AT_ONCE, OutcomeRecorder, _size_of_next
+from app.engine.outcomes import MAX_AT_ONCE, MIN_AT_ONCE, OutcomeRecorder, _size_of_next
 from app.engine.schedule import Claim
 from tests.factories import make_monitor, make_outcome
 
