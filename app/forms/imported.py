@@ -26,6 +26,7 @@ from app.rules.channel_values import CHANNELS
 # Fields whose values no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts", "heartbeat_token")
 _LABELS = labels_of(MonitorStoreForm)
+TAGS_DROPPED = N_("Tags: the first %(most)s are kept, the others are dropped: %(tags)s.")
 # What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest
 # where it is not what a monitor without it has.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
@@ -101,6 +102,9 @@ def judge(
         return Judged(candidate, None, (candidate.refusal,))
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
+    if lost := values["tags"][records.MAX_TAGS :]:
+        values["tags"] = values["tags"][: records.MAX_TAGS]
+        remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=shown(", ".join(lost))))
     if not own_fields:
         remarks += _drop_own_fields(values) + _drop_channels(values)
     if not contacts:
@@ -123,7 +127,7 @@ def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
         "url": url,
         "name": name[: records.MAX_NAME],
     }
-    tags = dict.fromkeys((*values.get("tags", ()), *shared.tags))
+    tags = dict.fromkeys((*shared.tags, *values.get("tags", ())))
     alerts = dict.fromkeys(
         (
             *(records.Pair(records.CONTACT, name) for name in shared.contacts),

@@ -47,7 +47,7 @@ FORMATS = {
 }
 MAX_CANDIDATES = 10_000
 MAX_REMARKS = 30
-MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
+MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has
 MAX_TAG_READ = 1_000
 # Wakeful warns on one day: the one to take from tools that warn on several days.
 WARN_DAYS = 14
@@ -191,6 +191,7 @@ class Draft:
     def heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
         """A monitor that is called. ``token``: the secret of its ping URL, which jobs have."""
         self.url = HEARTBEAT_URL
+        self.name = self.name or self.position  # never the token, which names show to everybody
         self.fields["interval"] = str(DEFAULT_HEARTBEAT_INTERVAL)
         if token:
             self.fields["heartbeat_token"] = token

@@ -12,6 +12,7 @@ CHANNELS_DROPPED = N_("Integrations are dropped: the file has only their ids. Ch
 NO_UUID = N_(
     "The file has no UUID of it, so its ping URL is new. Export with a key that may write."
 )
+STAYS_PAUSED = N_("It stays paused when it is called, until somebody resumes it.")
 KEYWORDS = N_("Keywords in the body are dropped: exit statuses and /fail say what has failed.")
 TOOL = Tool(
     "healthchecks",
@@ -21,12 +22,11 @@ TOOL = Tool(
         **dict.fromkeys(
             ("start_kw", "success_kw", "failure_kw", "subject", "subject_fail"), KEYWORDS
         ),
-        "manual_resume": N_("It resumes by hand alone, as every monitor that is paused."),
     },
     ignored=(
         "n_pings", "status", "started", "last_", "next_ping", "unique_key", "update_url",
         "pause_url", "resume_url", "badge_url", "channels", "filter_", "uuid", "ping_url",
-        "req_", "timeout", "schedule", "tz",
+        "req_", "timeout", "schedule", "tz", "manual_resume",
     ),
 )  # fmt: skip
 
@@ -44,6 +44,8 @@ def read(data: object, _variables: Variables) -> Reading:
 
 
 def _check(draft: Draft, entry: ImportEntry) -> None:
+    slug = entry.text("slug")
+    draft.name = draft.name or slug
     token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
     draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
     draft.notes(entry.text("desc"))
@@ -56,10 +58,11 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     if lines:
         draft.fields.pop("period", None)
         draft.fields |= {"schedule": lines, "zone": entry.text("tz") or "UTC"}
-    if slug := entry.text("slug"):
+    if slug:
         draft.fields["slug"] = slug
-    draft.name = draft.name or slug or token
     draft.tags(entry.text("tags").split())
     draft.paused = entry.text("status") == "paused"
+    if draft.paused and not entry.is_on("manual_resume"):
+        draft.remark(STAYS_PAUSED)
     if entry.number("grace") is None:
         draft.remark(N_("Grace becomes %(grace)s."), grace=span(DEFAULT_GRACE))

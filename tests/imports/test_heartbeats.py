@@ -75,6 +75,49 @@ def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
     assert str(token) not in str([*monitor.sentences, monitor.settings])
 
 
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ({"checks": [CHECK | {"name": "", "slug": ""}]}, "Check 1"),
+        ({"checks": [CHECK | {"name": ""}]}, "nightly"),
+        ({"monitorList": [PUSH | {"name": ""}]}, "Monitor 1"),
+        ({"data": [STACK | {"attributes": STACK["attributes"] | {"name": None}}]}, "Monitor 1"),
+        ({"external-endpoints": [GATUS | {"name": ""}]}, "External endpoint 1"),
+    ],
+)
+def test_a_job_without_a_name_is_not_named_by_its_secret(data, name):
+    monitor, _candidate = judged(data)
+    assert monitor.fits, monitor.faults
+    assert monitor.name == name
+    secret = monitor.fields["heartbeat_token"]
+    assert secret not in str({**monitor.fields, "heartbeat_token": None})
+
+
+def test_more_tags_than_a_monitor_has_are_dropped_and_named():
+    [candidate] = files.read(
+        json.dumps([CHECK | {"tags": " ".join(f"t{n}" for n in range(22))}]).encode()
+    ).candidates
+    monitor = judge(candidate, ImportDefaults(tags=("moved",)), FormContext())
+    assert monitor.fits, monitor.faults
+    assert {"moved", "t0", "t18"} <= {*monitor.tags}
+    assert len(monitor.tags) == 20
+    [remark] = [remark for remark in monitor.remarks if "Tags" in remark]
+    assert remark.endswith(": t19, t20, t21.")
+
+
+@pytest.mark.parametrize(
+    ("more", "remarked"),
+    [
+        ({"status": "paused"}, True),  # there, a ping resumes it
+        ({"status": "paused", "manual_resume": True}, False),
+        ({"manual_resume": True}, False),
+    ],
+)
+def test_a_paused_check_that_a_ping_resumed_is_remarked_on(more, remarked):
+    monitor, _candidate = judged({"checks": [CHECK | more]})
+    assert ("stays paused" in str(monitor.remarks)) == remarked
+
+
 def test_what_healthchecks_has_besides_is_named():
     more = {"desc": "At night", "methods": "POST", "failure_kw": "ERROR"}
     monitor, _candidate = judged({"checks": [CHECK | more | {"uuid": "", "ping_url": ""}]})
