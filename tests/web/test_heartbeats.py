@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
 import pytest
 
 from app.checks.kinds import HEARTBEAT, KINDS
@@ -39,6 +45,43 @@ def test_its_page_shows_how_to_call_it_to_those_who_may_edit(app, editor, viewer
     editor.open("/monitors/1").press("New ping URL").shows("The old ping URL has ended.")
     changed = store_of(app).monitors.get(1)
     editor.shows(changed.ping_url).hides(job.ping_url)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
+@pytest.mark.parametrize(("size", "status"), [(3, 0), (300_000, 3)])
+def test_a_line_for_cron_pings_however_much_its_job_writes(job, tmp_path, shell, size, status):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    [line] = [way.text for way in ways(job) if "exit status" in way.title]
+    assert "%" not in line, "cron would end the line there"
+    command = line.split(" ", 5)[5]  # behind the five fields
+    program = tmp_path / "job"
+    program.write_text(f"#!/bin/sh\nhead -c {size} /dev/zero | tr '\\0' x\nexit {status}\n")
+    program.chmod(0o700)
+    called = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_POST(self):
+            called.append((self.path, len(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"OK")
+
+        def log_message(self, *_arguments):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Listener) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        command = command.replace("/usr/local/bin/job", str(program))
+        command = command.replace("http://wakeful.test", here)
+        environ = os.environ | {"TMPDIR": str(tmp_path)}
+        done = subprocess.run([shell, "-c", command], capture_output=True, env=environ, check=False)
+        server.shutdown()
+    assert (done.stdout, done.stderr) == (b"", b""), "cron mails what is written"
+    assert called == [(f"{job.ping_url.removeprefix('http://wakeful.test')}/{status}", size)]
+    assert [*tmp_path.glob("tmp.*")] == []
 
 
 def test_its_pings_are_shown_with_what_they_sent(app, viewer, job):
