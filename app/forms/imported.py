@@ -102,8 +102,9 @@ def judge(
         return Judged(candidate, None, (candidate.refusal,))
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
-    if lost := values["tags"][records.MAX_TAGS :]:
-        values["tags"] = values["tags"][: records.MAX_TAGS]
+    own = [tag for tag in values["tags"] if tag not in shared.tags]
+    if lost := own[max(0, records.MAX_TAGS - len(shared.tags)) :]:
+        values["tags"] = tuple(tag for tag in values["tags"] if tag not in lost)
         remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=shown(", ".join(lost))))
     if not own_fields:
         remarks += _drop_own_fields(values) + _drop_channels(values)
@@ -127,7 +128,7 @@ def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
         "url": url,
         "name": name[: records.MAX_NAME],
     }
-    tags = dict.fromkeys((*shared.tags, *values.get("tags", ())))
+    tags = dict.fromkeys((*values.get("tags", ()), *shared.tags))
     alerts = dict.fromkeys(
         (
             *(records.Pair(records.CONTACT, name) for name in shared.contacts),

@@ -78,7 +78,9 @@ class Upload(OneValue):
 
 
 class ImportForm(BrowserForm):
-    """Many monitors: lines, or a file."""
+    """Many monitors: lines, or a file. ``sealed``: the preview of a file, which is kept."""
+
+    sealed = ""
 
     urls = Text(
         N_("Lines"),
@@ -101,7 +103,7 @@ class ImportForm(BrowserForm):
         lines = bool((self.urls.data or "").strip())
         if lines and self.sends_file():
             self.file.add_fault(_("Enter lines or choose a file, not both."))
-        elif not lines and not self.sends_file() and self.flawless(self.urls):
+        elif not lines and not self.sends_file() and not self.sealed and self.flawless(self.urls):
             self.urls.add_fault(_("Enter at least one line, or choose a file."))
 
     def content(self) -> bytes:
@@ -110,6 +112,9 @@ class ImportForm(BrowserForm):
 
     def sends_file(self) -> bool:
         return self.file.data is not None
+
+    def keeps_file(self) -> bool:
+        return bool(self.sealed) and not self.sends_file() and not (self.urls.data or "").strip()
 
     def source(self) -> Any:
         """The field that ``content`` comes from."""

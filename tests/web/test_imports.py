@@ -391,6 +391,28 @@ def test_a_missing_contact_is_created_once_for_all_lines_that_name_it(app, edito
     assert contacts.get(contacts.id_of("dev@example.com")).channels[0].key == "email"
 
 
+def test_a_contact_is_chosen_in_the_preview_for_those_that_alert_nobody(app, editor):
+    editor.open(START).press("Preview", urls="A, a.example.com\nB, b.example.com")
+    editor.shows("2 of these monitors alert nobody.")
+    editor.press("Create 2 monitors", silent_email="dev")
+    assert editor.status == 422
+    editor.press("Create 2 monitors", silent_email="dev@example.com").shows("2 monitors created")
+    editor.open(START).press("Preview", urls="C, c.example.com")
+    editor.press("Create 1 monitor", silent_contact="dev@example.com").shows("1 monitor created")
+    monitors = [store_of(app).monitors.get(id) for id in (1, 2, 3)]
+    assert [[pair.value for pair in m.alerts] for m in monitors] == [["dev@example.com"]] * 3
+    assert list(store_of(app).contacts.names()) == ["dev@example.com"]
+
+
+def test_the_file_is_kept_while_the_list_is_changed(app, editor):
+    make_contact(app, "Ops")
+    upload(editor, b"A, https://a.example")
+    editor.press("Preview", contacts=["Ops"], tags="new")
+    editor.shows("1 can be created", "Alerts: Ops", "new", status=200)
+    editor.press("Preview", urls="https://b.example").shows("https://b.example")
+    editor.hides("https://a.example")
+
+
 def test_the_next_import_starts_with_what_was_chosen_last(app, editor):
     make_contact(app, "Ops, night")
     chosen = {"interval": "300", "tags": "eu, shop", "contacts": ["Ops, night"], "format": "csv"}

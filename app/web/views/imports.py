@@ -51,8 +51,10 @@ def start() -> Answer:
     from app.imports import files  # all readers, at their first use
 
     try:
-        reading = files.read(form.content(), form.format.data or "")
-        plan = _plan(form, reading)
+        if form.keeps_file():
+            plan = replace(ImportPlan.opened(form.sealed), shared=form.shared())
+        else:
+            plan = _plan(form, files.read(form.content(), form.format.data or ""))
         response = make_response(_preview(form, plan))
     except NotReadable as fault:
         form.source().add_fault(str(fault))
@@ -71,6 +73,7 @@ def _form(lines: str | None = None) -> ImportForm:
         data["contacts"] = tuple(current_store().contacts.defaults())
     sent: dict[str, Any] = {} if lines is None else {"formdata": None}
     form = ImportForm(bare=servers.is_bare(), without=without, data=data | {"urls": lines}, **sent)
+    form.sealed = request.form.get("sealed", "")
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
         form.contacts.choices = choices.contact_choices(names)
@@ -160,6 +163,7 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
     sealed_plan = plan.sealed()
     if len(sealed_plan) > MAX_SEALED:
         raise NotReadable(_(TOO_LARGE))
+    form.sealed = "" if plan.lines else sealed_plan
     new = {name: pairs for name, pairs in importer.new_contacts.items() if pairs}
     shown: dict[str, Any] = {
         "form": form,
@@ -298,6 +302,29 @@ def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
     return replace(plan, candidates=candidates, contacts=contacts), {}
 
 
+def _alerted(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
+    """The plan with the contact that was chosen for the entries that alert nobody; and what is
+    wrong with it, under no name.
+    """
+    name, address = (request.form.get(f"silent_{end}", "").strip() for end in ("contact", "email"))
+    contacts = dict(plan.contacts)
+    if address:
+        name, row = address, "channels[0]"
+        pairs = [("name", name), (f"{row}[key]", "email"), (f"{row}[value]", address)]
+        try:
+            contacts[name] = bind(ContactForm, pairs, _importer(plan).context)["channels"]
+        except Invalid as fault:
+            return plan, {"": sentences(fault)}
+    if not name:
+        return plan, {}
+    alerts = {"alerts": (Pair(CONTACT, name),)}
+    candidates = [
+        entry if entry.fields.get("alerts") else replace(entry, fields={**entry.fields, **alerts})
+        for entry in plan.candidates
+    ]
+    return replace(plan, candidates=candidates, contacts=contacts), {}
+
+
 @blueprint.post("/create")
 def create() -> tuple[str, int, dict[str, str]]:
     """Create monitors for a while. The answer says where it leads: a reload starts nothing."""
@@ -307,6 +334,8 @@ def create() -> tuple[str, int, dict[str, str]]:
         return *_preview_again(plan, {}), {}
     if "rest" not in request.form:
         plan, faults = _reached(plan)
+        if not faults:
+            plan, faults = _alerted(plan)
         if faults:
             return *_preview_again(plan, faults), {}
         text = plan.sealed()
