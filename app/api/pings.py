@@ -198,7 +198,7 @@ def _ms(text: str | None) -> int | None:
 
 
 def _body(environ: Environ) -> str:
-    """The beginning of the body; nothing of one that breaks off."""
+    """The beginning of the body, as far as it arrived: a ping that breaks off counts too."""
     try:
         stream = get_input_stream(environ, max_content_length=None)
         data: bytes = stream.read(MAX_PING_BODY_BYTES)

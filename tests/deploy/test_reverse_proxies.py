@@ -162,6 +162,31 @@ def test_a_body_that_is_too_large_is_refused_and_says_so(front: Front):
     assert taken.status in (400, 403), "Wakeful's own answer to a form without its token"
 
 
+def test_a_ping_counts_however_much_its_job_writes(front: Front):
+    sent = {"Authorization": f"Bearer {front.key}", "Content_Type": "application/json"}
+    body = json.dumps({"name": "Backup", "url": "heartbeat:"}).encode()
+    job = json.loads(front.ask("/api/v1/monitors", "POST", body, **sent).text)["data"]
+    command = [
+        "curl",
+        "-fsSk",
+        "-m",
+        "30",
+        "--data-binary",
+        "@-",
+        "--connect-to",
+        f"::127.0.0.1:{front.ports.https}",
+    ]
+    output = b"a" * 5 * 1024 * 1024
+    called = subprocess.run(
+        [*command, job["ping_url"]], input=output, capture_output=True, check=False
+    )
+    assert (called.returncode, called.stdout) == (0, b"OK"), called.stderr
+    pings = f"/api/v1/monitors/{job['id']}/pings"
+    [ping] = json.loads(front.ask(pings, **sent).text)["data"]
+    kept = json.loads(front.ask(f"{pings}/{ping['id']}", **sent).text)["data"]
+    assert kept["body"] == "a" * 10_000
+
+
 def over_http(front: Front, path: str, **headers: str) -> Answer:
     with closing(HTTPConnection("127.0.0.1", front.ports.http, timeout=60)) as connection:
         connection.request("GET", path, headers={"Host": NAME, **headers})

@@ -273,6 +273,37 @@ def test_a_client_that_expects_100_continue_gets_413_for_a_large_body(patient):
         assert everything_from(client).startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.parametrize(
+    ("length", "sent", "headers"),
+    [
+        (MAX_FORM_BYTES + 1, MAX_FORM_BYTES + 1, ["Expect: 100-continue"]),
+        (2 * MAX_FORM_BYTES + 1, 2 * MAX_FORM_BYTES + 1, ["Expect: 100-continue"]),
+        (100, 5, []),  # it breaks off
+    ],
+)
+def test_section_18_a_ping_counts_and_keeps_the_beginning_of_its_body(
+    patient, key, length, sent, headers
+):
+    url = f"http://127.0.0.1:{patient.port}/api/v1/monitors"
+    session = requests.Session()
+    session.headers.update(
+        {"Authorization": bearer(key).partition(": ")[2], "Host": "wakeful.test"}
+    )
+    job = session.post(url, data={"name": "Backup", "url": "heartbeat:"}, timeout=60).json()
+    path = f"/ping/{job['data']['ping_url'].rpartition('/')[2]}"
+    with patient.connect(post(path, length, *headers)) as client:
+        if headers:
+            assert client.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        with suppress(OSError):  # past twice the limit, the answer comes before the end
+            client.sendall(b"a" * sent)
+            client.shutdown(socket.SHUT_WR)
+        assert everything_from(client).startswith(b"HTTP/1.1 200 ")
+    pings = f"{url}/{job['data']['id']}/pings"
+    [ping] = session.get(pings, timeout=60).json()["data"]
+    stored = session.get(f"{pings}/{ping['id']}", timeout=60).json()["data"]
+    assert (stored["kind"], stored["body"]) == ("success", "a" * min(sent, 10_000))
+
+
 def test_a_body_that_is_a_little_too_large_is_read_to_its_end_before_413(installed):
     """Proxies give up an answer that comes before; then the next request on it is not answered."""
     with web_process(installed, {"ask_seconds": 60}) as web:

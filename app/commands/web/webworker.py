@@ -242,11 +242,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _serve(self, conn: ClientConnection) -> None:
         self._unpark(conn)
         conn.seal()
-        if conn.body.length > MAX_BODY_BYTES:
-            from app.api.pings import is_ping  # loaded with the application, after the start
-
-            if is_ping(conn.path):
-                conn.request.force_close()
+        if conn.body.length > MAX_BODY_BYTES and _is_ping(conn):
+            conn.request.force_close()
         self._hand_over(conn, self._answer, self._own_threads.get(conn.path, self.tpool))
 
     def _hand_over(
@@ -258,7 +255,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
-        if conn.body.dropped:
+        if conn.body.dropped and not _is_ping(conn):  # the beginning of a ping's is kept
             self._serve(conn)
             return
         conn.asked = True
@@ -422,6 +419,12 @@ class _Page:
 
     def gettimeout(self) -> float:
         return 0.0
+
+
+def _is_ping(conn: ClientConnection) -> bool:
+    from app.api.pings import is_ping  # loaded with the application, after the start
+
+    return is_ping(conn.path)
 
 
 def _refusal(conn: ClientConnection, status: str, sentence: str) -> bytes:
