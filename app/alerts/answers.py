@@ -26,7 +26,7 @@ class Answer:
     ``bug``: Wakeful failed, not the service.
     """
 
-    verdict: Acceptance
+    acceptance: Acceptance
     text: str
     retry_after: float | None = None
     gone: bool = False
@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        return self.verdict is Acceptance.DELIVERED
+        return self.acceptance is Acceptance.DELIVERED
 
 
 def bug(position: str) -> Answer:
@@ -67,7 +67,7 @@ MAX_PAUSE = 3600.0
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
-def judge_status(status: int) -> Acceptance:
+def accepts_status(status: int) -> Acceptance:
     """What an HTTP status means for a delivery. A redirect that ``base.post`` has not followed is
     final.
     """

@@ -465,7 +465,7 @@ class Lanes:
             closed = now + timedelta(seconds=answer.retry_after)
         # A permanent refusal is about one message, so the lane still counts as working. So does a
         # bug of ours: what follows in the lane may be sent.
-        healthy = answer.verdict is not Acceptance.RETRY or answer.bug
+        healthy = answer.acceptance is not Acceptance.RETRY or answer.bug
         self._states[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
 
@@ -525,7 +525,7 @@ def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> Attempt
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
     tries = claim.tries + 1
     # A person waits for the answer to a test, and looks at it: it is tried once (decision 5).
-    is_final = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
+    is_final = answer.acceptance is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
     # A bug of Wakeful that stops the message a second time would stay unnoticed for a day.
     earlier = claim.attempts[len(claim.attempts) - claim.tries :]
     is_bug_again = answer.bug and any(attempt.get("bug") for attempt in earlier)

@@ -25,7 +25,15 @@ from app.forms.lists import indexed
 from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
 from app.i18n import N_, _
-from app.records import MAX_BATCH_FIELDS, MAX_BODY_BYTES, MAX_FIELDS, MAX_IN_BATCH, ApiKey, Scope
+from app.records import (
+    DRAINED_BYTES,
+    MAX_BATCH_FIELDS,
+    MAX_BODY_BYTES,
+    MAX_FIELDS,
+    MAX_IN_BATCH,
+    ApiKey,
+    Scope,
+)
 from app.rules.brackets import JsonMembers, Pairs, Typed, flatten, is_list, rows
 from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
 from app.stores import Store, store_of_key
@@ -34,8 +42,6 @@ ROWS = N_("Send the records as %(field)s[0][name] and so on, or in JSON as a lis
 ROW_COUNT = N_("Send between 1 and %(most)s at once.")
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-# How much of a too large body is read, so that its sender can finish and receive the answer.
-_DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _CHUNK = 64 * 1024
 _MAX_NUMBER = 30  # digits; no field takes more
 
@@ -139,15 +145,15 @@ def _bound(
 
 
 def _as_sent(pairs: Pairs, error: str) -> str:
-    field, _dot, place = error.partition(".")
-    if not place.isdecimal():
+    field, _dot, position = error.partition(".")
+    if not position.isdecimal():
         return error
     values = dict(pairs)
     firsts: dict[str, str] = {}  # the index of each value: a list has no value twice
     for name in indexed(field, values):
         firsts.setdefault(values[f"{field}[{name.index}]"], name.dotted)
     names = list(firsts.values())
-    return names[int(place)] if int(place) < len(names) else error
+    return names[int(position)] if int(position) < len(names) else error
 
 
 def _refuse(pairs: Pairs) -> None:
@@ -196,11 +202,11 @@ def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
     """The body as far as it was received, at most ``most`` bytes. Raises the exceptions of 413 and
     415.
     """
-    request.max_content_length = _DRAINED_BYTES  # replaces the dashboard's; counted again below
+    request.max_content_length = DRAINED_BYTES  # replaces the dashboard's; counted again below
     size = request.content_length or 0
     received, raw, complete = 0, bytearray(), True
     try:
-        while size <= _DRAINED_BYTES and (chunk := request.stream.read(_CHUNK)):
+        while size <= DRAINED_BYTES and (chunk := request.stream.read(_CHUNK)):
             received += len(chunk)
             size = max(size, received)
             if size <= most:

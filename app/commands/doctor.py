@@ -34,7 +34,7 @@ from app.errors import WakefulError
 from app.i18n import N_, _, _n
 from app.net import canary, icmp
 from app.net.canary import MEMORY
-from app.net.client import Unreachable
+from app.net.client import ConnectionFailed
 from app.records import Channel
 from app.records.resources import BY_TABLE
 from app.rules.smtp import parse
@@ -369,7 +369,7 @@ def _mail(subject: Subject) -> Statements:
             if server.user is not None:
                 email.log_in(smtp, server.user, server.password or "")
             smtp.noop()
-    except Unreachable as fault:
+    except ConnectionFailed as fault:
         yield Fault(fault)
     except smtplib.SMTPAuthenticationError as fault:
         yield Fault(_(REFUSES_LOGIN, name=server.host, code=fault.smtp_code))

@@ -20,7 +20,7 @@ from app.db import db, faults, heartbeats, patience
 from app.db.settings import is_notice_set
 from app.i18n import N_, _
 from app.lasting import Lasting
-from app.net.client import Blocked, Unreachable
+from app.net.client import Blocked, ConnectionFailed
 from app.records import Notice
 from app.rules.masking import frames_of
 from app.rules.url import parse_url
@@ -100,7 +100,7 @@ class Heartbeat:
         """Why the call failed; None if it was accepted."""
         try:
             answer = self._settings.network(self._policies.current()).get(self._url)
-        except (Blocked, Unreachable) as fault:
+        except (Blocked, ConnectionFailed) as fault:
             return str(fault)
         if 200 <= answer.status < 300:
             return None

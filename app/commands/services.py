@@ -19,7 +19,7 @@ from app.config import PUBLIC_TELEGRAM_API, Settings
 from app.db import db
 from app.db.tables import MonitorStateRow
 from app.i18n import N_, _
-from app.net.client import Unreachable
+from app.net.client import ConnectionFailed
 from app.rules import sms
 from app.rules.service_url import take_apart_service
 from app.rules.url import parse_url
@@ -109,7 +109,7 @@ def _asked(
     network = replace(settings.network(), total_seconds=SECONDS)
     try:
         status = network.get(url, headers=headers, own_setting=True).status
-    except Unreachable as fault:
+    except ConnectionFailed as fault:
         return Fault(fault)
     if status < HTTPStatus.MULTIPLE_CHOICES:
         return _(ACCEPTS, host=host)

@@ -76,7 +76,7 @@ class AssertionList(PairList):
             str(row.source), str(row.property) or None, str(row.op), str(row.value) or None
         )
 
-    def judged(self, row: Any) -> Assertion:
+    def validated(self, row: Any) -> Assertion:
         """JSON may send a number or a boolean as the value: it is compared as it is written."""
         entry = self.entry_of(row)
         for half in row.halves:

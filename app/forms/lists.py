@@ -200,7 +200,7 @@ class PairList(ListField):
         if len(used) > self.most:
             self.process_errors = [text.too_many(self.most)]
         else:
-            self.judge_rows(used, stored)
+            self.validate_rows(used, stored)
         if self.unclear:
             self._replace(formdata, used)
 
@@ -240,7 +240,7 @@ class PairList(ListField):
             setattr(row, name.half, value[0])
         return list(rows.values())
 
-    def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
+    def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
         stored_rows: dict[str, Any] = {}
@@ -255,14 +255,14 @@ class PairList(ListField):
                     if self.hide(pair) == self.entry_of(row):
                         stored_rows[row.index] = unused.pop(position)
                         break
-        self.data = tuple(stored_rows.get(row.index) or self.judged(row) for row in rows)
+        self.data = tuple(stored_rows.get(row.index) or self.validated(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
         for half in row.halves:
             if half not in row.sent:
                 row.errors[half].append(_(text.HALF_ROW))
 
-    def judged(self, row: PairRow) -> Any:
+    def validated(self, row: PairRow) -> Any:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.all_errors:

@@ -51,7 +51,7 @@ class MonitorPairs(PairList):
     def is_unused(self, row: PairRow) -> bool:
         return not row.value
 
-    def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
+    def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         ids: set[int] = set()
         entries = []
         for row in rows:

@@ -52,7 +52,7 @@ class Blocked(Exception):
     """Policy closes every address of the host. The text says what to allow and where."""
 
 
-class Unreachable(Exception):
+class ConnectionFailed(Exception):
     """No answer arrived. The text says why; of the URL, it has only the host."""
 
 
@@ -108,7 +108,7 @@ class Network:
 
         The status line decides the result. An error after it, in headers or body, is ignored: the
         service has taken the message, and retries would repeat it for a day. Raises Blocked and
-        Unreachable.
+        ConnectionFailed.
         """
         target = parse_url(url)
         # The login as bytes: requests would encode text as Latin-1, and raise for other letters.
@@ -155,7 +155,7 @@ class Network:
                 if adapter.status is not None:
                     return Response(adapter.status, {}, "")
                 if isinstance(fault, requests.RequestException):
-                    raise Unreachable(_sentence(fault, target, expired.is_set())) from None
+                    raise ConnectionFailed(_sentence(fault, target, expired.is_set())) from None
                 raise
             with answer:
                 text, cut = _read(answer, most)
@@ -175,10 +175,10 @@ class Network:
     def addresses(
         self, host: str, seconds: float = RESOLVE_SECONDS, *, own_setting: bool = False
     ) -> list[str]:
-        """The open addresses of a host. Raises Blocked and Unreachable."""
+        """The open addresses of a host. Raises Blocked and ConnectionFailed."""
         resolved = resolve(host.lower(), seconds, names=self.names, cache=self.cache)
         if not resolved.addresses:
-            raise Unreachable(resolved.sentence)
+            raise ConnectionFailed(resolved.sentence)
         if own_setting:
             return list(resolved.addresses)
         refusals = [self.policy.refusal(address) for address in resolved.addresses]
@@ -192,7 +192,7 @@ class Network:
         self, host: str, port: int, seconds: float, *, own_setting: bool = False
     ) -> socket.socket:
         """A TCP connection to a host within ``seconds``, which are the socket's time limit too.
-        Raises Blocked, Unreachable if the name has no address, and OSError.
+        Raises Blocked, ConnectionFailed if the name has no address, and OSError.
         """
         deadline = monotonic() + seconds
         addresses = self.addresses(host, min(RESOLVE_SECONDS, seconds), own_setting=own_setting)
@@ -370,7 +370,7 @@ def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
     seconds = float(timeout) if isinstance(timeout, int | float) else CONNECT_SECONDS
     try:
         tcp = connect(host, port, seconds)
-    except Unreachable as fault:
+    except ConnectionFailed as fault:
         unknown = socket.gaierror(socket.EAI_NONAME, str(fault))
         raise NameResolutionError(host, connection, unknown) from unknown
     except TimeoutError as fault:

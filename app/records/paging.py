@@ -49,6 +49,7 @@ class PageQuery:
 
 MAX_NAME = 255
 MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
+DRAINED_BYTES = 8 * MAX_BODY_BYTES  # read of a larger body: its sender must get to the answer
 # A form of the dashboard: a million characters of addresses, three bytes each where encoded.
 MAX_FORM_BYTES = 4 * 1024 * 1024
 # A window may name ten thousand monitors; more fields than that nobody fills in.

@@ -32,7 +32,7 @@ from app.engine.agent.clock import Clock
 from app.engine.agent.link import ServerLink
 from app.errors import Unavailable
 from app.net.canary import ask
-from app.net.client import Network, Unreachable
+from app.net.client import ConnectionFailed, Network
 from app.net.hosts import SystemConfig, SystemNames
 from app.net.policy import Policy
 from app.records import CheckSpec, PageQuery
@@ -52,12 +52,12 @@ def scheme(network: Network, plain: str = "http") -> str:
 
 
 def webhook(at: str, network: Network, _folder: Path) -> None:
-    with suppress(Unreachable):
+    with suppress(ConnectionFailed):
         network.post(f"{scheme(network)}://{at}/hook", body=b"")
 
 
 def heartbeat(at: str, network: Network, _folder: Path) -> None:
-    with suppress(Unreachable):
+    with suppress(ConnectionFailed):
         network.get(f"{scheme(network)}://{at}/ping")
 
 
@@ -79,7 +79,7 @@ def doctors_mail(at: str, network: Network, folder: Path) -> None:
     settings = _settings(at, network, folder)
     server = parse(settings.smtp_url or "")
     tools = Tools(settings, network)
-    with suppress(OSError, Unreachable), email.session(server, server.host, tools, SECONDS):
+    with suppress(OSError, ConnectionFailed), email.session(server, server.host, tools, SECONDS):
         pass
 
 

@@ -134,7 +134,7 @@ def outcome(answer: bytes, path: Path, channel: str = Channel.WEBHOOK, **how: st
 @pytest.mark.parametrize("way", ACCEPTED)
 def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
     answer = outcome(ACCEPTED[way], tmp_path)
-    assert answer.verdict is DELIVERED, answer
+    assert answer.acceptance is DELIVERED, answer
     assert answer.text.startswith("HTTP 200")
 
 
@@ -157,7 +157,7 @@ def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
 def test_no_response_body_makes_a_sender_fail(
     channel: str, sms: str, way: str, tmp_path: Path
 ) -> None:
-    assert outcome(ACCEPTED[way], tmp_path, channel, sms=sms).verdict is DELIVERED
+    assert outcome(ACCEPTED[way], tmp_path, channel, sms=sms).acceptance is DELIVERED
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_status_decides_also_where_the_body_cannot_be_read(
 ) -> None:
     broken = http(b"ok", "Content-Type: a/b; charset=utf8mb4", "Content-Encoding: gzip",
                   "Location: http://[", status=status)  # fmt: skip
-    assert outcome(broken, tmp_path).verdict is verdict
+    assert outcome(broken, tmp_path).acceptance is verdict
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_status_decides_also_where_the_body_cannot_be_read(
      b"HTTP/1.1 103 Early Hints\r\n\r\n", b"SSH-2.0-OpenSSH\r\n"],
 )  # fmt: skip
 def test_without_a_status_the_alert_is_sent_again(garbage: bytes, tmp_path: Path) -> None:
-    assert outcome(garbage, tmp_path).verdict is RETRY
+    assert outcome(garbage, tmp_path).acceptance is RETRY
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_an_answer_that_is_slower_than_the_limit_counts_if_it_has_a_status(
 
     with receiver(drip) as url:
         answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
-    assert (answer.verdict, words in answer.text) == (verdict, True)
+    assert (answer.acceptance, words in answer.text) == (verdict, True)
 
 
 def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
             sent.append(1)
 
     with receiver(flood) as url:
-        assert send(Channel.WEBHOOK, url, tmp_path).verdict is PERMANENT
+        assert send(Channel.WEBHOOK, url, tmp_path).acceptance is PERMANENT
     assert len(sent) < 1000
 
 
@@ -234,22 +234,22 @@ def test_a_pause_is_an_hour_at_most_and_none_where_it_is_no_time_to_come(
     named: list[str], pause: float | None, tmp_path: Path
 ) -> None:
     answer = outcome(http(b"", *named, status="503 Busy"), tmp_path)
-    assert (answer.verdict, answer.retry_after) == (RETRY, pause)
+    assert (answer.acceptance, answer.retry_after) == (RETRY, pause)
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "1e999", "-1", "true", "NaN", '"5"'])
 def test_a_pause_in_the_body_that_is_no_pause_stops_nobody(number: str, tmp_path: Path) -> None:
     body = f'{{"retry_after": {number}}}'.encode()
-    assert outcome(http(body, status="429 Slow down"), tmp_path).verdict is RETRY
+    assert outcome(http(body, status="429 Slow down"), tmp_path).acceptance is RETRY
 
 
 def test_what_vonage_documents_to_say_with_a_200_counts(tmp_path: Path) -> None:
     """Vonage answers 200 to all; only a status within a message says that it was refused."""
     for status, verdict in (("0", DELIVERED), ("1", RETRY), ("4", PERMANENT)):
         body = as_json({"messages": [{"status": status, "error-text": "So it is."}]})
-        assert outcome(body, tmp_path, Channel.SMS, sms="vonage").verdict is verdict
+        assert outcome(body, tmp_path, Channel.SMS, sms="vonage").acceptance is verdict
     for odd in ({}, {"messages": []}, {"messages": [{}]}, {"messages": "0"}):
-        assert outcome(as_json(odd), tmp_path, Channel.SMS, sms="vonage").verdict is DELIVERED
+        assert outcome(as_json(odd), tmp_path, Channel.SMS, sms="vonage").acceptance is DELIVERED
 
 
 # --- Mail
@@ -312,7 +312,7 @@ def test_what_is_said_to_the_mail_itself_decides(kind: str, goodbye: str, tmp_pa
 
     mails: list[bytes] = []
     answer = mailed(serve, tmp_path)
-    assert answer.verdict is verdict, answer
+    assert answer.acceptance is verdict, answer
     assert b"\r\n..\r\n...two dots" in mails[0], "a line's first dot is doubled"
 
 
@@ -351,7 +351,7 @@ def session(replies: dict[str, str]) -> Callable[[Connection], None]:
 def test_what_a_mail_server_says_before_the_mail(session_name: str, tmp_path: Path) -> None:
     replies, verdict = SESSIONS[session_name]
     answer = mailed(session(replies), tmp_path, "me:secret@" if "login" in session_name else "")
-    assert answer.verdict is verdict, answer
+    assert answer.acceptance is verdict, answer
     assert "SMTP -1" not in answer.text
 
 
@@ -371,9 +371,9 @@ def test_an_address_that_sends_us_away_leaves_the_turn_to_the_others(
     monkeypatch.setattr(Network, "addresses", lambda *_host, **_limits: addresses)
     try:
         server = f"mail.example:{good.port}"
-        assert mailed(session({}), tmp_path, server=server).verdict is DELIVERED
+        assert mailed(session({}), tmp_path, server=server).acceptance is DELIVERED
         addresses.remove("127.0.0.3")
-        assert mailed(session({}), tmp_path, server=server).verdict is not DELIVERED
+        assert mailed(session({}), tmp_path, server=server).acceptance is not DELIVERED
     finally:
         away.close()
         good.close()

@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from app.alerts.answers import Acceptance, judge_status
+from app.alerts.answers import Acceptance, accepts_status
 from app.i18n import _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
@@ -201,7 +201,7 @@ def refused_for_good(lines: list[str]) -> bool:
     """
     statuses = [int(match[1]) if (match := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(
-        status >= 300 and judge_status(status) is Acceptance.PERMANENT for status in statuses
+        status >= 300 and accepts_status(status) is Acceptance.PERMANENT for status in statuses
     )
 
 

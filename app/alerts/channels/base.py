@@ -14,11 +14,11 @@ from operator import attrgetter
 from time import monotonic
 from typing import Any, Literal
 
-from app.alerts.answers import Acceptance, Answer, judge_status, permanent, retry, retry_after
+from app.alerts.answers import Acceptance, Answer, accepts_status, permanent, retry, retry_after
 from app.alerts.messages.message import Message, Tone
 from app.config import Settings
 from app.i18n import _
-from app.net.client import Blocked, Network, Response, Unreachable
+from app.net.client import Blocked, ConnectionFailed, Network, Response
 from app.records import Event
 from app.rules import masking
 from app.rules.masking import frames_of
@@ -54,7 +54,7 @@ class Outgoing:
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]  # the part of an answer that says why
 # What an answer means, for a service whose status does not say it; None: what its status means.
-Judge = Callable[[Response], Acceptance | None]
+Accepts = Callable[[Response], Acceptance | None]
 # The payload to send in place of the refused one, if the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
@@ -74,11 +74,11 @@ def post(
     secrets: Sequence[str] = (),
     own_setting: bool = False,
     read: Read = attrgetter("words"),
-    judge: Judge | None = None,
+    accepts: Accepts | None = None,
     correct: Correct | None = None,
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
-    answer. ``judge``: what it means, for a service that puts refusals into an answer with a good
+    answer. ``accepts``: what it means, for a service that puts refusals into an answer with a good
     status. ``correct``: another payload after a refusal; without it, refusals are final. ``read``:
     the part that says why.
     ``secrets``: what the text of the answer must not show.
@@ -98,7 +98,7 @@ def post(
             )
         except Blocked as blocked:
             return permanent(str(blocked))
-        except Unreachable as fault:
+        except ConnectionFailed as fault:
             return retry(masking.clean(str(fault), secrets))
         except ValueError as fault:  # not a plain URL: stored without validation
             return permanent(masking.clean(str(fault), secrets))
@@ -109,14 +109,14 @@ def post(
         else:
             break
     words = _words(response, read, secrets)
-    verdict = (judge and judge(response)) or judge_status(response.status)
+    acceptance = (accepts and accepts(response)) or accepts_status(response.status)
     text = f"HTTP {response.status}" + (f": {words}" if words else "")
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
-    if verdict is Acceptance.RETRY:
+    if acceptance is Acceptance.RETRY:
         pause = retry_after(response.headers, response.body, outgoing.now)
-    return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
+    return Answer(acceptance, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def _encoded(payload: Any) -> bytes:
@@ -163,13 +163,13 @@ def dedup_key_of(outgoing: Outgoing, tools: Tools) -> str:
     return f"wakeful-{tools.installation}-{thread}" if thread else f"wakeful-{outgoing.id}"
 
 
-def is_refused(response: Response, judge: Judge) -> bool:
+def is_refused(response: Response, accepts: Accepts) -> bool:
     """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
     body of a good status. Any other 400 is permanent at once.
     """
     if response.status == HTTPStatus.BAD_REQUEST:
         return bool(dict_of(response))
-    return is_good(response) and judge(response) is Acceptance.PERMANENT
+    return is_good(response) and accepts(response) is Acceptance.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
@@ -183,7 +183,7 @@ def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
 
 
 def is_good(response: Response) -> bool:
-    return judge_status(response.status) is Acceptance.DELIVERED
+    return accepts_status(response.status) is Acceptance.DELIVERED
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:

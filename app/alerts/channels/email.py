@@ -18,7 +18,7 @@ from app.alerts.answers import Answer, delivered, permanent, retry
 from app.alerts.channels import mail
 from app.alerts.channels.base import Outgoing, Tools
 from app.i18n import N_, _
-from app.net.client import TOTAL_SECONDS, Unreachable, connect
+from app.net.client import TOTAL_SECONDS, ConnectionFailed, connect
 from app.rules import addresses, masking
 from app.rules.smtp import Server, check_sender, parse
 from app.rules.url import ascii_host, parse_url
@@ -134,7 +134,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             fault.smtp_code, _text(fault.smtp_error)
         )
         return replace(refused, gone=is_gone)
-    except Unreachable as fault:
+    except ConnectionFailed as fault:
         return retry(str(fault))
     except ssl.SSLCertVerificationError as fault:
         return retry(

@@ -19,14 +19,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """FlockML that it does not take must not cost the alert."""
-        if not is_refused(response, judge) or body.pop("flockml", None) is None:
+        if not is_refused(response, accepts) or body.pop("flockml", None) is None:
             return None
         return body
 
-    return post(outgoing, tools, body, read=field_of("description"), judge=judge, correct=correct)
+    return post(
+        outgoing, tools, body, read=field_of("description"), accepts=accepts, correct=correct
+    )
 
 
-def judge(response: Response) -> Acceptance | None:
+def accepts(response: Response) -> Acceptance | None:
     return Acceptance.PERMANENT if is_good(response) and dict_of(response).get("error") else None
 
 

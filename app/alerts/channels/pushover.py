@@ -24,10 +24,12 @@ HIGH = 1  # also in the quiet hours of the person
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     user, token = parse_pushover(outgoing.value)
     body = {"user": user, "token": token, **payload(outgoing.message)}
-    return post(outgoing, tools, body, url=API, secrets=[user, token], read=reasons, judge=judge)
+    return post(
+        outgoing, tools, body, url=API, secrets=[user, token], read=reasons, accepts=accepts
+    )
 
 
-def judge(response: Response) -> Acceptance | None:
+def accepts(response: Response) -> Acceptance | None:
     """1 is the status of what was taken."""
     is_refused = is_good(response) and dict_of(response).get("status") not in (None, 1)
     return Acceptance.PERMANENT if is_refused else None

@@ -41,13 +41,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """Blocks that a service does not take must not cost the alert."""
-        is_layout = response.text.strip() in _LAYOUT or is_refused(response, judge)
+        is_layout = response.text.strip() in _LAYOUT or is_refused(response, accepts)
         return body if is_layout and body.pop("blocks", None) is not None else None
 
-    return post(outgoing, tools, body, judge=judge, correct=correct)
+    return post(outgoing, tools, body, accepts=accepts, correct=correct)
 
 
-def judge(response: Response) -> Acceptance | None:
+def accepts(response: Response) -> Acceptance | None:
     body = dict_of(response)
     refused = body.get("ok") is False or body.get("success") is False
     word = body.get("error") if refused else response.text.strip()

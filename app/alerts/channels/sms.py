@@ -60,7 +60,7 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(*login, masking.basic(*login)),
         own_setting=True,
         read=_twilio_words,
-        judge=_twilio_verdict,
+        accepts=_twilio_accepts,
     )
 
 
@@ -79,7 +79,7 @@ _TWILIO_PASSING = (14107, 20429, 20500, 20503, 21611, 30001, 30022)
 _TWILIO_FAILED = ("failed", "undelivered", "canceled")
 
 
-def _twilio_verdict(response: Response) -> Acceptance | None:
+def _twilio_accepts(response: Response) -> Acceptance | None:
     """Twilio takes a message with 201 that it already knows it cannot send."""
     body = dict_of(response)
     code = body.get("error_code" if is_good(response) else "code")
@@ -108,7 +108,7 @@ def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(provider.user, provider.password),
         own_setting=True,
         read=_vonage_words,
-        judge=_vonage_verdict,
+        accepts=_vonage_accepts,
     )
 
 
@@ -131,7 +131,7 @@ def _vonage_words(response: Response) -> str:
 _VONAGE_PASSING = frozenset({"1", "5", "10"})
 
 
-def _vonage_verdict(response: Response) -> Acceptance | None:
+def _vonage_accepts(response: Response) -> Acceptance | None:
     """Vonage answers 200 in any case; what became of the message is in the body. A body that says
     nothing of it leaves the status: to send once more would cost, and may repeat the message.
     """

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from app.alerts.answers import Acceptance, Answer, judge_status
+from app.alerts.answers import Acceptance, Answer, accepts_status
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages.message import Item, Message, Tone
 from app.net.client import Response
@@ -34,23 +34,23 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     def correct(response: Response) -> dict[str, Any] | None:
         """A card that it does not take must not cost the alert."""
         is_large = response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        return next(plain, None) if is_large or is_refused(response, judge) else None
+        return next(plain, None) if is_large or is_refused(response, accepts) else None
 
     return post(
         outgoing,
         tools,
         payload(message),
         read=field_of("error", "message"),
-        judge=judge,
+        accepts=accepts,
         correct=correct,
     )
 
 
-def judge(response: Response) -> Acceptance | None:
+def accepts(response: Response) -> Acceptance | None:
     if not is_good(response):
         return None
     if inner := _INNER.search(response.text):
-        return judge_status(int(inner[1]))
+        return accepts_status(int(inner[1]))
     if not dict_of(response).get("error") and _FAILED not in response.text:
         return None
     return Acceptance.RETRY if _PASSING.search(response.text) else Acceptance.PERMANENT

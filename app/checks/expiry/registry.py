@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from urllib.parse import urljoin, urlsplit
 
 from app.i18n import N_, _
-from app.net.client import Blocked, Network, Response, Unreachable
+from app.net.client import Blocked, ConnectionFailed, Network, Response
 from app.rules.suffixes import above
 
 MAX_BYTES = 2 * 1024 * 1024  # IANA's list of registries is 60 KB, an answer some 10 KB
@@ -70,5 +70,5 @@ def _get(url: str, deadline: float, network: Network, *, own_setting: bool) -> R
         )
     except Blocked as refused:
         raise NoAnswer(_("it leads where Wakeful may not go: %(why)s", why=refused)) from None
-    except (Unreachable, ValueError) as fault:
+    except (ConnectionFailed, ValueError) as fault:
         raise NoAnswer(str(fault)) from None

@@ -12,7 +12,7 @@ from itertools import islice
 
 from app.checks.expiry.registry import NoAnswer, plausible, refuse_parent
 from app.i18n import N_, _
-from app.net.client import Blocked, Network, Unreachable
+from app.net.client import Blocked, ConnectionFailed, Network
 from app.rules.suffixes import above
 
 IANA = "whois.iana.org"
@@ -115,7 +115,7 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
     except Blocked as refused:
         sentence = N_("%(host)s is where Wakeful may not go: %(why)s")
         raise NoAnswer(_(sentence, host=host, why=refused)) from None
-    except Unreachable as fault:
+    except ConnectionFailed as fault:
         raise NoAnswer(str(fault)) from None
     except TimeoutError:
         raise NoAnswer(_("%(host)s did not answer in time.", host=host)) from None

@@ -34,7 +34,7 @@ from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.middleware import EARLY
-from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
+from app.records import DRAINED_BYTES, MAX_BODY_BYTES, MAX_FORM_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,6 @@ OWN_THREADS = ("/healthz", "/readyz")
 _ACCEPTED_AT_ONCE = 64
 _EXPIRY_PAUSE = 0.2  # seconds between two checks for late connections
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _BODY_NEEDED = object()
 _CONTINUE = 100  # the status of the answer to a question before the body
 _LATE = N_("The request did not arrive in time.")
@@ -342,7 +341,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _drain(self, conn: ClientConnection) -> None:
         conn.drained += conn.receive()
         conn.received.clear()
-        if conn.ended or conn.drained > _DRAINED_BYTES:
+        if conn.ended or conn.drained > DRAINED_BYTES:
             self._close(conn)
 
     # --- time runs out (gunicorn's loop calls these after each wait for events)

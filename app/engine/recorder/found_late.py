@@ -108,7 +108,7 @@ class Search:
         return max(begin, judged_since(self.monitor))
 
     @property
-    def settled(self) -> datetime:
+    def final_at(self) -> datetime:
         """From when on the late results have no effect on the verdict."""
         return self.last + self.margin
 
@@ -116,7 +116,7 @@ class Search:
     def is_needed(self) -> bool:
         """Without a late failure, results can only change a stored outage."""
         starts = [row.started_at for row in self.stored] + [row.started_at for row in self.behind]
-        return bool(self.late_failures) or any(start <= self.settled for start in starts)
+        return bool(self.late_failures) or any(start <= self.final_at for start in starts)
 
 
 def find(
@@ -299,23 +299,23 @@ def _replayed(
     time, and the times behind others.
     """
     going_on = []
-    for search, checks in _read((search, search.begin, search.settled) for search in searches):
+    for search, checks in _read((search, search.begin, search.final_at) for search in searches):
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
         parents_at = parents.get(search.monitor.id, no_parents)
         replay, earlier = (_fold(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
         earlier.judge(_without_own(search, checks))
-        outages = _settled_outages(search, replay)
+        outages = _final_outages(search, replay)
         if outages is None:
             going_on.append((search, replay, earlier))
         else:
-            replaced = [row for row in search.stored if row.started_at < search.settled]
-            search.behind = [row for row in search.behind if row.started_at < search.settled]
+            replaced = [row for row in search.stored if row.started_at < search.final_at]
+            search.behind = [row for row in search.behind if row.started_at < search.final_at]
             found_now = _not_judged_in_time(outages, earlier.all_outages(), replaced)
             yield search, replaced, found_now, replay.all_behind()
     folds = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
-    for search, checks in _read((search, search.settled, None) for search, *_folds in going_on):
+    for search, checks in _read((search, search.final_at, None) for search, *_folds in going_on):
         replay, earlier = folds[search.monitor.id]
         replay.judge(checks)
         earlier.judge(checks)
@@ -374,10 +374,10 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
     return spans
 
 
-def _settled_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
-    """The outages until ``settled``; None if later results must be judged to end the last one."""
-    settled = search.settled
-    after = next((row for row in search.stored if row.started_at < settled < _end_of(row)), None)
+def _final_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
+    """The outages until ``final_at``; None if later results must be judged to end the last one."""
+    final_at = search.final_at
+    after = next((row for row in search.stored if row.started_at < final_at < _end_of(row)), None)
     if after is None:
         return replay.outages if replay.is_clear else None
     if replay.down_since is None:

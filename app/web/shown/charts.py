@@ -270,13 +270,13 @@ def cells(hours: Sequence[Bucket]) -> Bar:
 
 @lru_cache(maxsize=1024)  # most monitors of a list look alike, and most are shown again
 def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
-    behind = _lines(rest, lambda _state: TALL // 2)
+    whole = _lines(rest, lambda _state: TALL // 2)
     front = _lines(
         [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
         lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
     )
     width = len(rest) * (CELL + GAP) - GAP
-    paths = [*sorted(behind.items()), *sorted(front.items())]
+    paths = [*sorted(whole.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
     return Bar(paths, max(width, 1), drawn)
 
