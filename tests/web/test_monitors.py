@@ -182,6 +182,12 @@ def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
     )
 
 
+def test_an_address_without_a_scheme_says_that_https_was_put_before_it(app, editor):
+    for url, says in (("shop.example", True), ("https://mail.example", False)):
+        editor.open("/monitors/new").press("Save", name="Shop", url=url)
+        assert ("https:// was put before its address." in editor.text) == says, url
+
+
 def test_the_list_begins_with_the_worst_and_its_heads_change_the_order(app, editor):
     for name, verdict, ms in (("Alpha", "up", 50), ("Beta", "down", None), ("Gamma", "up", 900)):
         make_monitor(app, name=name, tags="\nprod\n" * (name != "Gamma"),

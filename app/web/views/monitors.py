@@ -13,6 +13,7 @@ from app.checks.kinds import kind_of
 from app.errors import Conflict, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
+from app.forms.fields import with_scheme
 from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of
 from app.forms.queries import MonitorQueryForm, PingQueryForm
@@ -264,6 +265,13 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if self.record is not None and not self.clone:
             return super().save()
         return current_store().monitors.create(self.form.fields(), secrets_from=self.id)
+
+    def notice(self, record: Monitor) -> str:
+        notice = super().notice(record)
+        typed = request.form.get("url", "").strip()
+        if with_scheme(typed) != typed:
+            notice += " " + _("https:// was put before its address. Edit it if that is wrong.")
+        return notice
 
     def done(self, record: Monitor) -> Response:
         response = super().done(record)
