@@ -248,3 +248,27 @@ def test_a_bug_behind_apprise_is_named_with_its_line(child: apprise._Child) -> N
     assert answer["outcome"] == "bug"
     assert "in serve > KeyError" in answer["log"]
     assert apprise._read(answer, []).text.startswith("Sending failed inside Wakeful (KeyError).")
+
+
+class FakeChild:
+    def __init__(self, alive: bool = True) -> None:
+        self.alive, self.ends = alive, 0
+
+    def end(self) -> None:
+        self.ends += 1
+        if not self.alive:
+            raise IndexError
+
+
+def test_idle_processes_are_counted_and_a_fault_of_their_end_is_not_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apprise, "_IDLE", idle := [FakeChild(alive=False)])
+    with pytest.raises(IndexError):
+        apprise._take()
+    children = [FakeChild() for _ in range(apprise._MAX_IDLE + 1)]
+    for child in children:
+        apprise._give_back(child)  # type: ignore[arg-type]
+    assert [child.ends for child in children] == [0] * apprise._MAX_IDLE + [1]
+    assert idle == children[: apprise._MAX_IDLE]
+    assert apprise._take() is children[apprise._MAX_IDLE - 1]
