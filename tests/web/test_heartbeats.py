@@ -37,7 +37,8 @@ def test_several_are_added_and_a_copy_is_called_by_its_own_slug(app, editor, job
 
 
 def test_its_page_shows_how_to_call_it_to_those_who_may_edit(app, editor, viewer, job):
-    editor.open("/monitors/1").shows(*WAYS, job.ping_url)
+    by_slug = "http://wakeful.test/ping/PING_KEY/nightly-backup"
+    editor.open("/monitors/1").shows(*WAYS, job.ping_url, by_slug)
     viewer.open("/monitors/1").shows("Its ping URL is a secret.").hides(job.ping_url)
     texts = {way.title: way.text for way in ways(job)}
     assert all(job.ping_url in text for text in texts.values())
@@ -93,6 +94,12 @@ def test_its_pings_are_shown_with_what_they_sent(app, viewer, job):
     viewer.open("/monitors/1").shows("disk full", "(3)", "2 h 2 min", "127.0.0.1")
     viewer.open("/monitors/1/pings").shows("disk full", "Copied", "3 pings")
     viewer.open("/monitors/1/pings/3").shows("disk full", "on sda")
+
+
+def test_its_incident_speaks_of_no_check_and_no_phases(app, viewer, job):
+    app.test_client().post(f"{job.ping_url.removeprefix('http://wakeful.test')}/3")
+    page = viewer.open("/incidents/1").shows("It reported failure: exit status 3.")
+    page.shows("Down from here on").hides("First failing check", "DNS lookup")
 
 
 def test_the_help_of_the_url_names_each_kind(editor):

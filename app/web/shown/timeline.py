@@ -116,6 +116,8 @@ def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
         return _("Recheck %(number)s failed too", number=number)
     if looks.is_degraded(incident):
         return _("Slow from here on")
+    if (incident.cause_code or "").startswith("heartbeat_"):
+        return _("Down from here on")
     return _("Reported manually") if incident.by_hand else _("First failing check")
 
 
