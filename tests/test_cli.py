@@ -220,8 +220,8 @@ def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypa
     looks, tended = threading.Semaphore(0), threading.Semaphore(0)
     look, name = SilenceWatch.look, heartbeats.process_name(heartbeats.CHECKER)
 
-    def counted(watch):
-        look(watch)
+    def counted(watch, at):
+        look(watch, at)
         looks.release()
 
     def tend(*_times):

@@ -94,7 +94,7 @@ def test_a_place_is_silent_after_two_intervals_without_a_result(api, core):
         return api.get(f"/locations/{id}")["data"]["state"]
 
     make_monitor(core, places=[id], interval=300, updated_at=long_ago)
-    assert [state(minutes) for minutes in (9, 11)] == ["online", "silent"]
+    assert [state(minutes) for minutes in (11, 9)] == ["silent", "online"]
     make_monitor(core, places=[id], interval=60, updated_at=long_ago)
     assert state(4) == "silent"
 

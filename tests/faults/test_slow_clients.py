@@ -180,7 +180,7 @@ def test_many_clients_that_do_not_read_answers_block_nobody(patient, key):
     with crowd(patient, CSS * 60, buffer=4096):
         answers_everybody(patient, key)
         files = [path.resolve().suffix for path in Path(f"/proc/{patient.pid}/fd").iterdir()]
-        assert ".css" not in files, "one would be open for each of them"
+        assert files.count(".css") < CROWD, "one would be open for each of them"
 
 
 def test_a_new_connection_replaces_the_one_that_has_waited_longest(installed, key):

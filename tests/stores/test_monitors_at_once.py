@@ -63,7 +63,7 @@ def test_an_update_of_a_window_is_judged_with_one_that_was_stored_meanwhile(
     start = now()
     hours = [start + timedelta(hours=count) for count in range(4)]
     id = store.windows.create({"name": "Move", "start_at": hours[0], "end_at": hours[3]}).id
-    check = windows._checked
+    check = windows._check
 
     def end_earlier() -> list[str]:
         with core.app_context():
@@ -75,13 +75,13 @@ def test_an_update_of_a_window_is_judged_with_one_that_was_stored_meanwhile(
 
     begun: list[Future[list[str]]] = []
 
-    def when_the_other_waits(window: MaintenanceWindow) -> MaintenanceWindow:
+    def when_the_other_waits(window: MaintenanceWindow) -> None:
         if not begun:
             begun.append(pool.submit(end_earlier))
             until_somebody_waits()
-        return check(window)
+        check(window)
 
-    monkeypatch.setattr(windows, "_checked", when_the_other_waits)
+    monkeypatch.setattr(windows, "_check", when_the_other_waits)
     with ThreadPoolExecutor(1) as pool:
         store.windows.update(id, {"start_at": hours[2]})
         assert begun[0].result(60) == ["end_at"]
