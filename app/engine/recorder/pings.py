@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Integer, bindparam, delete, func, select, update
 
 from app.checks.outcome import clean
 from app.checks.redact import Redactor
@@ -57,6 +57,20 @@ PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
 _TRIMMED = 100  # of a heartbeat after a ping: more than ever come at once, and a short transaction
 MAX_MS = 2**31 - 1  # that the column of response times holds
 _PING: Any = PingRow.__table__
+_HEARTBEAT: Any = HeartbeatStateRow.__table__
+# Those with more than BODIES_KEPT, asked for at once: most have few, and a thousand may come in one
+# second.
+_WITH_MANY_PINGS = select(_HEARTBEAT.c.monitor_id).where(
+    _HEARTBEAT.c.monitor_id.in_(bindparam("ids", expanding=True)),
+    select(_PING.c.id)
+    .where(_PING.c.monitor_id == _HEARTBEAT.c.monitor_id)
+    .order_by(_PING.c.id.desc())
+    .limit(1)
+    .offset(bindparam("kept", type_=Integer))
+    .correlate(_HEARTBEAT)
+    .scalar_subquery()
+    .is_not(None),
+)
 _CAUSES = (
     Cause.HEARTBEAT_MISSED, Cause.HEARTBEAT_FAILED, Cause.HEARTBEAT_OVERRAN, Cause.NOT_LISTENING,
     Cause.SLOW_RESPONSE,
@@ -207,7 +221,7 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
 
 def _trim(session: AnySession, ids: Iterable[int]) -> None:
     session.flush()
-    for id in ids:
+    for id in session.scalars(_WITH_MANY_PINGS, {"ids": list(ids), "kept": BODIES_KEPT}).all():
         newest = select(_PING.c.id).where(_PING.c.monitor_id == id).order_by(_PING.c.id.desc())
         old, quiet = (newest.offset(kept).limit(_TRIMMED) for kept in (PINGS_KEPT, BODIES_KEPT))
         session.execute(delete(_PING).where(_PING.c.id.in_(old)))
