@@ -128,7 +128,7 @@ class Supervisor:
             self._prepare()
             if light and self._prepared and "alembic" in sys.modules:
                 # Alembic would stay in the memory of all parts: 16 MB.
-                self._become(sys.executable, *AGAIN, self._state([]))
+                self._turn_into(*AGAIN, self._state([]))
             self._serve(self._listener.fileno())
         return 0
 
@@ -201,24 +201,23 @@ class Supervisor:
         """Become the program that waits for a signal (``resting``)."""
         children = [(child.pid, child.started, child.pauses.pause) for child in self._children]
         pids = ",".join(str(pid) for pid, *_times in children)
-        python = sys.executable
-        again = [python, *AGAIN, self._state(children)]
-        try:
-            self._become(python, "-I", "-S", resting.__file__, pids, *again)
-        except OSError as fault:
-            log.warning("The supervisor cannot make itself small: %s", fault)
-            self._rests = False
+        again = [sys.executable, *AGAIN, self._state(children)]
+        self._turn_into("-I", "-S", resting.__file__, pids, *again)
+        self._rests = False
 
     def _state(self, children: Sequence[tuple[int | None, float, float]]) -> str:
         """What ``run`` needs to go on in another program."""
         return json.dumps({"fd": self._listener.fileno(), "children": children})
 
-    def _become(self, python: str, *arguments: str) -> None:
-        """Go on as another program in this process. Raises OSError if it cannot be run."""
+    def _turn_into(self, *arguments: str) -> None:
+        """Go on as another program of Python in this process; as this one if that fails."""
         self._close_connections()
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(python, [python, *arguments])  # noqa: S606 - our own
+        try:
+            os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - our own
+        except OSError as fault:
+            log.warning("The supervisor cannot make itself small: %s", fault)
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
