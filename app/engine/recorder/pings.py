@@ -58,8 +58,8 @@ _TRIMMED = 100  # of a heartbeat after a ping: more than ever come at once, and 
 MAX_MS = 2**31 - 1  # that the column of response times holds
 _PING: Any = PingRow.__table__
 _HEARTBEAT: Any = HeartbeatStateRow.__table__
-# Those with more than BODIES_KEPT, asked for at once: most have few, and a thousand may come in one
-# second.
+# One statement asks which heartbeats have more pings than are kept: a thousand heartbeats may be
+# pinged in one second, and few of them have that many.
 _WITH_MANY_PINGS = select(_HEARTBEAT.c.monitor_id).where(
     _HEARTBEAT.c.monitor_id.in_(bindparam("ids", expanding=True)),
     select(_PING.c.id)
