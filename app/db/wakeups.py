@@ -33,7 +33,7 @@ from app.rules.time import Backoff
 log = logging.getLogger(__name__)
 
 # Between two polls of a process that is woken. The slow ones find what no wake-up announced.
-POLL_SECONDS = 5.0
+POLL_SECONDS = 10.0
 CONNECT_SECONDS = 1.0
 PROBE_SECONDS = 5.0  # how long the first notification may take
 # Before a lost connection is opened again. It doubles, so one that brings nothing is tried seldom.

@@ -26,7 +26,6 @@ from app.engine import recorder
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 5.0
 MIN_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
 STATEMENT_SECONDS = 30.0
 SIGN_SECONDS = 5.0
@@ -62,14 +61,14 @@ class DeadlineWatch:
             recorder.record_deadlines(now, away=away, every=begins)
             due = recorder.next_deadline()
         db.session.rollback()
-        left = POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
-        return min(POLL_SECONDS, max(0.0, left))
+        left = wakeups.POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
+        return min(wakeups.POLL_SECONDS, max(0.0, left))
 
     def run(self, app: Flask, stop: threading.Event) -> None:
         """Watch until ``stop`` is set."""
         with wakeups.listening(app, heartbeats.DEADLINES, self.wake, MIN_PAUSE_SECONDS):
             while not stop.is_set():
-                pause = POLL_SECONDS
+                pause = wakeups.POLL_SECONDS
                 try:
                     with app.app_context(), patience(STATEMENT_SECONDS):
                         pause = self.look()

@@ -34,7 +34,7 @@ from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
 
 BATCH = 500  # results in one transaction
-BATCH_SECONDS = 1.0  # between two writes of results; a kill loses the results of this time
+BATCH_SECONDS = 3.0  # between two writes of results; a kill loses the results of this time
 # Between two writes of the evidence of good checks. Only a failure of their monitor needs it.
 EVIDENCE_SECONDS = 10.0
 # How old the rows of states and assignments may be; twice that if somebody has them locked.
