@@ -70,7 +70,7 @@ def channel_list(
     return PairList(
         label,
         most=records.MAX_ALERTS,
-        labels={"key": N_("Channel"), "value": N_("Value")},
+        labels={"key": N_("Channel"), "value": N_("Address or key")},
         choices={
             "key": [*CHANNEL_CHOICES, *([(records.CONTACT, N_("Contact"))] if contacts else [])]
         },

@@ -54,11 +54,13 @@ class NtfyTarget:
 
 @dataclass(frozen=True, slots=True)
 class ChannelText:
-    """How a form presents a channel. ``check`` returns the fault of a value as a sentence, or
-    None. ``noun``: what a value is called; empty: the webhook of ``label``.
+    """How a form presents a channel. ``value``: the label of its input. ``check`` returns the fault
+    of a value as a sentence, or None. ``noun``: what a value is called; empty: the webhook of
+    ``label``.
     """
 
     label: str
+    value: str
     help: str
     placeholder: str
     check: Callable[[str, bool], str | None] = field(repr=False)
@@ -208,68 +210,72 @@ def _apprise(value: str, _token: bool) -> str | None:
     )
 
 
+_WEBHOOK_URL = N_("Webhook URL")
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        N_("Email"), N_("The email address that gets the alerts."), "you@example.com",
-        _email, N_("email address"),
+        N_("Email"), N_("Email address"), N_("The email address that gets the alerts."),
+        "you@example.com", _email, N_("email address"),
     ),
     Channel.WEBHOOK: ChannelText(
-        N_("Webhook"), N_("Your URL that accepts a signed JSON POST."),
+        N_("Webhook"), _WEBHOOK_URL, N_("Your URL that accepts a signed JSON POST."),
         "https://example.com/hooks/wakeful", _url, N_("webhook"),
     ),
     Channel.SLACK: ChannelText(
-        "Slack",
+        "Slack", _WEBHOOK_URL,
         N_("The URL of an incoming webhook. Mattermost and others that speak Slack's form work"
            " too."),
         "https://hooks.slack.com/services/...", _url,
     ),
     Channel.TEAMS: ChannelText(
-        N_("Microsoft Teams"),
+        N_("Microsoft Teams"), _WEBHOOK_URL,
         N_("The URL that the Workflows template for webhook alerts gives you."),
         "https://....powerplatform.com/...", _url,
     ),
     Channel.DISCORD: ChannelText(
-        "Discord", N_("The webhook URL from the channel's settings."),
+        "Discord", _WEBHOOK_URL, N_("The webhook URL from the channel's settings."),
         "https://discord.com/api/webhooks/...", _url,
     ),
     Channel.FLOCK: ChannelText(
-        "Flock", N_("The URL of an incoming webhook."),
+        "Flock", _WEBHOOK_URL, N_("The URL of an incoming webhook."),
         "https://api.flock.com/hooks/sendMessage/...", _url,
     ),
     Channel.TELEGRAM: ChannelText(
-        "Telegram",
+        "Telegram", N_("Bot token/chat ID"),
         N_("BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
            "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID."),
         "123456:ABC-DEF/-1001234567890", _telegram, N_("Telegram chat"),
     ),
     Channel.SMS: ChannelText(
-        "SMS", N_("A phone number with + and the country code."), "+447700900123",
-        _sms, N_("phone number"),
+        "SMS", N_("Phone number"), N_("A phone number with + and the country code."),
+        "+447700900123", _sms, N_("phone number"),
     ),
     Channel.APPRISE: ChannelText(
-        "Apprise", N_("Any Apprise URL. It reaches more than a hundred other services."),
+        "Apprise", N_("Apprise URL"),
+        N_("Any Apprise URL. It reaches more than a hundred other services."),
         "ntfy://topic", _apprise, N_("Apprise URL"),
     ),
     Channel.NTFY: ChannelText(
-        "ntfy", N_("The URL of a topic; with an access token https://TOKEN@HOST/TOPIC."),
+        "ntfy", N_("Topic URL"),
+        N_("The URL of a topic; with an access token https://TOKEN@HOST/TOPIC."),
         "https://ntfy.sh/your-secret-topic", _by(parse_ntfy), N_("ntfy topic"),
     ),
     Channel.GOTIFY: ChannelText(
-        "Gotify", N_("The server's URL with the token of an application."),
+        "Gotify", N_("Server URL with token"),
+        N_("The server's URL with the token of an application."),
         "https://gotify.example.com/?token=...", _by(parse_gotify), N_("Gotify application"),
     ),
     Channel.PUSHOVER: ChannelText(
-        "Pushover",
+        "Pushover", N_("User key/application token"),
         N_("USER_KEY/APP_TOKEN: the key of a user or group, and the token of an application."),
         "u.../a...", _by(parse_pushover), N_("Pushover user or group"),
     ),
     Channel.PAGERDUTY: ChannelText(
-        "PagerDuty",
+        "PagerDuty", N_("Integration key"),
         N_("The integration key (routing key) of the Events API v2; eu:KEY in Europe."),
         "0123456789abcdef0123456789abcdef", _by(parse_pagerduty), N_("PagerDuty integration"),
     ),
     Channel.OPSGENIE: ChannelText(
-        "Opsgenie", N_("The API key of an API integration; eu:KEY in Europe."),
+        "Opsgenie", N_("API key"), N_("The API key of an API integration; eu:KEY in Europe."),
         "01234567-89ab-cdef-0123-456789abcdef", _by(parse_opsgenie), N_("Opsgenie integration"),
     ),
 }  # fmt: skip

@@ -4,7 +4,8 @@ const INDEX = /\[(\d+)\]/;
 function renumber(list) {
   list.querySelectorAll("[data-pair]").forEach((row, place) => {
     for (const input of row.querySelectorAll("[data-numbered]")) {
-      input.setAttribute("aria-label", input.dataset.numbered.replace("{}", place + 1));
+      const { numbered, input: entered = "" } = input.dataset;
+      input.setAttribute("aria-label", numbered.replace("{}", place + 1).replace("[]", entered));
     }
   });
 }
@@ -23,7 +24,8 @@ function blank(row) {
     input.removeAttribute("aria-describedby");
   }
   for (const fault of row.querySelectorAll(".fault")) fault.remove();
-  for (const note of row.querySelectorAll("[data-answer], [data-lacks-note]")) note.replaceChildren();
+  for (const answer of row.querySelectorAll("[data-answer]")) answer.replaceChildren();
+  show(row);
 }
 
 function add(list) {
@@ -52,15 +54,22 @@ function remove(list, row) {
   next.focus();
 }
 
-// Show the example of the chosen channel, and why it cannot work, if it cannot.
+// What is entered for the chosen channel, an example of it, and why it cannot work, if it cannot.
+function show(row) {
+  const value = row.querySelector("[data-any]");
+  if (!value) return;
+  const [chosen] = row.querySelector("select").selectedOptions;
+  value.dataset.input = chosen.dataset.input ?? value.dataset.any;
+  value.placeholder = chosen.dataset.hint ?? value.dataset.input;
+  const why = document.querySelector(`template[data-lacks="${CSS.escape(chosen.value)}"]`);
+  row.querySelector("[data-lacks-note]")?.replaceChildren(...(why ? [why.content.cloneNode(true)] : []));
+}
+
 document.addEventListener("change", (event) => {
   const row = event.target.closest("[data-pair]");
-  const chosen = event.target.selectedOptions?.[0];
-  if (!row || !chosen) return;
-  const value = row.querySelector("input");
-  if (chosen.dataset.hint && value) value.placeholder = chosen.dataset.hint;
-  const note = row.querySelector("[data-lacks-note]");
-  if (note) note.textContent = chosen.dataset.lacks ?? "";
+  if (!row) return;
+  show(row);
+  renumber(row.closest("[data-pairs]"));
 });
 
 for (const list of document.querySelectorAll("[data-pairs]")) {

@@ -180,6 +180,16 @@ def test_a_channel_that_cannot_work_says_so_before_it_is_saved(app, editor):
     assert editor.path == "/monitors/1"  # it is no error: the server may be set later
 
 
+def test_an_admin_gets_from_a_channel_to_the_mail_server_that_it_lacks(admin, editor):
+    row = {"channels[0][key]": "email", "channels[0][value]": "ops@example.com"}
+    link = "Set up the mail server"
+    admin.open("/contacts/new").press("Add a channel", name="Team", **row).shows(link)
+    assert 'aria-label="Channels, row 1: Email address"' in admin.page.text
+    assert 'href="/settings/email"' in admin.page.text
+    editor.open("/contacts/new").press("Add a channel", name="Team", **row).shows(NO_MAIL)
+    editor.hides(link)
+
+
 def test_a_contact_that_cannot_be_reached_says_so_where_it_is_chosen(app, editor):
     make_monitor(app)
     editor.open("/contacts/new")

@@ -78,8 +78,11 @@ def test_folded_sections_say_what_is_typed_into_them(visit: Visit) -> None:
     expect(warning).to_be_visible()
     page.get_by_role("button", name="Add a channel").click()
     expect(warning).to_have_count(1)
+    expect(page.get_by_label("Alerts, row 1: Email address")).to_be_visible()
     channel.select_option("slack")
     expect(warning).to_have_count(0)
+    expect(page.get_by_label("Alerts, row 1: Webhook URL")).to_be_visible()
+    expect(page.get_by_label("Alerts, row 2: Address or key")).to_be_visible()
 
 
 def test_how_often_it_would_have_alerted_is_said_where_somebody_asks(

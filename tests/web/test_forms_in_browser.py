@@ -23,7 +23,8 @@ def test_rows_come_and_go_in_place_and_their_fold_counts_them(visit):
     all_of_them = page.get_by_role("button", name="Send test alert to all")
     add = page.get_by_role("button", name="Add a channel")
     remove = page.get_by_role("button", name="Alerts: remove row 1")
-    first = page.get_by_label("Alerts, row 1: Value")
+    first = page.get_by_label("Alerts, row 1: Email address")
+    first_of_any = page.get_by_label("Alerts, row 1: Address or key")
     expect(summary).to_contain_text("Nobody yet")
     expect(all_of_them).to_be_hidden()
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
@@ -36,16 +37,16 @@ def test_rows_come_and_go_in_place_and_their_fold_counts_them(visit):
     expect(second).to_have_value("")
     expect(all_of_them).to_be_visible()
     second.select_option("email")
-    page.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
+    page.get_by_label("Alerts, row 2: Email address").fill("dev@example.com")
     expect(summary).to_contain_text("2 channels")
     remove.click()
     expect(first).to_have_value("dev@example.com")
     remove.click()
-    expect(first).to_have_value("")
+    expect(first_of_any).to_have_value("")
     expect(summary).to_contain_text("Nobody yet")
     add.click()
     second.select_option("email")
-    page.get_by_label("Alerts, row 2: Value").fill("on-call@example.com")
+    page.get_by_label("Alerts, row 2: Email address").fill("on-call@example.com")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("saved.")).to_be_visible()
     expect(page.get_by_text("Email: on-call@example.com")).to_be_visible()
@@ -258,7 +259,7 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     for button, target in (
         ("Add a header", "Headers, row 2: Value"),
         ("Headers: remove row 2", "Headers, row 1: Value"),
-        ("Add a channel", "Alerts, row 2: Value"),
+        ("Add a channel", "Alerts, row 2: Address or key"),
     ):
         plain.get_by_role("button", name=button).click()
         expect(plain.get_by_label(target)).to_be_in_viewport()

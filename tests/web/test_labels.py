@@ -12,7 +12,7 @@ from app.web.frame.errors import choice_of, label_of
         ("url", "URL"),
         ("cache_buster", "Bypass caches"),
         ("alerts[0][key]", "Alerts, row 1: Channel"),
-        ("alerts[11][value]", "Alerts, row 12: Value"),
+        ("alerts[11][value]", "Alerts, row 12: Address or key"),
         ("request_headers[2][value]", "Request headers, row 3: Value"),
         ("often", "Repeat"),  # of the form of a single page
         ("of_another_page", "Of another page"),

@@ -55,7 +55,7 @@ class _Reader(HTMLParser):
         at = {name: value if value is not None else "" for name, value in attrs}
         if "id" in at:
             self.ids.append(at["id"])
-        if tag in ("script", "style", "svg"):
+        if tag in ("script", "style", "svg", "template"):
             self._silent += 1
         if tag == "form":
             self._form = Form(at.get("action", ""), at.get("method", "get"))
@@ -82,7 +82,7 @@ class _Reader(HTMLParser):
             self._button = [at.get("name", ""), at.get("value", ""), ""]
 
     def handle_endtag(self, tag):
-        if tag in ("script", "style", "svg"):
+        if tag in ("script", "style", "svg", "template"):
             self._silent -= 1
         form = self._form
         if form is None:
