@@ -106,7 +106,8 @@ def test_a_backup_is_not_written_to_a_file_that_is_called_minus(type_, tmp_path,
 def test_check_shows_every_phase_and_fails_unless_the_target_is_up(type_, site):
     code, out, _err = type_("check", site.url)
     assert code == 0
-    for word in ("up", "200", "127.0.0.1", "DNS", "Connect", "TLS", "First byte", "Download"):
+    words = ("up", "200", "127.0.0.1", "DNS lookup", "Connect", "TLS", "First byte", "Body")
+    for word in words:  # those of the pages
         assert word in out
     site.status = 503
     code, out, _err = type_("check", site.url)

@@ -19,16 +19,9 @@ from app.errors import Invalid
 from app.forms.binding import bind
 from app.forms.monitor import CheckForm
 from app.i18n import N_, _, _n
-from app.records import AlertCondition, CheckSpec, Outcome, RequestMethod, Timings
+from app.records import PHASES, AlertCondition, CheckSpec, Outcome, RequestMethod, Timings
 from app.rules.time import days_left
-
-PHASES = {
-    "dns": "DNS",
-    "connect": N_("Connect"),
-    "tls": "TLS",
-    "ttfb": N_("First byte"),
-    "download": N_("Download"),
-}
+from app.rules.what_changed import phase_words
 
 
 def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
@@ -88,12 +81,10 @@ def _has(kind: Kind | None, field: str) -> bool:
 
 
 def _phases(timings: Timings, phases: Collection[str]) -> Iterator[str]:
-    for field in phases:
-        ms = getattr(timings, field)
-        is_only_answer = field == "ttfb" and "connect" not in phases
-        yield _line(
-            _("Answer") if is_only_answer else _(PHASES[field]), "-" if ms is None else f"{ms} ms"
-        )
+    spent = {name: getattr(timings, name) for name in phases}
+    for name, words in phase_words(phases, spent).items():
+        ms = "-" if spent[name] is None else f"{spent[name]} ms"
+        yield _line(words[0].upper() + words[1:], ms)
 
 
 def _line(name: str, value: str) -> str:
