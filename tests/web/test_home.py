@@ -139,6 +139,20 @@ def test_an_alert_that_has_reached_nobody_is_named_before_it_is_given_up(app, vi
     viewer.open("/").hides("Nobody has been reached")
 
 
+def test_a_channel_that_failed_is_named_in_one_notice(app, viewer):
+    url = "https://hooks.example.com/abcdef"
+    auth = make_monitor(app, name="Auth", state={"verdict": "down"}, alerts=[["slack", url]])
+    incident = make_incident(app, auth)
+    make_delivery(
+        app, monitor_id=auth.id, incident_id=incident.id, channel="slack", value=url,
+        status="failed", attempts=TRIED, reason=NAME,
+    )  # fmt: skip
+    viewer.open("/").shows(SAYS, "Fix the channel in the contact or the monitor")
+    viewer.hides("An alert channel does not work")
+    store_of(app).incidents.update(incident.id, {"acknowledged_at": now()}, by="Ada")
+    viewer.open("/").shows("An alert channel does not work").hides("Nobody has been reached")
+
+
 def test_card_and_timeline_say_that_nobody_is_alerted(app, viewer):
     for alerts, says in (("", True), ("ops@example.com", False)):
         monitor = make_monitor(app, state={"verdict": "down"})

@@ -107,9 +107,18 @@ class UndeliveredMessages:
     names: Mapping[int, str] = field(default_factory=dict)
 
 
-def failed_channels() -> UndeliveredMessages:
-    """The last message of each channel that was given up and delivered nothing since."""
-    return _undelivered(lambda: current_store().channels.failed())
+def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> UndeliveredMessages:
+    """The last message of each channel that was given up and delivered nothing since; without the
+    channels that ``unreached`` names already.
+    """
+    named = {_channel(message) for entry in unreached for message in entry.messages}
+    return _undelivered(
+        lambda: [last for last in current_store().channels.failed() if _channel(last) not in named]
+    )
+
+
+def _channel(delivery: Delivery) -> tuple[str, str | None]:
+    return delivery.channel, delivery.target
 
 
 def lost_messages() -> UndeliveredMessages:
@@ -128,10 +137,14 @@ def _undelivered(question: Callable[[], Sequence[Delivery]]) -> UndeliveredMessa
 
 @dataclass(frozen=True, slots=True)
 class UnreachedIncident:
-    """An open incident that nobody has been notified of, and why in sentences."""
+    """An open incident that nobody has been notified of, and the messages that have not arrived."""
 
     incident: Incident
-    reasons: Sequence[str]
+    messages: Sequence[Delivery]
+
+    @property
+    def was_given_up(self) -> bool:
+        return any(message.status == DeliveryStatus.FAILED for message in self.messages)
 
 
 def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
@@ -143,7 +156,7 @@ def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
     except WakefulError:
         return ()
     return [
-        UnreachedIncident(incident, list(map(_why_not, by_incident[incident.id])))
+        UnreachedIncident(incident, by_incident[incident.id])
         for incident in waiting
         if by_incident.get(incident.id)
     ]
@@ -160,7 +173,7 @@ def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
         return ()
 
 
-def _why_not(delivery: Delivery) -> str:
+def why_not(delivery: Delivery) -> str:
     """``Slack failed 6 times: hooks.example.com refused the connection.``"""
     channel, tries = channel_label(delivery.channel), len(delivery.attempts)
     if not tries:
@@ -193,6 +206,7 @@ def _helpers() -> dict[str, Any]:
         "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,
         "last_at": last_at,
+        "why_not": why_not,
         "reason_text": reason_text,
     }
 
