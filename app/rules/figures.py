@@ -18,22 +18,19 @@ UNITS: tuple[tuple[int, Callable[[int], str]], ...] = (
 INSTANT = N_("less than a second")
 
 
-# How many decimals a percentage has by the seconds that it is of: more would tell apart what the
-# checks of that time cannot. At one check a minute, one of them is 1.7% of an hour.
-DECIMALS = ((HOUR, 0), (2 * DAY, 1), (27 * DAY, 2))
-MAX_DECIMALS = 3
+DECIMALS = 2  # of a percentage, on all pages
 
 
 def percent(value: float | None, seconds: float | None = None) -> str:
     """``99.95%``: never rounded up to 100, because that would hide an outage. ``seconds``: how much
-    time it is of, if that is known.
+    time it is of, if that is known: of less than an hour it has no decimals, which would tell
+    apart what the checks of that time cannot.
     """
     if value is None:
         return "–"
     if value >= 100:
         return "100%"
-    short = (most for length, most in DECIMALS if seconds is not None and seconds < length)
-    decimals = next(short, MAX_DECIMALS)
+    decimals = 0 if seconds is not None and seconds < HOUR else DECIMALS
     scale = 10**decimals
     text = f"{int(value * scale + 1e-6) / scale:.{decimals}f}"
     return f"{text.rstrip('0').rstrip('.') if decimals else text}%"

@@ -321,7 +321,7 @@ def test_ninety_days_are_one_graphic_with_a_text_and_a_link(app: Flask, client: 
     assert f"1 day with downtime, at most 14 min 24 s on {worst.day} {worst:%b %Y}" in links[0]
     assert f'href="example/history#m{shop.id}"' in links[0]
     assert 'data-count="90"' in text
-    assert "99.988%" in text, "one per cent of one of 89 days"
+    assert "99.98%" in text, "one per cent of one of 89 days"
 
 
 def test_times_are_in_the_zone_of_the_page(app: Flask, client: FlaskClient):
