@@ -14,13 +14,12 @@ from cachetools import LRUCache
 
 from app.i18n import _, _n, spoken
 from app.records import Component, PublicDay
-from app.rules.figures import day_and_month, percent, span
+from app.rules.figures import BRIEF, day_and_month, percent, span
 
 STEP = 4  # units for each day
 HEIGHT = 32
 # A worse day has a taller bar: colour is not the only sign.
 HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}
-LONG_SECONDS = 1800  # of downtime in a day: the legend says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
 def kind_of(day: PublicDay) -> str:
     """n: nothing known, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
     if day.down_s:
-        return "p" if day.down_s <= LONG_SECONDS else "d"
+        return "p" if day.down_s <= BRIEF else "d"
     if day.uptime is None:
         return "m" if day.maintenance_s else "u" if day.unknown_s else "n"
     return "g" if day.maintenance_s < 3600 else "m"

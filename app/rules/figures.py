@@ -8,6 +8,8 @@ from datetime import date, datetime
 from app.i18n import N_, _, _n
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+# Seconds down in a day. Up to that its bar is amber, above it red: on status pages and dashboard.
+BRIEF = 30 * MINUTE
 # Seconds, and how a number of the unit is written.
 UNITS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (DAY, lambda count: _n("%(num)s day", "%(num)s days", count)),

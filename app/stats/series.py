@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from app.records import PHASES
 from app.rules import time
+from app.rules.figures import BRIEF
 from app.stats import RANGES
 from app.stats.tally import DAY_MS, HOUR_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
 
@@ -149,9 +150,11 @@ def mttr(incidents: Iterable[Incident], end: int) -> int | None:
 
 
 def day_state(bucket: Mapping[str, Any]) -> str:
-    """The state of one bucket of a bar: ``down`` if any of it was, else the first of the list that
-    occurs.
+    """The state of a day in a bar: ``brief`` or ``down`` if any of it was down, else the first of
+    the list that occurs.
     """
+    if 0 < bucket["down"] <= BRIEF:
+        return "brief"
     for name in ("down", "up", "maintenance", "unknown"):
         if bucket[name]:
             return name

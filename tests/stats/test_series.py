@@ -109,7 +109,8 @@ def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown():
     assert day_state(day | {"unknown": 1}) == "unknown"
     assert day_state(day | {"maintenance": 1, "unknown": 1}) == "maintenance"
     assert day_state(day | {"up": 1, "maintenance": 1}) == "up"
-    assert day_state(day | {"up": 86399, "down": 1}) == "down"
+    assert day_state(day | {"up": 84600, "down": 1800}) == "brief"
+    assert day_state(day | {"up": 84599, "down": 1801}) == "down"
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,12 @@ def test_a_strip_shows_degraded_hours_and_how_much_of_an_hour_was_down() -> None
         ("down-1", "M10 20h8"),  # in front of the rest of its hour, from the bottom
         ("down-2", "M20 17h8M40 17h8"),
     ]
+    down = an_hour(up=1800, down=1800)
+    assert [state for state, _ in charts.cells([down]).paths] == ["up", "brief-2"], "as on pages"
+    assert [state for state, _ in charts.cells([down, down]).paths] == ["up", "down-2"]
+    two_days = charts.cells([down, down], days=True)
+    assert [state for state, _ in two_days.paths] == ["up", "brief-2"]
+    assert [state for state, _ in charts.cells([an_hour(down=600)]).paths] == ["brief"]
     assert monitor_rows.in_words(hours[:3], "Today") == (
         "Today: up 2 h 28 min, degraded 1 min 5 s, down 30 min 10 s."
     )

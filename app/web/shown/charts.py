@@ -241,8 +241,8 @@ def _place_sentence(place: PlaceSeries) -> str:
 CELL, GAP, TALL = 8, 2, 22  # equal to the dashes of ``.strip`` in charts.css
 
 
-# How much of an hour was down, in quarters: an outage of less than an hour is a lower red cell in
-# front of what the rest of the hour was. Equal to the strokes of ``.cell-down-N`` in charts.css.
+# How much of an hour was down, in quarters: an outage of less than an hour is a lower cell in front
+# of what the rest of the hour was. Equal to the strokes of ``.strip`` in charts.css.
 QUARTERS = 4
 
 
@@ -258,23 +258,21 @@ class Bar:
     height: int = TALL
 
 
-def cells(hours: Sequence[Bucket]) -> Bar:
-    """A row of cells.
+def cells(buckets: Sequence[Bucket], *, days: bool = False) -> Bar:
+    """A row of cells. ``days``: each is a day; otherwise they are the hours of one.
 
     Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
-    parts = [_down_quarters(hour) for hour in hours]
-    rest = [_rest_state(hour, part) for hour, part in zip(hours, parts, strict=True)]
-    return _bar(tuple(parts), tuple(rest))
+    total = sum(bucket["down"] for bucket in buckets)
+    parts = [_down_part(bucket, bucket["down"] if days else total) for bucket in buckets]
+    rest = [_rest_state(bucket, part) for bucket, part in zip(buckets, parts, strict=True)]
+    return _bar(tuple(part if "-" in part else "" for part in parts), tuple(rest))
 
 
 @lru_cache(maxsize=1024)  # most monitors of a list look alike, and most are shown again
-def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
+def _bar(parts: Sequence[str], rest: Sequence[str]) -> Bar:
     whole = _lines(rest, lambda _state: TALL // 2)
-    front = _lines(
-        [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
-        lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
-    )
+    front = _lines(parts, lambda part: TALL - TALL * int(part[-1]) // QUARTERS // 2)
     width = len(rest) * (CELL + GAP) - GAP
     paths = [*sorted(whole.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
@@ -302,20 +300,23 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
     return paths
 
 
-def _down_quarters(hour: Bucket) -> int:
-    if not hour["down"]:
-        return 0
-    counted = hour["up"] + hour["down"] + hour["unknown"] + hour["maintenance"]
-    return -(-QUARTERS * hour["down"] // counted) if counted else 0
+def _down_part(bucket: Bucket, in_day: int) -> str:
+    """How much of a bucket was down, as the class of its cell; empty for nothing, without a number
+    for all of it. ``in_day``: the seconds down in its day.
+    """
+    if not bucket["down"]:
+        return ""
+    counted = bucket["up"] + bucket["down"] + bucket["unknown"] + bucket["maintenance"]
+    quarters = -(-QUARTERS * bucket["down"] // counted) if counted else QUARTERS
+    state = day_state({"down": in_day})
+    return state if quarters == QUARTERS else f"{state}-{quarters}"
 
 
-def _rest_state(hour: Bucket, down_quarters: int) -> str:
-    """The state behind a partial outage; of an hour without one, its state."""
-    if down_quarters == QUARTERS:
-        return "down"
-    if hour.get("degraded"):
-        return "degraded"
-    return day_state({**hour, "down": 0}) if hour["down"] else day_state(hour)
+def _rest_state(bucket: Bucket, down_part: str) -> str:
+    """The state behind a partial outage; of a bucket without one, its state."""
+    if down_part in ("down", "brief"):
+        return down_part
+    return "degraded" if bucket.get("degraded") else day_state({**bucket, "down": 0})
 
 
 # In quarters of a pixel: whole numbers are short, and these are precise enough.

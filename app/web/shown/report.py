@@ -88,7 +88,7 @@ class Report:
             return None
         late = with_data[0] is not days[0]
         return Strip(
-            charts.cells(days),
+            charts.cells(days, days=True),
             monitor_rows.in_words(days, self.month.label),
             datetime.fromisoformat(with_data[0]["start"]) if late else None,
         )

@@ -44,8 +44,8 @@ RANGE_WORDS = {
     "90d": N_("90 days"), "365d": N_("1 year"),
 }  # fmt: skip
 DAY_WORDS = {
-    "up": N_("up"), "down": N_("down"), "maintenance": N_("maintenance"), "unknown": N_("unknown"),
-    "none": N_("no data"),
+    "up": N_("up"), "down": N_("down"), "brief": N_("down"), "maintenance": N_("maintenance"),
+    "unknown": N_("unknown"), "none": N_("no data"),
 }  # fmt: skip
 
 
