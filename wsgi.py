@@ -1,5 +1,6 @@
 """The entry for gunicorn: ``gunicorn wsgi:app``."""
 
+import atexit
 import sys
 
 from gunicorn.errors import AppImportError
@@ -41,3 +42,5 @@ except WakefulError as fault:
     sys.exit(str(fault))
 if app.extensions["wakeful.settings"].store == "local":
     start_signing(app)
+# Recovery links that wait for their thread would be lost at a stop.
+atexit.register(app.extensions["wakeful.mail"].close)
