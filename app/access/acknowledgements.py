@@ -24,27 +24,29 @@ _SALT = "wakeful acknowledge v1"
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
     """The content of a link. ``via`` says where it was, such as "a link in the email to
-    ops@example.com"; it is not a secret.
+    ops@example.com"; it is not a secret. ``delivery_id``: of a message about several incidents.
     """
 
     incident_id: int
     via: str
+    delivery_id: int | None = None
 
 
-def make_token(incident_id: int, via: str | None = None) -> str:
+def make_token(incident_id: int, via: str | None = None, delivery_id: int | None = None) -> str:
     """The token of a link to the acknowledge page. Needs an application context."""
-    return str(_serializer().dumps([incident_id, via or _("a link in an alert")]))
+    message = [] if delivery_id is None else [delivery_id]
+    return str(_serializer().dumps([incident_id, via or _("a link in an alert"), *message]))
 
 
 def read_token(token: str) -> Acknowledgement:
     """The content of ``token``. Raises Denied with a sentence if it is not ours or has expired."""
     try:
-        incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
+        incident_id, via, *message = _serializer().loads(token, max_age=LIFETIME_SECONDS)
     except SignatureExpired:
         raise Denied(_(EXPIRED)) from None
     except (BadData, TypeError, ValueError):
         raise Denied(_(NOT_VALID)) from None
-    return Acknowledgement(int(incident_id), str(via))
+    return Acknowledgement(int(incident_id), str(via), *message)
 
 
 def _serializer() -> URLSafeTimedSerializer:

@@ -47,10 +47,10 @@ class Composer:
         """Raises what facts that lack something make of it."""
         own_zones = (self._zones[id] for id in source_ids(_sources(row)) if id in self._zones)
         zone = next(own_zones, self._settings.time_zone)
-        reader = _reader(row)
+        reader, several = _reader(row), row.id if "deliveries" in row.facts else None
         context = MessageContext(
             base_url=base_url(self._settings.public_url, self._settings.bind),
-            acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
+            acknowledge_token=lambda id: acknowledgements.make_token(id, reader, several),
             others_down=self._others_down,
             notes=self._notes,
             zone=None if zone == UTC else zone_of(zone),

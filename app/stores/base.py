@@ -244,6 +244,12 @@ class Incidents(Collection[Incident, IncidentQuery]):
         one transaction, so people get one message.
         """
 
+    def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
+        """The open incidents of a grouped message that nobody has acknowledged, the oldest first,
+        ``MAX_IN_BATCH`` at most; empty where the store does not say.
+        """
+        return ()
+
     def overlapping(
         self, start: datetime, end: datetime, monitor_id: int | None = None
     ) -> Sequence[Incident]:

@@ -13,7 +13,7 @@ from app.db.tables import IncidentRow
 from app.errors import Conflict
 from app.records import MAX_COMMENT
 from app.rules import comments
-from tests.factories import make_incident, make_monitor, make_person, now
+from tests.factories import make_delivery, make_incident, make_monitor, make_person, now
 from tests.support.store import store_of
 from tests.web import scene
 from tests.web.visitor import Visitor
@@ -161,6 +161,38 @@ def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app,
     stranger.open(f"/acknowledge/{tokens[1]}")
     assert dict(stranger.form_with("Acknowledge")[0].values)["name"] == "Ada"
     stranger.press("Acknowledge", name="").shows("by Somebody, from a link in Slack")
+
+
+def test_the_link_of_a_message_about_several_offers_all_of_them(app, stranger):
+    incidents = [make_incident(app, make_monitor(app, name=f"Shop {n}")) for n in range(4)]
+    store_of(app).incidents.update(incidents[3].id, {"ended_at": now()})
+    storm = make_delivery(app, event="incidents.opened")
+    for incident in incidents:
+        make_delivery(app, incident_id=incident.id, status="held", covered_by=storm)
+    alone = make_incident(app, make_monitor(app))
+    with app.app_context():
+        token = make_token(incidents[0].id, "a link in Slack", storm)
+    stranger.open(f"/acknowledge/{token}").shows(
+        "Acknowledge 3 incidents of this message", "Shop 2"
+    )
+    stranger.press("Acknowledge 3 incidents of this message", name="Ada")
+    stranger.shows("Acknowledged by Ada, from a link in Slack").hides("of this message")
+    by = [row(app, incident.id).acknowledged_by for incident in (*incidents, alone)]
+    assert by == ["Ada, from a link in Slack"] * 3 + [None, None]
+
+
+def test_one_of_several_is_acknowledged_alone_and_the_others_stay_on_offer(app, stranger):
+    incidents = [make_incident(app, make_monitor(app, name=f"Shop {n}")) for n in range(3)]
+    storm = make_delivery(app, event="incidents.opened")
+    for incident in incidents:
+        make_delivery(app, incident_id=incident.id, status="held", covered_by=storm)
+    with app.app_context():
+        token = make_token(incidents[0].id, "a link in Slack", storm)
+    stranger.open(f"/acknowledge/{token}").press("Acknowledge")
+    stranger.shows("Acknowledged by Somebody", "Acknowledge 2 incidents of this message")
+    assert [row(app, incident.id).acknowledged_at is None for incident in incidents] == [
+        False, True, True,
+    ]  # fmt: skip
 
 
 def test_remarks_survive_what_people_write():

@@ -73,7 +73,7 @@ def _about_all(
         title,
         summary,
         items=(*items, *_more(count - len(members))),
-        links=(_all_incidents(context),),
+        links=_links(members, context),
         data={
             "count": count,
             "incidents": _data(members, context),
@@ -137,7 +137,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
         _("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
         _("Held back since %(time)s.", time=since),
         items=(*items, *_more(still_open + ended + noticed - len(items))),
-        links=incident_links(members[0], context) if alone else (_all_incidents(context),),
+        links=incident_links(members[0], context) if alone else _links(members, context),
         data={
             "count": still_open + ended,
             "open": still_open,
@@ -153,8 +153,12 @@ def _more(count: int) -> tuple[Item, ...]:
     return (Item(_n("and %(num)s more", "and %(num)s more", count)),) if count > 0 else ()
 
 
-def _all_incidents(context: MessageContext) -> MessageLink:
-    return MessageLink(_("All incidents"), f"{context.base_url}/incidents")
+def _links(members: Sequence[Facts], context: MessageContext) -> tuple[MessageLink, ...]:
+    """All incidents, and before them an acknowledge page, which offers all of the message."""
+    of_members = (link for member in members for link in incident_links(member, context))
+    first = next((link for link in of_members if link.acts), None)
+    every = MessageLink(_("All incidents"), f"{context.base_url}/incidents")
+    return (first, every) if first else (every,)
 
 
 def _data(members: Sequence[Facts], context: MessageContext) -> list[dict[str, Any]]:

@@ -10,13 +10,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 
 from app.db import DbSession, db, dependencies, rollups, writing
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
 from app.engine import recorder
 from app.engine.recorder.rows import lock
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
+    MAX_IN_BATCH,
     Classification,
     Incident,
     IncidentQuery,
@@ -137,6 +138,13 @@ class LocalIncidents(LocalPart, base.Incidents):
                     faults[id] = fault
         records = {record.id: record for record in _records(fitting, now)}
         return [faults.get(id) or records.get(id) or NotFound("incident", id) for id in ids]
+
+    def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
+        of_message = select(DeliveryRow.incident_id).where(DeliveryRow.covered_by == delivery_id)
+        is_open = IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(None)
+        waiting = select(IncidentRow.id).where(IncidentRow.id.in_(of_message), *is_open)
+        ids = db.session.scalars(waiting.order_by(IncidentRow.id).limit(MAX_IN_BATCH)).all()
+        return _records(ids, self.now(), brief=True)
 
     def delete(self, id: int) -> None:
         with writing() as session:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flask import Blueprint, current_app, make_response, render_template, request
 from flask_login import current_user
 from werkzeug.wrappers import Response
@@ -21,6 +23,7 @@ from app.web.frame.session import Answer
 blueprint = Blueprint("acknowledge", __name__)
 
 ELSEWHERE = N_("This dashboard sends no alerts. Open the link on the server that sent the message.")
+ALL = "all"  # the button for all incidents of the message
 NAME = "wakeful_name"  # the cookie
 NAME_SECONDS = 365 * 24 * 3600
 
@@ -46,24 +49,32 @@ def page(token: str) -> Answer:
         gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_OWN_NAME]})
-    done = _is_waiting(incident) and form.validate_on_submit()
+    together = _together(link)
+    done = bool(_is_waiting(incident) or together) and form.validate_on_submit()
     if done:
         by = _who(link, form.name.data)
-        fields = {"acknowledged_at": current_store().now()}
+        chosen = together if ALL in request.form else [incident]
         with actors.acting_as(_actor(by)):
-            incident = current_store().incidents.update(incident.id, fields, by=by)
+            current_store().incidents.acknowledge([each.id for each in chosen], by=by)
+        incident, together = current_store().incidents.get(incident.id), _together(link)
     page = render_template(
         "acknowledge/page.html",
         incident=incident,
         form=form,
         notes=current_store().monitors.notes(incident.monitor_id),
         waiting=_is_waiting(incident),
+        together=together if any(each.id != incident.id for each in together) else (),
         logged_in=current_user.is_authenticated,
     )
     response = make_response(page, 422 if form.errors else 200)
     if done:
         _remember(response, form.name.data)
     return response
+
+
+def _together(link: Acknowledgement) -> Sequence[Incident]:
+    """The incidents of the link's message that wait to be acknowledged, where it has several."""
+    return current_store().incidents.waiting_in(link.delivery_id) if link.delivery_id else ()
 
 
 def _is_waiting(incident: Incident) -> bool:
