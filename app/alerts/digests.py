@@ -24,7 +24,7 @@ from app.alerts.recipients import notified_lanes
 from app.alerts.snapshots import snapshot
 from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
-from app.db.statements import updating
+from app.db.statements import is_among, updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import BY_INCIDENT, DeliveryStatus, Event, IncidentSeverity
@@ -104,7 +104,8 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     incident gets the rows themselves.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
-    on_hold = select(*_ON_HOLD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in ended}))
+    of_these = is_among(DeliveryRow.monitor_id, {id for id, _ in ended})
+    on_hold = select(*_ON_HOLD).where(*_WAITS, of_these)
     for row in session.execute(on_hold.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in ended:
             lanes[row.lane].append(row)
@@ -120,7 +121,7 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     # written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
         updating(IncidentRow)
-        .where(IncidentRow.id.in_(list(incidents)), IncidentRow.ended_at.is_(None))
+        .where(is_among(IncidentRow.id, incidents), IncidentRow.ended_at.is_(None))
         .values(reminded_at=now)
     )
     return sum(_write_digest(session, rows, incidents, now) for rows in lanes.values())
@@ -130,7 +131,7 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
     """Leave out rows of ended incidents whose outage and recovery are not in the digest, such as an
     acknowledgement that only a contact in quiet hours wants.
     """
-    notified = notified_lanes(session, list(incidents))
+    notified = notified_lanes(session, incidents)
     for lane, rows in list(lanes.items()):
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
         ended = {
@@ -141,7 +142,7 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
         settled = [row.id for row in rows if row.incident_id in ended]
         session.execute(
             updating(DeliveryRow)
-            .where(DeliveryRow.id.in_(settled))
+            .where(is_among(DeliveryRow.id, settled))
             .values(reason=Reason.SETTLED, next_attempt_at=None)
         )
         lanes[lane] = [row for row in rows if row.incident_id not in ended]
@@ -162,7 +163,7 @@ def _send_each(
         (False, {"status": DeliveryStatus.PENDING, "reason": None, "next_attempt_at": now}),
     ):
         ids = [row.id for row in rows if (row.incident_id in over) == is_over]
-        session.execute(updating(DeliveryRow).where(DeliveryRow.id.in_(ids)).values(**values))
+        session.execute(updating(DeliveryRow).where(is_among(DeliveryRow.id, ids)).values(**values))
 
 
 def _recoveries(
@@ -174,7 +175,7 @@ def _recoveries(
         DeliveryRow.lane == lane,
         DeliveryRow.event == Event.INCIDENT_RESOLVED,
         DeliveryRow.status == DeliveryStatus.PENDING,
-        DeliveryRow.incident_id.in_(opened),
+        is_among(DeliveryRow.incident_id, opened),
         ~_BY_HAND,
         unleased(now),
     )
@@ -209,7 +210,7 @@ def _write_digest(
     session.flush()
     session.execute(
         updating(DeliveryRow)
-        .where(DeliveryRow.id.in_(ids))
+        .where(is_among(DeliveryRow.id, ids))
         .values(
             status=DeliveryStatus.HELD,
             reason=Reason.QUIET_HOURS,
@@ -226,7 +227,7 @@ def _incidents(session: AnySession, rows: Sequence[Any]) -> Incidents:
         select(IncidentRow, MonitorRow)
         .execution_options(populate_existing=True)
         .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
-        .where(IncidentRow.id.in_(ids))
+        .where(is_among(IncidentRow.id, ids))
         .order_by(IncidentRow.id)
     )
     return {incident.id: (incident, monitor) for incident, monitor in rows_of}

@@ -18,6 +18,7 @@ from sqlalchemy.orm import aliased
 from app.alerts.lanes import Reason
 from app.alerts.targets import Target
 from app.db import AnySession
+from app.db.statements import is_among
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable
 from app.records import DeliveryStatus, Event
@@ -89,12 +90,12 @@ def _recipients(rows: Sequence[Any]) -> Recipients:
 
 
 def notified_lanes(
-    session: AnySession, incident_ids: Collection[Any]
+    session: AnySession, incident_ids: Collection[int]
 ) -> Mapping[str, frozenset[int]]:
     """By lane, those of these incidents whose outage was delivered there, also in a burst."""
     row = DeliveryRow
     query = select(row.lane, row.incident_id).where(
-        row.incident_id.in_(incident_ids),
+        is_among(row.incident_id, incident_ids),
         row.event.in_(OPEN_EVENTS),
         or_(row.status == DeliveryStatus.DELIVERED, row.reason == Reason.BURST),
     )

@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import insert, select
 
+from app.access.acknowledgements import read_token
 from app.alerts import by_hand
 from app.db import writing
-from app.db.tables import IncidentRow, MonitorRow
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
 from app.rules.quiet_hours import QuietHours, of
@@ -120,7 +122,7 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     data = bodies(sink)[1]["data"]
     assert (data["count"], data["open"], data["resolved"]) == (2, 1, 1)
     assert [incident["monitor"]["name"] for incident in data["incidents"]] == ["Shop", "Mail"]
-    assert data["incidents"][0]["acknowledge_link"]
+    link = data["incidents"][0]["acknowledge_link"]
     assert data["incidents"][1]["duration"] == 300
     notices = [(notice["type"], notice["days_left"]) for notice in data["notices"]]
     assert notices == [("certificate.expiring", 7)]
@@ -136,6 +138,8 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     for digest in digests:
         covered = [row.id for row in box.rows() if row.covered_by == digest.id]
         assert covered == digest.facts["deliveries"]
+    with box.app.app_context():  # its page offers all of the message
+        assert read_token(link.rpartition("/")[2]).delivery_id in [digest.id for digest in digests]
     rows = box.rows(*(row.id for row in on_hold))
     states = {(row.status, row.reason, row.next_attempt_at) for row in rows}
     assert states == {(HELD, "quiet hours", None)}
@@ -293,3 +297,21 @@ def test_two_checkers_never_remind_twice(box: Outbox) -> None:
     with ThreadPoolExecutor(4) as checkers:
         assert sorted(checkers.map(checker, range(4))) == [0, 0, 0, 1]
     assert [row.event for row in box.rows()] == ["incident.reminder"]
+
+
+@pytest.mark.both_databases
+def test_a_night_of_more_messages_than_a_statement_takes_parameters_is_one_digest(
+    box: Outbox, sink: HttpSink
+) -> None:
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), name="Shop", **NIGHT)
+    box.open(shop)
+    names = [column.name for column in DeliveryRow.__table__.c if column.name != "id"]
+    with box.app.app_context(), writing() as session:
+        (row,) = session.execute(select(*(DeliveryRow.__table__.c[name] for name in names)))
+        copies = [{**row._mapping, "message_id": f"copy {n}"} for n in range(66_000)]
+        session.execute(insert(DeliveryRow), copies)
+    box.clock.now = NIGHT_ENDS
+    box.turn()
+    (digest,) = [row for row in box.rows() if row.event == Event.INCIDENTS_DIGEST]
+    assert len(digest.facts["deliveries"]) == 66_001
+    assert types(sink) == ["incidents.digest"]
