@@ -21,6 +21,7 @@ MAX_HEARTBEAT_SLUG = 100
 MAX_TOKEN = 64
 MIN_TOKEN = 8
 MAX_PING_BODY_BYTES = 10_000
+PING_DRAINED_BYTES = 64 * 1024 * 1024  # read of a larger body, as the nginx of deploy/ takes it
 MAX_EXIT_STATUS = 255
 
 

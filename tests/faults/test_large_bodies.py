@@ -171,7 +171,8 @@ def csrf_of(person, web):
         (9_000, False, True, "ping"), (9_000, True, True, "ping"),
         (MAX_BODY_BYTES, False, True, "ping"), (MAX_BODY_BYTES + 1, False, False, "ping"),
         (MAX_BODY_BYTES + 1, False, False, "%70ing"), (MAX_FORM_BYTES + 1, False, False, "ping"),
-        (MAX_FORM_BYTES + 1, True, False, "ping"), (2 * MAX_FORM_BYTES + 1, False, False, "ping"),
+        (MAX_FORM_BYTES + 1, True, False, "ping"), (20 * MIB, False, False, "ping"),
+        (20 * MIB, True, False, "ping"),
     ],
 )  # fmt: skip
 def test_of_any_body_the_first_bytes_are_kept_with_the_ping(
@@ -182,8 +183,11 @@ def test_of_any_body_the_first_bytes_are_kept_with_the_ping(
     with installed.app() as app, app.app_context():
         token = str(uuid.uuid4())
         make_heartbeat(app, token)
-        with web.connect(head(f"/{ping}/{token}", length)) as client, suppress(ConnectionError):
-            client.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (size, body) if chunked else body)
+        with web.connect(head(f"/{ping}/{token}", length)) as client:
+            pieces = (body[at : at + 16_384] for at in range(0, size, 16_384))
+            framed = (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+            # All of it: a proxy, and curl behind it, fails where the answer comes before the end.
+            client.sendall(b"".join(framed) + b"0\r\n\r\n" if chunked else body)
             client.shutdown(socket.SHUT_WR)
             page = answer(client)
         assert page.startswith(b"HTTP/1.1 200 ")

@@ -27,20 +27,24 @@ class Malformed(Exception):
 
 class Length:
     """A body of known length. Of one that is too large, ``content`` has the beginning alone; if it
-    has at most twice ``most`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
+    has at most ``drained`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
     """
 
     def __init__(self, length: int, most: int) -> None:
         self.content = bytearray()
         self.length = length
+        self.drained = 2 * most
         self.too_large = length > most
-        self.dropped = most < length <= 2 * most
         self._missing = length
         self._kept = BEGINNING_BYTES if self.too_large else length
 
     @property
     def complete(self) -> bool:
         return not self._missing
+
+    @property
+    def dropped(self) -> bool:
+        return self.too_large and self.length <= self.drained
 
     @property
     def has_beginning(self) -> bool:
@@ -56,9 +60,11 @@ class Length:
 
 
 class Chunks:
-    """A body in chunks, of at most ``most`` bytes without their frames."""
+    """A body in chunks, of at most ``most`` bytes without their frames; as ``Length``, but nobody
+    knows where one that is too large ends, so it is drained only where that is worth it.
+    """
 
-    dropped = False  # nobody knows where one that is too large ends
+    drained = 0
 
     def __init__(self, most: int) -> None:
         self.content = bytearray()
@@ -73,7 +79,7 @@ class Chunks:
     def length(self) -> int:
         """The length that the application is given, from which it sees a faulty body."""
         if self.complete:
-            return len(self.content)
+            return self._promised
         return self._most + 1 if self.too_large else len(self.content) + 1
 
     @property
@@ -82,17 +88,24 @@ class Chunks:
         return self._promised > self._most or self._is_framed
 
     @property
+    def dropped(self) -> bool:
+        return self.too_large and self._promised <= self.drained and not self._is_framed
+
+    @property
     def has_beginning(self) -> bool:
         return len(self.content) >= BEGINNING_BYTES or self._is_framed
 
     @property
     def _is_framed(self) -> bool:
-        return self._frames > _FRAMES_FREE + len(self.content) // _FRAMES_SHARE
+        taken = self._promised - self._left
+        return self._frames > _FRAMES_FREE + taken // _FRAMES_SHARE
 
     def take(self, received: bytearray) -> None:
         """Decode what belongs to the body and remove it from ``received``. Raises Malformed."""
         at, before = 0, -1
-        while at != before and not self.complete and not (self.too_large and self.has_beginning):
+        while at != before and not self.complete:
+            if self.too_large and self.has_beginning and not self.dropped:
+                break
             before = at
             at = self._data(received, at) if self._left else self._line(received, at)
         del received[:at]
@@ -100,6 +113,8 @@ class Chunks:
     def _data(self, received: bytearray, at: int) -> int:
         data = received[at : at + self._left]
         self.content += data
+        if self.too_large:
+            del self.content[BEGINNING_BYTES:]
         self._left -= len(data)
         return at + len(data)
 

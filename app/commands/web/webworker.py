@@ -34,7 +34,7 @@ from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.middleware import EARLY
-from app.records import DRAINED_BYTES, MAX_BODY_BYTES, MAX_FORM_BYTES
+from app.records import DRAINED_BYTES, MAX_BODY_BYTES, MAX_FORM_BYTES, PING_DRAINED_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -194,6 +194,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             conn.step = self._read_body
             conn.until = time.monotonic() + self._limits.body_seconds
             conn.ask_at = time.monotonic() + self._limits.ask_seconds
+            if not conn.body.complete and _is_ping(conn):
+                conn.body.drained = PING_DRAINED_BYTES
             self._look_at_body(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
@@ -227,8 +229,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self._serve(conn)
             return
         # A proxy gives an answer up that comes in the middle of the body: Caddy closes its own
-        # connection to us, and visitors get half a page or none. So one that is a little too large
-        # is read to its end, as any other.
+        # connection to us, and visitors get half a page or none; curl fails, so the job that pinged
+        # does. So one that is a little too large, or a ping's, is read to its end, as any other.
         is_over = conn.body.too_large and not conn.body.dropped and conn.body.has_beginning
         if complete or conn.ended or is_over:
             # The application says what is wrong with it.
@@ -367,6 +369,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         has_begun = conn.step == self._read_head and bool(conn.received)
         if conn.step != self._read_body and not has_begun:
             self._close(conn)
+            return
+        if conn.step == self._read_body and _is_ping(conn):
+            self._run_step(conn, self._serve)  # a ping counts, whatever becomes of its body
             return
         conn.keep = False
         self._unpark(conn)
