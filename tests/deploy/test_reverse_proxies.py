@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -162,10 +163,14 @@ def test_a_body_that_is_too_large_is_refused_and_says_so(front: Front):
     assert taken.status in (400, 403), "Wakeful's own answer to a form without its token"
 
 
-def test_a_ping_counts_however_much_its_job_writes(front: Front):
+def job_of(front: Front) -> dict[str, str]:
     sent = {"Authorization": f"Bearer {front.key}", "Content_Type": "application/json"}
     body = json.dumps({"name": "Backup", "url": "heartbeat:"}).encode()
-    job = json.loads(front.ask("/api/v1/monitors", "POST", body, **sent).text)["data"]
+    return dict(json.loads(front.ask("/api/v1/monitors", "POST", body, **sent).text)["data"])
+
+
+def test_a_ping_counts_however_much_its_job_writes(front: Front):
+    job = job_of(front)
     command = [
         "curl",
         "-fsSk",
@@ -176,15 +181,32 @@ def test_a_ping_counts_however_much_its_job_writes(front: Front):
         "--connect-to",
         f"::127.0.0.1:{front.ports.https}",
     ]
-    output = b"a" * 5 * 1024 * 1024
+    output = b"a" * 20 * 1024 * 1024
     called = subprocess.run(
         [*command, job["ping_url"]], input=output, capture_output=True, check=False
     )
     assert (called.returncode, called.stdout) == (0, b"OK"), called.stderr
     pings = f"/api/v1/monitors/{job['id']}/pings"
-    [ping] = json.loads(front.ask(pings, **sent).text)["data"]
-    kept = json.loads(front.ask(f"{pings}/{ping['id']}", **sent).text)["data"]
+    bearer = {"Authorization": f"Bearer {front.key}"}
+    [ping] = json.loads(front.ask(pings, **bearer).text)["data"]
+    kept = json.loads(front.ask(f"{pings}/{ping['id']}", **bearer).text)["data"]
     assert kept["body"] == "a" * 10_000
+
+
+def test_pings_of_one_address_in_the_same_second_are_all_taken(front: Front):
+    """Cron at midnight, behind one router."""
+    path = job_of(front)["ping_url"].partition(NAME)[2]
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _number: front.ask(path).status, range(300)))
+    assert set(answers) == {200}
+
+
+def test_a_ping_over_plain_http_is_taken_and_not_redirected(front: Front):
+    """curl takes a redirect for a success, does not follow it, and the ping is lost."""
+    job = job_of(front)
+    token = job["ping_url"].rpartition("/")[2]
+    for path in (f"/ping/{token}", f"/api/push/{token}", f"/api/v1/heartbeat/{token}"):
+        assert over_http(front, path).status == 200, path
 
 
 def over_http(front: Front, path: str, **headers: str) -> Answer:
