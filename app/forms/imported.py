@@ -35,7 +35,7 @@ _SHOWN = (
     "alert_condition",
     "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
     "request_headers", "request_body", "request_auth_username", "notes", "starttls", "ping_count",
-    "assertions", "period", "schedule", "zone", "grace", "max_run",
+    "assertions", "period", "schedule", "zone", "grace", "max_run", "slug", "heartbeat_token",
 )  # fmt: skip
 
 
@@ -186,12 +186,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
             value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
             continue
-        if name in _ALWAYS or value not in (
-            None,
-            "",
-            (),
-            records.Monitor.__dataclass_fields__[name].default,
-        ):
+        known = records.Monitor.__dataclass_fields__.get(name)
+        if name in _ALWAYS or value not in (None, "", (), known and known.default):
             settings.append(f"{_(_LABELS[name])}: {_value(name, value)}")
     return settings
 
@@ -215,6 +211,8 @@ def _value(name: str, value: Any) -> str:
         return shown(value)
     if name == "request_body":
         return _("%(num)s characters", num=len(value))
+    if name == "heartbeat_token":  # enough of it to tell that jobs need not change
+        return records.mask(value)
     return _(CONDITION_LABELS[value]) if name == "alert_condition" else str(value)
 
 

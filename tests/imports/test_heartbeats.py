@@ -73,6 +73,10 @@ def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
     assert {name: fields[name] for name in expected} == expected
     assert candidate.paused == ("external-endpoints" in data or data == {"checks": [CHECK | CRON]})
     assert str(token) not in str([*monitor.sentences, monitor.settings])
+    settings = dict(line.split(": ", 1) for line in monitor.settings)
+    end = settings.get("Secret of the ping URL", "••••None").removeprefix("••••")
+    assert (len(end), str(token)[-4:]) == (4, end), "the preview says that it is kept"
+    assert settings.get("Name in ping addresses") == fields["slug"]
 
 
 @pytest.mark.parametrize(
