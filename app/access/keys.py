@@ -76,7 +76,7 @@ class ApiKeys:
             text = own or secrets.token_urlsafe(PING_KEY_BYTES)
             self._check_own(text)
         elif own is not None:
-            raise Invalid({"own": [_("Only a key of scope ping can be brought along.")]})
+            raise Invalid({"own_secret": [_("Only a key of scope ping can be brought along.")]})
         row = ApiKeyRow(
             prefix=prefix,
             digest=digest_of(text),
@@ -126,9 +126,10 @@ class ApiKeys:
     def _check_own(self, text: str) -> None:
         """Raises Invalid for what is no ping key, or is another one already."""
         if _PING_KEY.fullmatch(text) is None:
-            raise Invalid({"own": [_("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")]})
+            sentence = _("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
+            raise Invalid({"own_secret": [sentence]})
         if db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first() is not None:
-            raise Invalid({"own": [_(TAKEN)]})
+            raise Invalid({"own_secret": [_(TAKEN)]})
 
     def ping_key(self, text: str, address: str | None) -> ApiKey | None:
         """The key of scope ``ping`` with this text, if it works for a client of this address."""

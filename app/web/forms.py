@@ -203,6 +203,13 @@ class KeyForm(KeyEditForm):
             "Leave empty for everything."
         ),
     )
+    own_secret = Text(
+        N_("Key that jobs have already"), most=MAX_CREDENTIAL, render_kw=PLAIN,
+        description=N_(
+            "For the scope Ping: jobs from healthchecks that call by slug keep their ping key. "
+            "Leave empty for a new key."
+        ),
+    )  # fmt: skip
 
 
 def _from_slash(path: str) -> None:

@@ -47,6 +47,22 @@ def test_what_a_key_cannot_be_bound_to_is_named_and_nothing_is_lost(editor):
     assert editor.press("Create key", networks=networks, tag="").status == 201
 
 
+def test_a_ping_key_that_jobs_have_already_is_kept(app, editor):
+    own = "aBcDeFgHiJkLmNoPqRsT-_"
+    for scope, key, sentence in (
+        ("ping", "short", "A ping key has 22 of"),
+        ("read", own, "Only a key of scope ping"),
+    ):
+        editor.open("/keys").press("Create key", name="Jobs", scope=scope, own_secret=key)
+        editor.shows(sentence, status=422)
+    editor.open("/keys").press("Create key", name="Jobs", scope="ping", own_secret=own)
+    assert editor.shows("The key", status=201).page.text.count(own) == 1
+    with app.app_context():
+        assert access_of(app).keys.ping_key(own, None).name == "Jobs"
+    editor.open("/keys").press("Create key", name="More", scope="ping", own_secret=own)
+    editor.shows("already in use", status=422)
+
+
 def test_an_editor_manages_their_own_keys_and_an_admin_those_of_all(app, admin, editor):
     other = make_person(app, "editor", "eve@wakeful.test")
     make_key(app, name="Eve's", owner_id=other.id)
