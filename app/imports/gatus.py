@@ -67,7 +67,7 @@ _THRESHOLDS = (
 )  # fmt: skip
 _LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
 # Without one of these the check would be another.
-_NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions")
+_NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "dns")
 _CLIENT_DROPPED = {
     "proxy-url": N_("Proxy dropped: Wakeful checks without a proxy."),
     "dns-resolver": N_("DNS resolver dropped: Wakeful asks the one of its machine."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator as operators
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from app.i18n import N_
@@ -18,23 +18,27 @@ _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": ope
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPS = {"==": "=", "!=": "!=", **{sign: sign for sign in _COMPARED}}
 _FUNCTION = re.compile(r"(?P<name>len|has)\((?P<of>\[BODY\][^()]*)\)")
+_NAME = re.compile(r"\A((?:len|has)\(|)(\[[A-Za-z_]+\])")  # in any case
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{1,6}")
 # A span as Go reads it; a number alone is in milliseconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
-NEVER = N_("The condition %(condition)s is never true, in Gatus too.")
+UNREADABLE = N_("Gatus itself cannot evaluate the condition %(condition)s.")
+NO_ANSWER = N_("Wakeful cannot check that a name is missing in DNS.")
+_EMPTY = r'^(?:\[\s*\]|\{\s*\}|"")?$'  # what has no length, as JSON or as a text
 
 
 def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     codes, dropped = set(_CODES), not conditions
-    for condition in conditions:
+    for condition in _apart(draft, conditions):
+        accepted = _codes_of(condition) if http else None
         left, operator, right = _parts(condition)
-        if not operator or any(f" {sign} " in right for sign in _OPERATORS):
-            draft.refuse(NEVER, condition=shown(condition))
+        if accepted is not None:
+            codes &= accepted
+        elif not operator or any(f" {sign} " in right for sign in _OPERATORS):
+            draft.refuse(UNREADABLE, condition=shown(condition))
         elif left == "[CONNECTED]" and (right == "false") is (operator == "=="):
             draft.refuse(N_("Wakeful cannot check that a connection is refused."))
-        elif left == "[STATUS]" and http and (accepted := _accepted(operator, right)) is not None:
-            codes &= accepted
         elif not _condition(draft, left, operator, right):
             dropped = True
             draft.remark(
@@ -53,12 +57,36 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         draft.codes(codes)
 
 
+def _apart(draft: Draft, conditions: Sequence[str]) -> Iterator[str]:
+    for condition in conditions:
+        if (
+            " && " in condition or " || " in condition
+        ):  # Gatus calls such a check up or down forever
+            sentence = N_("Gatus does not know && and ||. %(condition)s is read as it is meant.")
+            draft.remark(sentence, condition=shown(condition))
+        yield from condition.split(" && ")
+
+
+def _codes_of(condition: str) -> set[int] | None:
+    """The status codes of a condition that is on them alone, which may have alternatives."""
+    codes: set[int] = set()
+    for left, operator, right in map(_parts, condition.split(" || ")):
+        accepted = _accepted(operator, right) if left == "[STATUS]" and operator else None
+        if accepted is None:
+            return None
+        codes |= accepted
+    return codes
+
+
 def _parts(condition: str) -> tuple[str, str, str]:
     """The placeholder first; ``200 == [STATUS]`` is turned round."""
     for operator in _OPERATORS:
         left, sign, right = condition.partition(f" {operator} ")
         if sign:
-            left, right = left.strip(), right.strip()
+            left, right = (
+                _NAME.sub(lambda name: name[1] + name[2].upper(), side.strip())
+                for side in (left, right)
+            )
             if right.startswith("[") and not left.startswith(("[", "len(", "has(")):
                 return right, _MIRRORED.get(operator, operator), left
             return left, operator, right
@@ -91,7 +119,7 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
         return right in ("true", "false")  # what every check asks first
     if left == "[DNS_RCODE]" and operator == "==":
         if right != "NOERROR":
-            draft.refuse(N_("Wakeful cannot check that a name is missing in DNS."))
+            draft.refuse(NO_ANSWER)
         return True  # what every check of DNS asks first
     if left == "[RESPONSE_TIME]":
         return _time(draft, operator, right)
@@ -107,6 +135,8 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
 def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
     """A condition on the body, or on what is in its JSON."""
     scheme = draft.url.partition(":")[0].lower()
+    if left == "len([BODY])" and scheme not in ("http", "https"):
+        return _length_elsewhere(draft, scheme, operator, right)
     if right.startswith("[") or scheme not in ("http", "https", "dns"):
         return False
     source = "answer" if scheme == "dns" else "body"
@@ -147,11 +177,23 @@ def _presence(draft: Draft, path: str, operator: str, right: str) -> bool:
     return True
 
 
+def _length_elsewhere(draft: Draft, scheme: str, operator: str, right: str) -> bool:
+    """The length of what is no page: an answer of DNS, or nothing."""
+    zero = (operator, right) in (("==", "0"), ("<", "1"), ("<=", "0"))
+    if zero and scheme == "dns":
+        draft.refuse(NO_ANSWER)
+    # What every check of DNS asks first; a ping and a port have no body, in Gatus too.
+    return zero or (scheme == "dns" and (operator, right) in ((">", "0"), (">=", "1"), ("!=", "0")))
+
+
 def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
     """A list has a value at an index, or not. A text can be compared with nothing alone."""
     if not _CODE.fullmatch(right):
         return False
     count = int(right) + (operator in (">", "<="))  # >= count, or < count
+    if path == "$" and (operator, count) in (("==", 0), ("<", 1), ("<=", 1)):
+        draft.assertion("body", "matches", _EMPTY)
+        return True
     if (operator in (">", ">=") and count == 1) or (operator == "!=" and count == 0):
         if path == "$":
             draft.assertion("body", "not_empty")
@@ -204,9 +246,13 @@ def _expiry(draft: Draft, name: str, label: str, right: str) -> bool:
 def _text(draft: Draft, operator: str, right: str) -> bool:
     """``pat(*text*)`` alone: other patterns are no search for a text."""
     inner = right.removeprefix("pat(*").removesuffix("*)")
-    # A record is short: its whole text is looked for, too.
+    # The text of a record is looked for: Gatus leaves the priority of an MX out. An address is
+    # compared, or one would do that only begins as it does.
     whole = f"pat(*{inner}*)" == right or (
-        inner == right and draft.url.startswith("dns:") and not right.startswith("any(")
+        inner == right
+        and draft.url.startswith("dns:")
+        and not draft.url.endswith(("type=A", "type=AAAA"))
+        and not right.startswith("any(")
     )
     if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
         return False
