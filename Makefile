@@ -31,7 +31,7 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 # half of a test's time is spent waiting, for a browser, a database or a moment that comes.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist worksteal
 
-.PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
+.PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-pings bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
 
 help: ## List the targets
@@ -114,6 +114,9 @@ bench-web: $(TEST) ## Measure pages with 10,000 monitors and 90 days of data (cr
 
 bench-status: $(TEST) ## Measure the requests that a status page takes, and the cost of a change
 	@$(BIN)/python -m bench.status $(ARGS)
+
+bench-pings: $(TEST) ## Measure the pings of heartbeats that are taken a second, and a burst of a thousand
+	@$(BIN)/python -m bench.pings $(ARGS)
 
 bench-engine: $(TEST) ## Measure CPU and memory of all processes, at rest and with up to 10,000 monitors
 	@scripts/debian-packages nginx postgresql prometheus-blackbox-exporter
