@@ -47,6 +47,7 @@ DOCUMENT = json.dumps(
         ("$.version", "<", "2", True),
         ("$.status", ">", "100", False),  # "degraded" is not above 100
         ("$.status", ">", "alive", True),
+        ("$.status", "matches", "grad", True),  # it searches
         ("$.items[*].s", "=", "b", True),  # one of several
         ("$.items[*].n", "<", "2", True),
         ("$.items[*].n", "!=", "2", False),  # all of them
