@@ -186,8 +186,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
             value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
             continue
-        known = records.Monitor.__dataclass_fields__.get(name)
-        if name in _ALWAYS or value not in (None, "", (), known and known.default):
+        field_ = records.Monitor.__dataclass_fields__.get(name)
+        if name in _ALWAYS or value not in (None, "", (), field_ and field_.default):
             settings.append(f"{_(_LABELS[name])}: {_value(name, value)}")
     return settings
 

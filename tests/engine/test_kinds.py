@@ -38,10 +38,10 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(params=CHECKS)
 def row(request: pytest.FixtureRequest) -> Row:
-    found = NAMED[request.param]
-    if found.at.kind == "ping" and icmp.why_not():
+    row = NAMED[request.param]
+    if row.at.kind == "ping" and icmp.why_not():
         pytest.skip("this machine does not let us ping")
-    return found
+    return row
 
 
 def fields_of(row: Row, lab: Lab) -> dict[str, object]:
