@@ -216,7 +216,14 @@ def _envelopes() -> dict[str, Schema]:
         ),
         "Deleted": record(deleted),
         "Cleared": record({**deleted, "count": INTEGER}),
-        "Error": record(error),
+        "Error": json_object(
+            error
+            | {
+                "open_incident_id": INTEGER | {"description": "The incident in the way (409)."},
+                "monitors": array(INTEGER, description="Ids of the monitors that use it (409)."),
+            },
+            required=list(error),
+        ),
         "Invalid": record(
             error | {"errors": json_object({}, additionalProperties=array(STRING, minItems=1))}
         ),

@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, Any] = {
 # What the examples of these operations send besides, or in place of that.
 EXAMPLES_OF: Mapping[str, Mapping[str, Any]] = {
     "deliveries_test": {"alerts": EXAMPLES["alerts"]},
+    "monitors_store": {"interval": 60},
     "locations_store": {"name": "oslo"},
     "locations_update": {"label": "Oslo"},
     "posts_add_update": {"state": "monitoring"},
@@ -238,9 +239,7 @@ def _values(schema: Schema) -> str:
         return " | ".join(map(str, words))
     match kind:
         case "string" if "format" in schema:
-            return {"date-time": "time", "uri": "URL"}.get(schema["format"], "text") + _limits(
-                schema, "Length", " characters"
-            )
+            return "time"
         case "string" if "pattern" in schema:
             return "time of day, as 08:30"
         case "string":

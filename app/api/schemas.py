@@ -56,8 +56,10 @@ SENT_ASSERTION = {
 }
 
 
-def of_field(field: SchemaField) -> Schema:
-    """The schema of a field's input."""
+def of_field(field: SchemaField, *, update: bool = False) -> Schema:
+    """The schema of a field's input. That of an update has no default: generated clients would send
+    it, and so change fields that nobody named.
+    """
     schema = _kind(field)
     if field.description:
         schema["description"] = str(field.description)
@@ -68,7 +70,7 @@ def of_field(field: SchemaField) -> Schema:
     if isinstance(field, PairList) and field.required:
         schema["minItems"] = 1
     default = field.default
-    if default not in (None, ()):
+    if default not in (None, ()) and not update:
         schema["default"] = default.value if isinstance(default, StrEnum) else default
     return schema
 
@@ -82,8 +84,7 @@ FIELDS: dict[type, Schema] = {
     f.DateTime: MOMENT,
     f.RecordId: INTEGER,
     f.Ids: STRING,
-    f.Url: {**STRING, "format": "uri"},
-    Tags: STRING,
+    Tags: {"oneOf": [STRING, array(STRING)]},
 }
 LISTS: dict[type, Schema] = {
     GroupList: schema_of(records.Group),
@@ -130,15 +131,16 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
     """
     form = form_class()
     monitors = issubclass(form_class, MonitorForm)
-    required = [field.short_name for field in form.schema_fields() if getattr(field, "required", 0)]
-    properties = {
-        field.short_name: of_field(field)
-        if field.short_name in required or isinstance(field, f.Switch)
-        else nullable(of_field(field))
-        for field in form.schema_fields()
-    }
+    fields = list(form.schema_fields())
+    required = [field.short_name for field in fields if getattr(field, "required", False)]
+    properties = {}
+    for field in fields:
+        schema = of_field(field, update=update)
+        properties[field.short_name] = schema if field.short_name in required else nullable(schema)
     for name, schema in properties.items() if monitors else ():
         _tell_kinds(schema, kinds_with(name))
+    if monitors:  # a heartbeat has a default
+        required = [name for name in required if name != "interval"]
     more = {"required": required} if required and not update else {}
     return json_object(properties, additionalProperties=False, **more)
 
@@ -239,9 +241,11 @@ EVIDENCE = nullable(
                 " ``addresses``.",
             }.items()
         }
-        | {"places": PLACES_SEEN},
-        description="What checks saw when the incident opened; ``confirming`` are the repeats of"
-        " the failing check.",
+        | {
+            "confirming": array(json_object({}), description="The repeats of the failing check."),
+            "places": PLACES_SEEN,
+        },
+        description="What checks saw when the incident opened.",
     )
 )
 CHANGES = array(

@@ -185,7 +185,10 @@ def read_url(url: str) -> tuple[Kind, Target]:
     kind = kind_of(url)
     if kind is not None:
         return kind, kind.read(url)
-    take_apart(url, dict.fromkeys(_BY_SCHEME))
+    schemes = (
+        scheme if "://" in kind.address else f"{scheme}:" for scheme, kind in _BY_SCHEME.items()
+    )
+    take_apart(url, dict.fromkeys(schemes))
     raise ValueError(_("The scheme of the URL is not supported."))
 
 

@@ -178,7 +178,10 @@ def _is_label(label: str) -> bool:
 
 
 def either(schemes: Iterable[str]) -> str:
-    return listed((f"{scheme}://" for scheme in schemes), OR)
+    """``schemes`` in a sentence, as a URL starts. One with a colon, such as ``dns:``, needs no
+    slashes.
+    """
+    return listed((scheme if ":" in scheme else f"{scheme}://" for scheme in schemes), OR)
 
 
 def join(base: Target, location: str) -> Target:

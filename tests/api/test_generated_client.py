@@ -45,6 +45,7 @@ made = monitors_store.sync(client=client, body=new)
 assert isinstance(made, MonitorAnswer), made
 monitor = made.data
 assert (monitor.name, monitor.ssl_alert_days) == ("Shop", 14), monitor
+assert MonitorChanges(name="Blog").to_dict() == {"name": "Blog"}
 changed = monitors_update.sync(monitor.id, client=client, body=MonitorChanges(name="Blog"))
 assert changed.data.name == "Blog", changed
 assert monitors_show.sync(monitor.id, client=client).data.interval == 60

@@ -40,6 +40,7 @@ from app.stores.local.search import fits, fitting, ids_of_page
 from app.stores.local.status_pages import locked_page
 
 OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
+NO_INCIDENT_HERE = N_("No monitor of this page has an incident with the id %(id)s.")
 NOT_OF_POST = N_("The monitor %(id)s is not one of the post's monitors.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
@@ -138,7 +139,9 @@ class LocalPosts(LocalPart, base.Posts):
             .join(member, member.monitor_id == incident.monitor_id)
             .where(incident.id == fitting(incident_id), member.status_page_id == fitting(page_id))
         )
-        row = existing(db.session.execute(shown).one_or_none(), "incident", incident_id)
+        row = db.session.execute(shown).one_or_none()
+        if row is None:
+            raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
         text = public_causes.draft(
             [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at
         )
