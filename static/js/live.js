@@ -194,12 +194,14 @@ function filter(form) {
 
 if (parts.length) {
   setInterval(refresh, EVERY);
-  // The first check of a new monitor takes a moment: refresh sooner.
-  let looks = 10;
-  const soon = setInterval(() => {
-    if (looks-- && document.querySelector("[data-live] [data-soon]")) refresh();
-    else clearInterval(soon);
-  }, 2_000);
+  // The first check of a new monitor takes a moment: refresh sooner, then less and less often.
+  let pause = 400;
+  const soon = () => {
+    if (pause > 5_000 || !document.querySelector("[data-live] [data-soon]")) return;
+    refresh();
+    setTimeout(soon, pause *= 1.4);
+  };
+  setTimeout(soon, pause);
   document.addEventListener("visibilitychange", refresh);
   document.addEventListener("wakeful:refresh", refresh);
   let typing;

@@ -51,6 +51,17 @@ def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
     assert row(app, 2) is None
 
 
+def test_without_a_script_a_new_monitor_is_loaded_again_until_its_first_check(app, editor):
+    refresh = '<noscript><meta http-equiv="refresh"'
+    new, old = make_monitor(app), make_monitor(app, created_at=now() - timedelta(minutes=2))
+    assert refresh in editor.open(f"/monitors/{new.id}").page.text
+    assert refresh not in editor.open(f"/monitors/{old.id}").page.text, "nothing checks it"
+    with app.app_context():
+        recorder.record([(new.id, make_outcome("up", now()))], now())
+    assert refresh not in editor.open(f"/monitors/{new.id}").page.text
+    assert "data-soon" in editor.open("/monitors").page.text
+
+
 def test_places_can_be_chosen_where_there_are_several(app, editor):
     editor.open("/monitors/new").hides("Checked from")
     editor.press("Save", url="http://127.0.0.1:9/", name="Shop")
