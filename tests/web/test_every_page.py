@@ -1,6 +1,6 @@
 """Every page as people see it, wide and light, then narrow and dark: axe finds nothing, the console
-stays silent, nothing sticks out at the side. `make test-more` has the other screens and themes,
-with a narrow font too, and more states of the same pages.
+stays silent, nothing sticks out at the side, and it is light to load. `make test-more` has the
+other screens and themes, with a narrow font too, and more states of the same pages.
 
 `make pictures` puts what the browser shows into build/pictures, for people to look at.
 """
@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PICTURES = os.environ.get("PICTURES")  # where to put them
 WIDTHS = (1440, 768, 375)
+MAX_BYTES = 40_000  # of a page as it is sent
 HEIGHT = 900 if PICTURES else 240  # what nobody looks at need not be painted
 Theme = Literal["light", "dark"]
 # A card hides what sticks out of it: then the page fits, and the last column cannot be read.
@@ -77,6 +78,8 @@ class Place:
             answer = page.goto(sight.path.format_map(self.names))
             if answer is None or answer.status != sight.status:
                 broken.append(f"{sight.path} answers {answer and answer.status}")
+            elif (size := answer.request.sizes()["responseBodySize"]) > MAX_BYTES:
+                broken.append(f"{size:,} bytes")
             sight.then(page)
             yield page
         page.unroute_all()

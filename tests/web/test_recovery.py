@@ -1,6 +1,8 @@
 """Lost passwords: a link by mail, which tells nobody who has an account, or one from an admin."""
 
 import re
+import subprocess
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -14,6 +16,7 @@ from app.stores import current_mail
 from app.stores.mail import MAX_WAITING
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_person, now
+from tests.support.command import HOME, environ_of
 from tests.support.queries import queries
 from tests.support.store import access_of
 from tests.web.visitor import Visitor
@@ -282,3 +285,17 @@ def test_the_end_of_the_process_sends_what_waits_and_logs_what_is_lost(app, monk
         mail.close()
     release.set()
     assert "At the stop, 2 recovery links were not mailed yet. They are lost." in caplog.text
+
+
+def test_the_end_of_any_web_server_sends_what_waits(app):
+    script = (
+        "import time, wsgi; wsgi.app.app_context().push();"
+        "mail = wsgi.app.extensions['wakeful.mail'];"
+        "mail.recoveries.put(lambda: (time.sleep(0.5), print('mailed', flush=True)))"
+    )
+    environ = environ_of(app.extensions["wakeful.settings"])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environ, cwd=HOME, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("mailed\n", 0), done.stderr
