@@ -100,10 +100,7 @@ def fields_of(record_type: type) -> tuple[Field, ...]:
 
 def _field(name: str, hint: Any, default: bool) -> Field:
     _, marks, optional = _unwrapped(hint)
-    try:
-        return Field(name, value_type_of(hint), marks, optional, default)
-    except TypeError as fault:
-        raise TypeError(f"{name}: {fault}") from None
+    return Field(name, value_type_of(hint), marks, optional, default)
 
 
 @cache
@@ -125,15 +122,12 @@ def value_type_of(hint: Any) -> ValueType:
         return ValueType(schema_of(base), _lenient(base), _writer(base, False), _writer(base, True))
     if is_typeddict(base):
         return ValueType(schema_of(base), _lenient(base), plain)
-    return _of_container(get_origin(base), get_args(base))
-
-
-def _of_container(origin: Any, arguments: tuple[Any, ...]) -> ValueType:
-    if origin in (tuple, Sequence):
-        return kinds.ARRAYS.get(arguments[0]) or kinds.array(value_type_of(arguments[0]))
-    if origin is Mapping:
+    if get_origin(base) in (tuple, Sequence):
+        entry = get_args(base)[0]
+        return kinds.ARRAYS.get(entry) or kinds.array(value_type_of(entry))
+    if get_origin(base) is Mapping:
         return kinds.FREE
-    raise TypeError("the codec has no rule for this type")
+    raise TypeError(f"the codec has no rule for {hint}")
 
 
 def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
