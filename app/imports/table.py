@@ -79,7 +79,7 @@ _KINDS = {
     "ping": "ping", "icmp": "ping", "3": "ping", "dns": "dns", "tls": "tls",
 }  # fmt: skip
 # A name may come first; a comma within a URL alone separates nothing.
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30}://|dns:)")
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30}://|dns:|heartbeat:)")
 _HOST = re.compile(
     r"(?:[^\s/,@]{1,253}\.[^\s/,]{1,253}|localhost(?::[0-9]{1,5})?|[^\s/,@]{1,253}:[0-9]{1,5})"
     r"(?:/\S*)?"
@@ -135,10 +135,7 @@ def _normal(cell: str) -> str:
 
 
 def _row(line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line[:MAX_CELL]], delimiter=delimiter, skipinitialspace=True), [])
-    except csv.Error:
-        return [line]
+    return next(csv.reader([line[:MAX_CELL]], delimiter=delimiter, skipinitialspace=True), [])
 
 
 # --- With a header row ---------------------------------------------------------------------------
@@ -321,7 +318,7 @@ def _draft(label: str, row: Sequence[str]) -> Draft:
 
 def _warn(draft: Draft) -> None:
     """A list has no switch for it, so a monitor is warned of as one that a person adds."""
-    if "://" not in draft.url or draft.url.lower().startswith("https://"):
+    if not _URL.match(draft.url) or draft.url.lower().startswith("https://"):
         draft.fields.setdefault("ssl_alert_days", str(DEFAULT_SSL_ALERT_DAYS))
 
 

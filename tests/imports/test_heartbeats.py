@@ -130,3 +130,9 @@ def test_what_healthchecks_has_besides_is_named():
     assert monitor.fields["heartbeat_token"] is None
     for word in ("methods", "Keywords", "ping URL is new"):
         assert word in str(monitor.remarks)
+
+
+def test_a_check_without_a_grace_gets_the_usual_one():
+    monitor, _candidate = judged({"checks": [CHECK | {"grace": None}]})
+    assert (monitor.fields["grace"], monitor.fields["max_run"]) == (300, None)
+    assert "Grace becomes 5 min." in monitor.remarks

@@ -75,6 +75,10 @@ def test_deep_json_of_a_known_shape_is_refused():
 def test_long_yaml_is_refused_before_it_is_read(monkeypatch):
     monkeypatch.setattr(yaml_text, "MAX_CHARACTERS", 100)
     refused(b"endpoints:\n" + b"- name: a\n" * 20, "This is too large")
+    monkeypatch.setattr(yaml_text, "MAX_CHARACTERS", 10_000)
+    monkeypatch.setattr(yaml_text, "MAX_VALUES", 10)
+    monkeypatch.setattr(yaml_text.yaml, "compose_all", None)
+    refused(b"endpoints:\n" + b"- name: a\n" * 20, "more values")
 
 
 def test_large_files_and_long_lists_are_refused(monkeypatch, tmp_path):
@@ -84,6 +88,13 @@ def test_large_files_and_long_lists_are_refused(monkeypatch, tmp_path):
     with pytest.raises(NotReadable, match="too large"):
         files.read_path(path)
     refused(b"https://a.example\n" * 10_001, "10,000 lines")
+    refused(b"url\n" + b"a.example\n" * 10_001, "10,000 rows")
+    check = b'{"grace": 60, "n_pings": 0}'
+    refused(b'{"checks": [' + (check + b",") * 10_000 + check + b"]}", "10,000 entries")
+
+
+def test_a_quote_that_is_not_closed_is_found_by_its_line():
+    refused(b'url,name\na.example,"secret' + b"\nb.example,b" * 20_000, "a quote may be missing")
 
 
 COUNTING = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
@@ -103,6 +114,9 @@ def of_script(tmp_path, script):
 
 def test_an_sqlite_file_of_something_else_is_refused_as_such(tmp_path):
     refused(of_script(tmp_path, "CREATE TABLE secret (x)"), "not an Uptime Kuma database")
+    (tmp_path / "ids").mkdir()
+    script = "CREATE TABLE monitor (name, type)"
+    refused(of_script(tmp_path / "ids", script), "not an Uptime Kuma database")
 
 
 def test_a_damaged_sqlite_file_is_refused(tmp_path):

@@ -241,6 +241,7 @@ BETTER_STACK = [
      {"request_headers": (Pair("X-A", "b"),)}, []),
     ("a port in the address", stack(monitor_type="tcp", url="a.example:22"),
      {"url": "tcp://a.example:22"}, []),
+    ("cookies are dropped", stack(remember_cookies=False), RUNS, ["Wakeful keeps cookies"]),
     ("several ports", stack(monitor_type="smtp", url="a.example", port="25,465"),
      {"url": "tcp://a.example:25", "alert_text_lookup": "220"}, ["Ports: 25 is kept"]),
     ("a mail server with TLS", stack(monitor_type="imap", url="a.example", port="993"),
@@ -324,6 +325,10 @@ UPTIME_ROBOT = [
     ("an SMS", robot2(alert_contacts=[{"id": 1, "type": 1, "value": "+4915112345678"}]),
      {"alerts": (Pair("sms", "+4915112345678"),)}, []),
     ("tags by name", robot(tagNames=["prod"]), {"tags": ("prod",)}, []),
+    ("one page of several", robot() | {"nextLink": "https://a.example/2"}, RUNS,
+     ["one page of several"]),
+    ("one page of several, version 2", robot2() | {"pagination": {"total": 51}}, RUNS,
+     ["1 of 51 monitors"]),
     ("DNS", robot(type="DNS", url="a.example"), {"url": "dns:a.example?type=A"}, []),
     ("records", robot(type="DNS", url="a.example",
                       config={"dnsRecords": {"A": [], "MX": ["10 mail.a.example", "x"]}}),
@@ -346,6 +351,12 @@ CONDITIONS = [
     ('"[BODY].status == [BODY].x"', ANY, ["Condition on [BODY].status dropped", "200-399"]),
     ('"len([BODY].a) != 3"', ANY, ["Condition on len([BODY].a) dropped"]),
     ('"age([BODY].a) < 3"', ANY, ["Condition on age([BODY].a) dropped"]),
+    ('"has([BODY].a) == maybe"', ANY, ["Condition on has([BODY].a) dropped"]),
+    ('"len([BODY].a) > many"', ANY, ["Condition on len([BODY].a) dropped"]),
+    ('"[BODY].a == "', ANY, ["Condition on [BODY].a dropped"]),
+    ('"[RESPONSE_TIME] < soon"', ANY, ["Condition on [RESPONSE_TIME] dropped"]),
+    ('"[CERTIFICATE_EXPIRATION] > soon"', ANY, ["Condition on [CERTIFICATE_EXPIRATION] dropped"]),
+    ('"[STATUS] < any(300, 400)"', ANY, ["Condition on [STATUS] dropped"]),
     ('"[CERTIFICATE_EXPIRATION] > 48h"', {**ANY, "ssl_alert_days": 2}, ["accepts 200-399"]),
     ('"[BODY] == pat(*ok*)"', {"accepted_statuses": "100-599", "alert_text_lookup": "ok"}, []),
     ('"[CONNECTED] == true"', {"accepted_statuses": "100-599"}, []),
@@ -529,6 +540,9 @@ GATUS = [
     ("a random body", "    body: '[RANDOM_STRING_LENGTH_8]'\n", REFUSED, ["random text"]),
     ("a variable in a name of DNS", "    dns: {query-name: 'a.${ZONE}', query-type: A}\n", REFUSED,
      ["environment variable ZONE"]),
+    ("a GraphQL query", "    graphql: true\n    body: '{a}'\n", REFUSED, ["GraphQL"]),
+    ("a certificate of the client", "    client: {tls: {certificate-file: a.pem}}\n", REFUSED,
+     ["client option tls"]),
     ("a header with several values", "    headers: {X-A: [a, b]}\n", REFUSED, ["headers"]),
     ("enabled by a variable", "    enabled: ${ON}\n", PAUSED, ["environment variable ON"]),
     ("not enabled", "    enabled: false\n", PAUSED, []),
@@ -616,6 +630,20 @@ def test_gatus_is_found_in_the_objects_of_kubernetes(data):
     check(data, {"accepted_statuses": "200"}, [])
 
 
+def test_parts_of_a_configuration_are_merged_as_gatus_merges_files():
+    first = f'alerting: {{slack: {{webhook-url: "{HOOK}x"}}}}\n{gatus()}'
+    second = (
+        'alerting: {discord: {webhook-url: "https://discord.com/api/webhooks/1/a"}}\nendpoints:\n'
+        "  - {name: n, url: 'https://b.example', conditions: ['[STATUS] == 200'],"
+        " alerts: [{type: slack}, {type: discord}]}\n"
+    )
+    whole = f"{first}---\n{second}"
+    check(whole, {}, [])
+    check(whole, {"alerts": (Pair("slack", f"{HOOK}x"), DISCORD)}, [], name="n")
+    broken = CONFIG_MAP + "  other.yaml: |\n    name: [\n    a\n"
+    check(broken, {"accepted_statuses": "200"}, [])
+
+
 UPPTIME = """owner: someone
 repo: status
 sites:
@@ -632,6 +660,8 @@ sites:
     __dangerous__insecure: true
     __dangerous__body_down_if_text_missing: "Hello"
   - {name: mail, check: tcp-ping, url: mail.example, port: 25}
+  - {name: ping, check: icmp-ping, url: a.example}
+  - {name: tls, check: ssl, url: "https://a.example"}
   - {name: secret, url: $SECRET_SITE}
 """
 
@@ -644,6 +674,10 @@ def test_upptime():
     }  # fmt: skip
     check(UPPTIME, wanted, ["Assignees"])
     check(UPPTIME, {"url": "tcp://mail.example:25"}, [], name="mail")
+    check(UPPTIME, {"url": "ping://a.example"}, [], name="ping")
+    check(UPPTIME, {"url": "tls://a.example:443", "ssl_alert_days": 14}, [], name="tls")
+    both = UPPTIME.replace("    assignees", "    __dangerous__body_down: Error\n    assignees")
+    check(both, {"alert_text_lookup": "Hello"}, ["of two, one is dropped"])
     check(UPPTIME, {"follow_redirects": True}, [], name="plain")
     check(f"{UPPTIME}notifications: [{{type: slack}}]\n", {}, ["Notifications and assignees"])
     fewer = UPPTIME.replace("maxRedirects: 0", "maxRedirects: 3")
@@ -668,6 +702,8 @@ http-monitors:
     expected-headers: {{X: y}}
 tcp-monitors:
   - {{name: t, host: db.example, port: 5432, uptime-check-interval: 60, timeout-ms: 5000}}
+icmp-monitors:
+  - {{name: i, host: db.example, uptime-check-interval: 60, timeout-ms: 3000}}
 push-monitors:
   - {{name: p, uptime-check-interval: 60}}
 """
@@ -679,9 +715,16 @@ def test_kuvasz():
     judged = check(KUVASZ, wanted, sentences)
     assert [pair.value for pair in judged.fields["alerts"]] == ["ops"]
     check(KUVASZ, {"url": "tcp://db.example:5432", "timeout": 5}, [], name="t")
+    check(KUVASZ, {"url": "ping://db.example", "timeout": 3}, [], name="i")
     check(KUVASZ, REFUSED, ["Push"], name="p")
     on = KUVASZ.replace("ssl-check-enabled: false", "ssl-check-enabled: true")
     check(on.replace("threshold: 30", "threshold: 0"), {"ssl_alert_days": 0}, [])
+    more = KUVASZ.replace(
+        "keyword: ok",
+        "keyword: ok\n    expected-keyword-case-sensitive: true\n    force-no-cache: true",
+    )
+    judged = check(more, {"request_headers": (Pair("Cache-Control", "no-cache"),)}, [])
+    assert "case-sensitive" not in " ".join(judged.remarks)
 
 
 def test_checkmate():
@@ -694,6 +737,9 @@ def test_checkmate():
     compared = record | {"jsonPath": "a.b", "expectedValue": "x", "matchMethod": "equal"}
     check([compared], REFUSED, ["compare the response"])
     check([compared | {"useAdvancedMatching": False}], {"alert_text_lookup": None}, [])
+    included = record | {"expectedValue": "x", "matchMethod": "include"}
+    check([included], {"alert_text_lookup": "x"}, [])
+    check([record | {"type": "ping", "url": "a.example"}], {"url": "ping://a.example"}, [])
     more = {
         "method": "HEAD", "customUpCodes": [401], "statusWindowSize": 5,
         "statusWindowThreshold": 80, "cpuAlertThreshold": 90, "diskAlertCounter": 5,
@@ -733,13 +779,19 @@ scrape_configs:
     metrics_path: /probe
     file_sd_configs: [{files: [x.json]}]
     static_configs: [{targets: [https://c.example]}]
+  - {job_name: names, metrics_path: /probe, params: {module: [dns_udp]},
+     static_configs: [{targets: [192.0.2.53]}]}
+  - {job_name: calls, metrics_path: /probe, params: {module: [grpc]},
+     static_configs: [{targets: ["d.example:50051"]}]}
   - job_name: node
     static_configs: [{targets: [https://d.example]}]
 """
     whole = reading(data)
-    web, ping, other = whole.candidates
+    web, ping, other, name, call = whole.candidates
     assert (web.fields["interval"], other.fields["interval"]) == ("300", "600")
     assert ping.url == "ping://b.example"
+    assert "is in a module" in name.refusal
+    assert "gRPC" in call.refusal
     assert "job elsewhere that are not in the file" in whole.remarks[1]
 
 
@@ -752,6 +804,16 @@ scrape_configs:
         ("url,monitor_type", "a.example,status", {"accepted_statuses": "200-299"}, ""),
         ("url,status", "a.example,Disabled", PAUSED, ""),
         ("url,status", "a.example,up", RUNS, ""),
+        ("url", "", REFUSED, "The line has no URL."),
+        ("url,type", "a.example,push", REFUSED, '"push"'),
+        ("url,type,port", "a.example,tls,993", {"url": "tls://a.example:993"}, ""),
+        ("url,type", "a.example,dns", {"url": "dns:a.example?type=A"}, ""),
+        ("url", "dns:a.example", {"url": "dns:a.example"}, ""),
+        ("url,type", "heartbeat:,", {"url": "heartbeat:"}, ""),
+        ("url,interval", "a.example,often", REFUSED, '"often"'),
+        ("url,method,notes", "a.example,head,x", {"request_method": "HEAD", "notes": "x"}, ""),
+        ("url,verify_ssl", "a.example,No", {"verify_tls": False}, ""),
+        ("url,a,b,c,d,e,f,g,h,i", "a.example", RUNS, "Ignored columns: a, b, c, d, e, f, g, h and"),
     ],
 )
 def test_columns_that_change_a_check(columns, line, wanted, sentence):
