@@ -423,7 +423,8 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
     """Give up the pending rows of a lane with which no decision can be made; returns their ids.
 
-    Catches every fault in a row that no other check finds, so that its lane can continue.
+    No stored value does that (``app.db.types``): it is a fault of our own, which must not stop the
+    other rows of the lane.
     """
     pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
     ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
@@ -436,7 +437,7 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
             if unavailable(fault):
                 raise
             log.exception("Delivery %d is given up.", id)
-            reason = _("it cannot be read (%(fault)s).", fault=type(fault).__name__)
+            reason = _("a fault in Wakeful (%(fault)s).", fault=type(fault).__name__)
             give_up(session, id, NOT_SENT + reason)
             failing.append(id)
     return failing

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import UnionType
 from typing import Any
 
+from app.proxies import read_networks
 from app.rules.quiet_hours import parse_clock
 from app.rules.text import parse_statuses
 
@@ -175,6 +176,15 @@ def is_clock(data: Any) -> bool:
     try:
         parse_clock(data)
     except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_networks(data: str) -> bool:
+    """Addresses and networks, by comma."""
+    try:
+        read_networks(data)
+    except ValueError:
         return False
     return True
 

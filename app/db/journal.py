@@ -23,9 +23,9 @@ from app.db import db, writing
 from app.db.latest import last_moment
 from app.db.statements import are_among, bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
-from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, number_of, to_ms
+from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, numbers, to_ms
 from app.judge.verdict import MIN_COVER_S
-from app.records import DELETED_LOCATION, Result, Timings, Verdict
+from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import MAX_COVER_MS
 
 # A target whose address changes with each check must not fill the memory.
@@ -170,8 +170,7 @@ def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
     columns. Makes at most three queries.
     """
     results = [
-        SimpleNamespace(**dict(zip(COLUMNS, (*map(number_of, row[:-1]), row[-1]), strict=True)))
-        for row in rows
+        SimpleNamespace(**dict(zip(COLUMNS, row, strict=True))) for row in numbers(rows, texts=1)
     ]
     by_id = contexts({result.context_id for result in results})
     codes = _by_id(CauseCodeRow, "code", {result.cause_code_id for result in results})
@@ -296,7 +295,7 @@ def _reading_by_id(table: Any, column: str) -> Any:
 def _decoded(row: Any, context: Mapping[str, Any], code: str | None, place: str) -> Result:
     return Result(
         checked_at=from_ms(row.at),
-        verdict=VERDICTS.get(row.verdict, Verdict.UNKNOWN),
+        verdict=VERDICTS[row.verdict],
         monitor_id=row.monitor_id,
         id=result_id(row.monitor_id, row.at, row.location_id),
         cause_code=code,

@@ -28,7 +28,7 @@ from app.db.journal import COLUMNS, KEY, RAW
 from app.db.latest import lock_states
 from app.db.statements import are_among, inserting, pieces
 from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
-from app.db.types import from_ms, to_ms
+from app.db.types import Unreadable, from_ms, numbers, parsed, to_ms
 from app.lasting import Lasting
 from app.records import PHASES
 from app.stats.tally import HOUR_MS
@@ -119,8 +119,6 @@ def _spent(columns: Mapping[str, Sequence[Any]]) -> list[int]:
 
 
 def _pack_column(values: Sequence[int | None]) -> tuple[Any, bytes]:
-    if not {str, bytes, float}.isdisjoint(map(type, values)):  # a damaged file has such
-        values = [value if isinstance(value, int) else None for value in values]
     if len(set(values)) <= 1:
         return (values[0] if values else None), b""
     numbers = [value for value in values if value is not None]
@@ -183,11 +181,11 @@ def rows(
 
 def _unpacked(packed_hour: Any, names: Sequence[str]) -> list[Row]:
     monitor_id, hour, place, packed = packed_hour
-    try:
-        at, *others = unpack(packed, hour, ["at", *names])
-    except Exception:
+    columns = parsed(unpack, packed, hour, ["at", *names])
+    if isinstance(columns, Unreadable):
         log.error(DAMAGED, monitor_id, from_ms(hour * HOUR_MS), topic=(monitor_id, hour, place))
         return []
+    at, *others = columns
     return list(zip(repeat(monitor_id), at, repeat(place), *others, strict=False))
 
 
@@ -273,7 +271,7 @@ def _pack_some(ids: Sequence[int], now: int) -> int:
         for id, first, until in session.execute(some, {"now": now}).all():
             start = first // HOUR_MS * HOUR_MS
             span = {"id": id, "start": start, "end": min(until, start + HOURS_AT_ONCE * HOUR_MS)}
-            taken += map(tuple, session.execute(_TAKE, span).all())
+            taken += map(tuple, numbers(session.execute(_TAKE, span).all(), texts=1))
         _store(session, taken)
     return len(taken)
 

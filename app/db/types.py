@@ -1,7 +1,7 @@
 """Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
-A damaged value is met here, when a row is read. It never makes a query fail: an exception would
-lose all other rows of the query as well. In its place, readers get:
+A damaged value is met here, when a row is read, and nowhere else. It never makes a query fail: an
+exception would lose all other rows of the query as well. In its place, readers get:
 
 - for an encrypted value: ``Unreadable``;
 - for a time, a bounded number or a word: a default that is marked as ``Replaced``;
@@ -9,25 +9,25 @@ lose all other rows of the query as well. In its place, readers get:
 - for text that is not UTF-8: the text with replacement characters, and for text in a column of
   numbers: None; not marked. Only SQLite stores these. ``AlertDays`` has no check of its own.
 
+Results are read past these types, for speed: ``numbers`` checks their rows, and ``parsed`` meets a
+packed hour that is damaged; it is left out.
+
 ``unreadable_in`` names the fields of a row that are ``Unreadable`` or ``Replaced``; ``readable``
 makes None of such a value. What a value means is for its reader to check. ``app.db.unreadable``
 finds all damaged values by a type's ``parser``, but text in a column of plain numbers and what is
 in the tables of results and their sums, which are too large.
-
-A damaged row is met in three more places: a packed hour (``app.db.packed``), texts among the
-numbers of results (``app.db.rollups.rows``), and a delivery with which no decision can be made
-(``give_up_failing`` in ``app.alerts.claims``).
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import EnumType, StrEnum
 from functools import lru_cache, partial
+from types import NoneType
 from typing import Any, TypeVar
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -106,6 +106,14 @@ def is_same(before: Any, after: Any) -> bool:
     same as no other: otherwise nobody could store the default that is shown in its place.
     """
     return isinstance(before, Replaced) == isinstance(after, Replaced) and bool(before == after)
+
+
+def parsed(parse: Callable[..., T], *stored: Any) -> T | Unreadable:
+    """What ``parse`` makes of what is stored; ``Unreadable`` if it raises, whatever it raises."""
+    try:
+        return parse(*stored)
+    except Exception:
+        return Unreadable(Why.DAMAGED)
 
 
 class Checked(TypeDecorator[Any]):
@@ -263,7 +271,14 @@ class Word(Checked):
 
 # The numbers of verdicts in the database. Never renumber: the rows are kept for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
-VERDICTS: Mapping[Any, Verdict] = {number: verdict for verdict, number in VERDICT_NUMBERS.items()}
+
+
+class _Verdicts(dict[Any, Verdict]):
+    def __missing__(self, number: Any) -> Verdict:
+        return Verdict.UNKNOWN
+
+
+VERDICTS = _Verdicts({number: verdict for verdict, number in VERDICT_NUMBERS.items()})
 
 
 class VerdictNumber(Checked):
@@ -298,11 +313,10 @@ class CheckedJson(Checked):
         read = self.impl_instance.result_processor(dialect, coltype)
 
         def parse(raw: Any) -> Any:
-            try:
-                data = raw if read is None else read(raw)
-            except (ValueError, TypeError, RecursionError):
-                return Unreadable(Why.DAMAGED)
-            return data if data is None or self.fits(data) else Unreadable(Why.UNEXPECTED)
+            data = raw if read is None else parsed(read, raw)
+            if data is None or isinstance(data, Unreadable) or self.fits(data):
+                return data
+            return Unreadable(Why.UNEXPECTED)
 
         return parse
 
@@ -353,16 +367,32 @@ def _text_of(value: Any) -> Any:
     return decoded(value) if isinstance(value, bytes) else value
 
 
-def number_of(value: Any) -> Any:
-    """The value of a column of numbers on SQLite; None for a text."""
+def _number_of(value: Any) -> Any:
     if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
         return value
     return None if isinstance(value, str | bytes) else value
 
 
+_WHOLE = frozenset({int, bool, NoneType})
+
+
+def numbers(rows: Sequence[Any], *, texts: int = 0) -> Sequence[Any]:
+    """Rows of whole numbers as the driver gives them, with None for each value that is none; the
+    last ``texts`` columns are texts. Such values are rare, so whole columns are tested first.
+    """
+    columns = list(zip(*rows, strict=True))
+    end = len(columns) - texts
+    if all(_WHOLE.issuperset(map(type, column)) for column in columns[:end]):
+        return rows
+    return [
+        (*(value if isinstance(value, int) else None for value in row[:end]), *row[end:])
+        for row in rows
+    ]
+
+
 class _Integer(Integer):
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return number_of
+        return _number_of
 
 
 class _String(String):
@@ -471,11 +501,10 @@ class EncryptedJson(Encrypted):
         text = super().parse(value)
         if isinstance(text, Unreadable):
             return text
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            return Unreadable(Why.UNEXPECTED)
-        return data if self.fits(data) else Unreadable(Why.UNEXPECTED)
+        data = parsed(json.loads, text)
+        if not isinstance(data, Unreadable) and self.fits(data):
+            return data
+        return Unreadable(Why.UNEXPECTED)
 
 
 class EncryptedAssertions(EncryptedJson):

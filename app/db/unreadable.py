@@ -32,7 +32,7 @@ from app.db import db
 from app.db.connections import primary_code
 from app.db.faults import is_damage
 from app.db.tables import MonitorRow, PackedHourRow, ResultRow, RollupRow, SettingRow
-from app.db.types import Checked, Encrypted, Unreadable, Why
+from app.db.types import Checked, Encrypted, Unreadable, Why, parsed
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
@@ -150,10 +150,7 @@ class _Parsed(TypeDecorator[Any]):
 
 def _decode_text(value: Any) -> Any:
     """Decode text, which ``_parsed`` selects as bytes."""
-    try:
-        return value if isinstance(value, str) else bytes(value).decode()
-    except ValueError:
-        return Unreadable(Why.DAMAGED)
+    return value if isinstance(value, str) else parsed(bytes.decode, bytes(value))
 
 
 def _parsed(column: Column[Any]) -> ColumnElement[Any] | None:

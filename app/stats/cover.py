@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
+from typing import TypeVar
 
 from app.judge.verdict import PastResult, failures_after
 from app.records import Verdict
 
 OVERDUE_MS = 60_000  # how late a check may be before the time until it is a gap
 Span = tuple[int, int]  # begin and end, ms
+At = TypeVar("At", int, datetime)
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 # A failure that one place of several sees: not confirmed, and through all confirmations.
@@ -160,7 +163,7 @@ def _kind_of_all(counts: Sequence[int]) -> int | None:
     return UNKNOWN if counts[UNKNOWN] else None
 
 
-def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
+def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool, At, At]]:
     """``begin`` to ``end`` in pieces: whether each is inside one of ``spans`` (in order), its begin
     and its end.
     """

@@ -17,6 +17,7 @@ from app.stats.cover import (
     DEGRADED,
     MAINTENANCE,
     UNKNOWN,
+    At,
     Span,
     cover_limit_ms,
     covered,
@@ -151,9 +152,9 @@ def outage_times(
     return OutageTimes(merged(down), merged(excused), merged(planned), merged(outside))
 
 
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merged(spans: Iterable[tuple[At, At]]) -> tuple[tuple[At, At], ...]:
     """Spans in order; adjoining ones are merged, empty ones left out."""
-    result: list[Span] = []
+    result: list[tuple[At, At]] = []
     for start, stop in sorted(spans):
         if stop <= start:
             continue

@@ -322,7 +322,7 @@ def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, m
     box.turn(5)
     box.turn(5)
     assert [row.status for row in box.rows()] == ["failed", "delivered"]
-    assert box.rows()[0].reason == "Not sent: it cannot be read (LookupError)."
+    assert box.rows()[0].reason == "Not sent: a fault in Wakeful (LookupError)."
 
 
 def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(

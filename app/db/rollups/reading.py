@@ -30,12 +30,12 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
-    checks_and_before,
     floor,
     incidents_between,
     limit_of,
     outage_times_of,
     sums_of,
+    sums_of_results,
 )
 from app.db.statements import pieces
 from app.db.tables import MonitorStateRow, RollupRow
@@ -54,7 +54,7 @@ from app.stats.series import (
     strips_since,
     with_hours,
 )
-from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, merged, percent, tally
+from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, merged, percent
 
 SAME_MOMENT_MS = 1_000  # between the parts of one page
 AT_ONCE = 100  # monitors whose results are in memory together
@@ -248,12 +248,12 @@ class Charted:
     ) -> tuple[ChartSums, Iterable[tuple[int, Sums]]]:
         id, rolled, width = monitor.monitor_id, monitor.rolled_until, span.width
         until = span.start if rolled is None else min(last, max(span.start, to_ms(rolled)))
-        trouble = outage_times_of([monitor], span.start, until, {id: incidents})[id]
-        what = (trouble, limit_of(monitor), width, span.start, until, monitor.confirmations)
+        trouble = outage_times_of([monitor], span.start, until, {id: incidents})
+        what = (trouble[id], limit_of(monitor), width, span.start, until, monitor.confirmations)
 
         def sum_up(_ids: Sequence[int]) -> dict[int, ChartSums]:
-            results = checks_and_before([monitor], span.start, until)[id]
-            return {id: ChartSums(tally(results, *what).items(), width)}
+            sums = sums_of_results([monitor], trouble, width, span.start, until)
+            return {id: ChartSums(sums[id].items(), width)}
 
         summed = self._summed.read({id: monitor.sums_version}, what, sum_up)[id]
         recent = single(monitor, incidents, until, width, from_ms(last)) if until < last else {}
@@ -310,10 +310,8 @@ def single(
     ``incidents``: those of this time.
     """
     end, id = to_ms(now), monitor.monitor_id
-    results = checks_and_before([monitor], start_ms, end)[id]
-    trouble = outage_times_of([monitor], start_ms, end, {id: incidents})[id]
-    limit = limit_of(monitor)
-    return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
+    trouble = outage_times_of([monitor], start_ms, end, {id: incidents})
+    return sums_of_results([monitor], trouble, width_ms, start_ms, end)[id]
 
 
 def slow_spans(monitor_id: int, start: int, end: int, limit: int, reach: int) -> Sequence[Span]:
@@ -435,12 +433,7 @@ def _tails_since(
             return hours  # type: ignore[no-any-return]
     trouble = outage_times_of(monitors, start, now, incidents)
     # Nothing is packed less than a day before the time until which it is summed.
-    checks = checks_and_before(monitors, start, now, phases=phases, recent=True)
-    hours = {}
-    for monitor in monitors:
-        id = monitor.monitor_id
-        inputs = checks[id], trouble[id], limit_of(monitor), HOUR_MS, start, now
-        hours[id] = tally(*inputs, monitor.confirmations)
+    hours = sums_of_results(monitors, trouble, HOUR_MS, start, now, phases=phases, recent=True)
     of_page[name] = now, phases, hours
     return hours
 

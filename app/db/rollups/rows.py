@@ -19,10 +19,10 @@ from app.db.tables import (
     UnreachableRow,
 )
 from app.db.tags import tags_of
-from app.db.types import VERDICTS, Moment, from_ms, number_of, to_ms
+from app.db.types import VERDICTS, Moment, from_ms, numbers, to_ms
 from app.db.windows import own_window
 from app.judge.verdict import PastResult
-from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow, Verdict
+from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow
 from app.rules.recurrence import for_all, occurrences_between
 from app.stats.cover import Span, cover_limit_ms, of_several_places
 from app.stats.tally import (
@@ -34,6 +34,7 @@ from app.stats.tally import (
     OutageTimes,
     Sums,
     outage_times,
+    tally,
 )
 
 _RESULTS = ResultRow.__table__
@@ -94,7 +95,7 @@ _INCIDENTS = union_all(
 
 
 def _reading(*names: str) -> Any:
-    # Values as the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
+    # Values as the driver gives them: a day of a monitor has 16,000 values.
     return (
         select(*(RAW[name] for name in (*KEY, *names)))
         .where(
@@ -118,18 +119,18 @@ def checks(
     """
     by_monitor: dict[int, list[PastResult]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
-    rows = _numbers(db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all())
+    rows = numbers(db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all())
     if not recent:
         names = (*_COLUMNS, *PHASES) if phases else _COLUMNS
         rows = packed.with_packed(rows, packed.rows(ids, start, end, names))
     new = partial(tuple.__new__, PastResult)  # half the time of calling it
-    verdict_of, unknown = VERDICTS.get, Verdict.UNKNOWN
+    verdicts = VERDICTS
     for id, at, place, verdict, maintenance, covers_s, response_time, *spent in rows:
         by_monitor[id].append(
             new(
                 (
                     at,
-                    verdict_of(verdict, unknown),
+                    verdicts[verdict],
                     bool(maintenance),
                     response_time,
                     tuple(spent),
@@ -179,13 +180,26 @@ def checks_and_before(
     return by_monitor
 
 
-def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
-    """The rows, with None for each text: a damaged database may have texts in columns of numbers.
-    It is rare, so whole columns are tested first.
+def sums_of_results(
+    monitors: Sequence[Any],
+    trouble: Mapping[int, OutageTimes],
+    period: int,
+    start: int,
+    end: int,
+    *,
+    phases: bool = True,
+    recent: bool = False,
+) -> dict[int, dict[int, Sums]]:
+    """The sums of each monitor by periods (ms), computed from its results between two times.
+    ``trouble``: of ``outage_times_of``; for the others, see ``checks``.
     """
-    if all({str, bytes}.isdisjoint(map(type, column)) for column in zip(*rows, strict=True)):
-        return rows
-    return [tuple(map(number_of, row)) for row in rows]
+    results = checks_and_before(monitors, start, end, phases=phases, recent=recent)
+    sums = {}
+    for monitor in monitors:
+        id = monitor.monitor_id
+        inputs = results.pop(id), trouble[id], limit_of(monitor), period, start, end
+        sums[id] = tally(*inputs, monitor.confirmations)
+    return sums
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:

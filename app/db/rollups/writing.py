@@ -20,17 +20,16 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
-    checks_and_before,
     columns_of,
     floor,
-    limit_of,
     outage_times_of,
     sums_of,
+    sums_of_results,
 )
 from app.db.statements import inserting, pieces
 from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
-from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
+from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
 # A step is summed this long after its end, when the checks that started in it are recorded and its
 # failures are confirmed. Later changes call ``reroll``.
@@ -198,11 +197,8 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     hours = []
     for same_time in _by_time(spans):
         _monitor, start, stop = same_time[0]
-        results = checks_and_before([span[0] for span in same_time], start, stop)
-        for monitor, _start, _stop in same_time:
-            id = monitor.monitor_id
-            arguments = results.pop(id), trouble[id], limit_of(monitor), HOUR_MS, start, stop
-            sums = tally(*arguments, monitor.confirmations)
+        alike = [span[0] for span in same_time]
+        for id, sums in sums_of_results(alike, trouble, HOUR_MS, start, stop).items():
             hours += [columns_of(id, HOUR_S, at, figures) for at, figures in sums.items()]
     _upsert(session, hours)
     return hours

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from app.db import Model
+from app.db.contents import is_networks
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, Numbered, belongs_to, secret
 from app.db.types import Encrypted, EnteredMoment, Moment, Word
 from app.records import Role, Scope
@@ -54,7 +55,10 @@ class ApiKeyRow(Numbered, Model):
     # Null: without an owner, as keys from before there were owners; nothing limits what such a key
     # may do. So a key that was not handed over is deleted with its owner, not left without one.
     owner_id: Mapped[int | None] = belongs_to("people", index=True, info={"audit_name": "owner"})
-    networks: Mapped[str] = mapped_column(Text, default="", server_default="")  # CIDRs, by comma
+    # CIDRs, by comma; in place of damaged ones, none that a client is in
+    networks: Mapped[str] = mapped_column(
+        Word(None, is_networks, "0.0.0.0/32"), default="", server_default=""
+    )
     tag: Mapped[str | None] = mapped_column(Text)  # only monitors with it
 
     @property
