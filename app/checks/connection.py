@@ -68,9 +68,6 @@ class ConnectionCheck(RunningCheck):
         self._timer: Timer | None = None
         self.trace = Connection(self.spec, self.target)
 
-    def begin(self) -> None:
-        self.look_up(self.target, self._resolved)
-
     def cancel(self) -> None:
         if self._race is not None:
             self._race.cancel()

@@ -74,7 +74,8 @@ class Resolution:
 
 class RunningCheck:
     """A running check. ``done`` is called once with its outcome, on the loop; an exception goes to
-    ``on_error`` instead. A kind adds ``begin``, and ``cancel``, which closes what is open.
+    ``on_error`` instead. A kind adds ``_resolved``, which goes on with the addresses of the target,
+    or ``begin``, if it begins otherwise; and ``cancel``, which closes what is open.
     """
 
     def __init__(
@@ -88,6 +89,9 @@ class RunningCheck:
         self.deadline = time.monotonic() + spec.timeout
 
     def begin(self) -> None:
+        self.look_up(self.target, self._resolved)
+
+    def _resolved(self, resolution: Resolution) -> None:
         raise NotImplementedError
 
     def cancel(self) -> None:

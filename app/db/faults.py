@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 
 from sqlalchemy import exc
@@ -143,3 +145,16 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
     # The part itself tries again, and nobody else is to.
     sentence = f"{what} {str(cause).removesuffix(_(AGAIN))}"
     _lasting(log).error("%s", sentence, topic=sentence)
+
+
+@contextmanager
+def isolated(log: logging.Logger, what: str) -> Iterator[None]:
+    """One of several pieces of work: its fault is logged and stops no other. If waiting helps, the
+    database's fault is raised, as all of them have it.
+    """
+    try:
+        yield
+    except Exception as fault:
+        if passes(fault):
+            raise
+        tell(log, what, fault)

@@ -17,7 +17,6 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select
 
 from app.alerts.subscribers import announce, names_on_page
 from app.db import AnySession, db, faults, writing
-from app.db.faults import passes
 from app.db.statements import locked
 from app.db.tables import (
     IncidentRow,
@@ -61,14 +60,10 @@ def write_due(now: datetime) -> int:
 def _isolated(
     what: str, do: Callable[[AnySession, int, datetime], bool], id: int, now: datetime
 ) -> bool:
-    try:
-        with writing() as session:
-            return do(session, id, now)
-    except Exception as fault:
-        if passes(fault):
-            raise
-        faults.tell(log, f"Could not {what}.", fault)
-        return False
+    is_written = False
+    with faults.isolated(log, f"Could not {what}."), writing() as session:
+        is_written = do(session, id, now)
+    return is_written
 
 
 # --- Posts about incidents -----------------------------------------------------------------------

@@ -55,13 +55,13 @@ def _due(month: str) -> list[int]:
 
 
 def _isolated(id: int, start: datetime, end: datetime, now: datetime) -> bool:
-    """One report in a transaction of its own: one that fails stops no other."""
-    try:
-        with writing() as session:
-            return _send(session, id, start, end, now)
-    except Exception as fault:
-        faults.tell(log, f"The monthly report {id} was not sent. It will be tried again.", fault)
-        return False
+    is_sent = False
+    with (
+        faults.isolated(log, f"The monthly report {id} was not sent. It will be tried again."),
+        writing() as session,
+    ):
+        is_sent = _send(session, id, start, end, now)
+    return is_sent
 
 
 def _send(session: AnySession, id: int, start: datetime, end: datetime, now: datetime) -> bool:

@@ -169,7 +169,7 @@ def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool
     """
     if not spans:
         return [(False, begin, end)]
-    pieces = []
+    pieces: list[tuple[bool, At, At]] = []
     at = begin
     index = max(0, bisect_right(spans, (begin,)) - 1)
     while at < end and index < len(spans) and spans[index][0] < end:
@@ -178,7 +178,8 @@ def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool
             pieces += [(False, at, first), (True, first, last)]
             at = last
         index += 1
-    return [*pieces, (False, at, end)]
+    pieces.append((False, at, end))
+    return pieces
 
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:

@@ -39,9 +39,6 @@ class PingCheck(RunningCheck):
         self._timers: list[Timer] = []
         self._is_done = False
 
-    def begin(self) -> None:
-        self.look_up(self.target, self._resolved)
-
     def cancel(self) -> None:
         self._is_done = True
         for timer in self._timers:

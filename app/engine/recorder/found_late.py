@@ -38,7 +38,8 @@ from app.judge.fold import (
 )
 from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
-from app.stats.tally import HOUR_MS
+from app.stats.cover import split
+from app.stats.tally import HOUR_MS, merged
 
 # A person has neither reopened it nor set its end.
 _CORRECTABLE = and_(
@@ -364,14 +365,13 @@ def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
 
 def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[TimeSpan]:
     """The time of ``spans`` that is in none of ``removed``."""
-    for begin, end in removed:
-        parts = (
-            part
-            for start, stop in spans
-            for part in ((start, min(stop, begin)), (max(start, end), stop))
-        )
-        spans = [part for part in parts if part[0] < part[1]]
-    return spans
+    removed = merged(removed)
+    return [
+        (start, stop)
+        for span in spans
+        for is_removed, start, stop in split(removed, *span)
+        if not is_removed and start < stop
+    ]
 
 
 def _final_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
