@@ -30,8 +30,8 @@ import requests
 from app import create_app
 from app.config import read
 from app.db import schema
-from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
+from app.forms.schema import bind
 from app.stores import current_store
 from bench.engine import add_monitors
 from tests.support.service import Service

@@ -16,7 +16,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from app.access import actors
 from app.api.blueprint import API, bearer, nothing
-from app.api.call import JSON, read_body
+from app.api.body import JSON, read_body
 from app.api.envelope import problem, record_answer
 from app.errors import Invalid
 from app.i18n import N_, _

@@ -17,9 +17,9 @@ from werkzeug.routing import BaseConverter, Rule
 from app import errors
 from app.access import actors
 from app.access.keys import BOUND, allowed_from, require
-from app.api.call import Call, read_body
+from app.api.body import read_body
 from app.api.envelope import problem
-from app.api.operations import PATHS, PREFIX, Path
+from app.api.operations import PATHS, PREFIX, Call, Path
 from app.errors import Denied, Throttled
 from app.i18n import N_, _
 from app.middleware import EARLY

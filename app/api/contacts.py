@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import created, deleted, record_answer
-from app.api.operations import operation, register
+from app.api.operations import Call, operation, register
 from app.codec import json_of
-from app.forms import binding
 from app.forms.contact import ContactDeletionForm, SharedChannelForm
+from app.forms.schema import query_values
 from app.records.resources import CONTACTS
 
 PATH = "/contacts/{id}"
@@ -25,7 +24,7 @@ def delete(call: Call) -> Response:
     names another contact or `force` is true.
     """
     call.store.contacts.get(call.id)
-    asked = binding.query_values(ContactDeletionForm, call.query)
+    asked = query_values(ContactDeletionForm, call.query)
     call.store.contacts.remove(
         call.id, replace_with=asked["replace_with"], force=bool(asked["force"])
     )

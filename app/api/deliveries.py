@@ -6,13 +6,11 @@ from dataclasses import asdict
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import paged, record_answer
-from app.api.operations import operation
+from app.api.operations import Call, operation
 from app.codec import json_of
-from app.forms import binding
 from app.forms.alert_lists import AlertTestForm
-from app.forms.queries import DeliveryQueryForm
+from app.forms.queries import DeliveryQueryForm, list_query
 
 DELIVERY = "/deliveries/{id}"
 
@@ -20,7 +18,7 @@ DELIVERY = "/deliveries/{id}"
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
     """Messages to people, the newest first, with all attempts to send each."""
-    page = call.store.deliveries.list(binding.list_query(DeliveryQueryForm, call.query))
+    page = call.store.deliveries.list(list_query(DeliveryQueryForm, call.query))
     return paged(page, json_of, call.query)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import answer_rows, record_answer
-from app.api.operations import operation, register
+from app.api.operations import Call, operation, register
 from app.codec import json_of
 from app.errors import WakefulError
 from app.forms.incident import AcknowledgeAllForm, IncidentUpdateForm

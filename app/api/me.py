@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import record_answer
-from app.api.operations import operation
+from app.api.operations import Call, operation
 from app.codec import json_of
 from app.stores import API_LEVEL
 

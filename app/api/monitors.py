@@ -6,13 +6,11 @@ from typing import Any
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import answer_rows, paged, record_answer
-from app.api.operations import operation, register, shape
+from app.api.operations import Call, operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
 from app.errors import Invalid
-from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorStoreForm, MonitorUpdateForm
 from app.forms.queries import (
     MonitorFilterForm,
@@ -21,7 +19,9 @@ from app.forms.queries import (
     ResultQueryForm,
     SlowAlertsQueryForm,
     StatisticsQueryForm,
+    list_query,
 )
+from app.forms.schema import query_values
 from app.records import Monitor, MonitorStatus, in_api_words
 from app.records.resources import MONITORS
 from app.stores import base
@@ -67,7 +67,7 @@ def overview(call: Call) -> Response:
     """How many of the monitors that the parameters choose are in each state. Those that are
     `failing` are among those that are `down`.
     """
-    counts = call.store.monitors.overview(binding.list_query(MonitorFilterForm, call.query))
+    counts = call.store.monitors.overview(list_query(MonitorFilterForm, call.query))
     return record_answer(in_api_words(counts))
 
 
@@ -98,7 +98,7 @@ def check_unsaved(call: Call) -> Response:
 @operation("GET", PATH + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
     """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
-    query = binding.list_query(ResultQueryForm, call.query, monitor_id=call.id)
+    query = list_query(ResultQueryForm, call.query, monitor_id=call.id)
     page = call.store.results.list(query)
     return paged(page, json_of, call.query)
 
@@ -114,7 +114,7 @@ def statistics(call: Call) -> Response:
     """The figures of the range up to now, or of the time between `from` and `to`: uptime in
     percent, response times in ms, and buckets for a chart.
     """
-    asked = binding.query_values(StatisticsQueryForm, call.query)
+    asked = query_values(StatisticsQueryForm, call.query)
     if asked["from"]:
         figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
     else:
@@ -130,7 +130,7 @@ def slow_alerts(call: Call) -> Response:
     """How often it would have alerted in the last 30 days, with these values of the fields of the
     same names: `count`, since when its results were looked at, and the start of the last incident.
     """
-    asked = binding.query_values(SlowAlertsQueryForm, call.query)
+    asked = query_values(SlowAlertsQueryForm, call.query)
     values = asked["slow_after"], asked["slow_alert_after"]
     return record_answer(json_of(call.store.results.slow_alerts(call.id, *values)))
 
@@ -146,7 +146,7 @@ def test_alert(call: Call) -> Response:
 )
 def pings(call: Call) -> Response:
     """The newest first, without their bodies. They are kept for as long as results are."""
-    query = binding.list_query(PingQueryForm, call.query, monitor_id=call.id)
+    query = list_query(PingQueryForm, call.query, monitor_id=call.id)
     return paged(call.store.heartbeats.list(query), json_of, call.query)
 
 

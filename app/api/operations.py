@@ -1,4 +1,5 @@
-"""The table of operations: every path and method of /api/v1, with its input and its answer.
+"""A request as its handler sees it (``Call``), and the table of operations: every path and method
+of /api/v1, with its input and its answer.
 
 The blueprint has its routes from here, and the OpenAPI document is generated from it, so both have
 the same operations. Most resources have five, out of their description: list, create, show,
@@ -10,26 +11,162 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
-from flask import Response
+from flask import Response, current_app
 
-from app.api.call import Call
+from app.access.keys import require
+from app.api.body import Body, sent_query
 from app.api.envelope import created, deleted, paged, record_answer
 from app.codec import json_of
-from app.forms import binding
-from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm
+from app.errors import Invalid
+from app.forms.lists import indexed
+from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm, list_query
 from app.forms.resources import FORMS
-from app.forms.schema import SchemaForm
-from app.records import MAX_BATCH_BYTES, MAX_BODY_BYTES, ObjectKind, Resource, Scope
+from app.forms.schema import FormContext, SchemaForm, bind, overlay, query_values
+from app.i18n import N_, _
+from app.records import (
+    MAX_BATCH_BYTES,
+    MAX_BODY_BYTES,
+    MAX_IN_BATCH,
+    ApiKey,
+    ObjectKind,
+    Resource,
+    Scope,
+)
 from app.records.resources import RESOURCES
-from app.stores import Store, base
+from app.rules.brackets import Pairs
+from app.stores import Store, base, store_of_key
 
 PREFIX = "/api/v1"
 METHOD_ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+ROWS = N_("Send the records as %(field)s[0][name] and so on, or in JSON as a list of objects.")
+ROW_COUNT = N_("Send between 1 and %(most)s at once.")
+
+
+# --- A request -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Call:
+    """One request, as its handler sees it. ``ids`` are those in the path, by name."""
+
+    key: ApiKey | None
+    ids: Mapping[str, int]
+    body: Body
+
+    @cached_property
+    def store(self) -> Store:
+        """The store as the key may see it."""
+        return store_of_key(self.key)
+
+    @property
+    def id(self) -> int:
+        return self.ids["id"]
+
+    def require(self, scope: Scope) -> None:
+        """Raises Denied for a key that may do less."""
+        if self.key is not None:
+            require(self.key, scope)
+
+    @property
+    def masked(self) -> bool:
+        """A key that may only read sees secrets masked (decision 3)."""
+        return self.key is None or not self.key.may(Scope.WRITE)
+
+    @cached_property
+    def query(self) -> Pairs:
+        """The parameters of a request; body fields are refused. Read late: the 404 of an unknown
+        record precedes a bad query.
+        """
+        _refuse(self.body.pairs())
+        return sent_query()
+
+    def without_input(self) -> None:
+        """Refuse body fields and parameters: this operation has none."""
+        _refuse(self.body.pairs())
+        _refuse(sent_query())
+
+    def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
+        """The validated fields of a new record. Raises Invalid."""
+        _refuse(sent_query())
+        return bind(form_class, self.body.pairs(), self._context())
+
+    def new_rows(self, form_class: type[SchemaForm], field: str) -> list[dict[str, Any] | Invalid]:
+        """The validated fields of each new record in the list ``field``, or why it is refused.
+        Raises Invalid where the list itself is.
+        """
+        _refuse(sent_query())
+        sent, rest = self.body.rows(field)
+        if any(name.partition("[")[0] == field for name, _value in rest):
+            raise Invalid({field: [_(ROWS, field=field)]})
+        _refuse(rest)
+        if not 1 <= len(sent) <= MAX_IN_BATCH:
+            raise Invalid({field: [_(ROW_COUNT, most=MAX_IN_BATCH)]})
+        context = self._context()
+        # A contact that many of them name is looked up once.
+        context = replace(context, contact_exists=cache(self.store.contacts.exists))
+        return [_bound(form_class, pairs, context) for pairs in sent]
+
+    @contextmanager
+    def names_as_sent(self) -> Iterator[None]:
+        """Let what the store refuses in a list of ids be named by its index as sent (decision 1):
+        the store knows only the index in the list that it got.
+        """
+        try:
+            yield
+        except Invalid as fault:
+            pairs = self.body.pairs()
+            raise Invalid(
+                {_as_sent(pairs, name): sentences for name, sentences in fault.errors.items()}
+            ) from None
+
+    def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
+        """The validated fields that were sent for ``record``. Raises Invalid."""
+        _refuse(sent_query())
+        return overlay(form_class, record, self.body.pairs(), self._context())
+
+    def _context(self) -> FormContext:
+        settings = current_app.extensions["wakeful.settings"]
+        return FormContext(
+            now=self.store.now(),
+            telegram_token_set=settings.telegram_token is not None,
+            places=self.store.monitors.locations(),
+            contact_exists=self.store.contacts.exists,
+        )
+
+
+def _bound(
+    form_class: type[SchemaForm], pairs: Pairs, context: FormContext
+) -> dict[str, Any] | Invalid:
+    try:
+        return bind(form_class, pairs, context)
+    except Invalid as fault:
+        return fault
+
+
+def _as_sent(pairs: Pairs, error: str) -> str:
+    field, _dot, position = error.partition(".")
+    if not position.isdecimal():
+        return error
+    values = dict(pairs)
+    firsts: dict[str, str] = {}  # the index of each value: a list has no value twice
+    for name in indexed(field, values):
+        firsts.setdefault(values[f"{field}[{name.index}]"], name.dotted)
+    names = list(firsts.values())
+    return names[int(position)] if int(position) < len(names) else error
+
+
+def _refuse(pairs: Pairs) -> None:
+    """Refuse input that no form of this operation reads."""
+    query_values(NoQueryForm, pairs)
+
+
+# --- The table -----------------------------------------------------------------------------------
 
 Handler = Callable[[Call], Response]
 
@@ -177,7 +314,7 @@ class Handlers:
         return collection
 
     def list(self, call: Call) -> Response:
-        page = self.records(call.store).list(binding.list_query(self.query, call.query))
+        page = self.records(call.store).list(list_query(self.query, call.query))
         return paged(page, lambda record: self.shape(call, record), call.query)
 
     def create(self, call: Call) -> Response:

@@ -19,7 +19,7 @@ from werkzeug.wrappers import Response
 
 from app.access import actors
 from app.api import schemas
-from app.api.call import JSON
+from app.api.body import JSON
 from app.api.openapi import STATUS_TEXTS, TAGS, document
 from app.api.operations import PATHS, PREFIX, Operation, Path
 from app.codec.schema import Schema

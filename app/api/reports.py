@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api.call import Call
 from app.api.envelope import record_answer
-from app.api.operations import operation
+from app.api.operations import Call, operation
 from app.errors import Invalid
-from app.forms import binding
 from app.forms.queries import ReportQueryForm
+from app.forms.schema import query_values
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS
 from app.rules.time import iso
@@ -21,7 +20,7 @@ from app.stats.report import ALL
 )
 def show(call: Call) -> Response:
     """Availability, downtime and response times of each monitor and of all, in whole hours."""
-    asked = binding.query_values(ReportQueryForm, call.query)
+    asked = query_values(ReportQueryForm, call.query)
     ids = asked["monitors"]
     if not ids:
         ids = [monitor.id for monitor in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]

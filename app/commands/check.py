@@ -16,8 +16,8 @@ from app.config import Settings, read
 from app.db import db, schema
 from app.engine.checking import make_prober
 from app.errors import Invalid
-from app.forms.binding import bind
 from app.forms.monitor import CheckForm
+from app.forms.schema import bind
 from app.i18n import N_, _, _n
 from app.records import PHASES, AlertCondition, CheckSpec, Outcome, RequestMethod, Timings
 from app.rules.time import days_left

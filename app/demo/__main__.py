@@ -24,10 +24,10 @@ from app.db import rollups, schema
 from app.demo import history
 from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, contacts, monitors, status_page
 from app.demo.targets import Targets
-from app.forms.binding import bind
 from app.forms.contact import ContactForm
 from app.forms.monitor import MonitorForm
 from app.forms.resources import MarkerForm
+from app.forms.schema import bind
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import HEARTBEAT_URL, Notice, Role

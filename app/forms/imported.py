@@ -10,12 +10,11 @@ from typing import Any
 from app import records
 from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
-from app.forms import binding
 from app.forms.alert_lists import BASE_API_CHANNELS
 from app.forms.fields import with_scheme
 from app.forms.monitor import OWN_FIELDS, MonitorStoreForm, name_of
 from app.forms.monitor_choices import CONDITION_LABELS, days_label
-from app.forms.schema import FormContext, labels_of
+from app.forms.schema import FormContext, bind, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import BECOMES, Candidate
 from app.imports.values import shown, span
@@ -111,7 +110,7 @@ def judge(
     if not contacts:
         remarks += _drop_contacts(values)
     try:
-        fields = binding.bind(MonitorStoreForm, _pairs(values), context)
+        fields = bind(MonitorStoreForm, _pairs(values), context)
     except Invalid as fault:
         return Judged(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
     lacking = () if own_fields else OWN_FIELDS

@@ -84,10 +84,7 @@ class ListField(SchemaField):
     """The base of fields whose values have indices."""
 
     widget: Any = widgets.ListWidget()
-
-    def repeat_fault(self, name: Name) -> str:
-        """Several values under the bare name are a list in another notation."""
-        return super().repeat_fault(name) if name.index else self.how_to_send()
+    several = True
 
     def _value(self) -> str:
         return ""
@@ -485,6 +482,7 @@ class Tags(OneValue):
     A list is read too, one tag for each index: in JSON, the list that the API returned.
     """
 
+    several = True
     suggests_tags = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -495,9 +493,6 @@ class Tags(OneValue):
 
     def how_to_send(self) -> str:
         return _("Send comma-separated words, such as %(name)s=web,shop.", name=self.name)
-
-    def repeat_fault(self, name: Name) -> str:
-        return super().repeat_fault(name) if name.index else self.how_to_send()
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 from app import records
 from app.forms.fields import DateTime, Ids, Number, NumberChoice, RecordId, Switch, Text, WordChoice
-from app.forms.schema import SchemaForm
+from app.forms.schema import SchemaForm, query_values
 from app.i18n import N_, _
+from app.rules.brackets import Pairs
 from app.rules.text import END_BEFORE_START
 
 SEARCHED = "Finds it anywhere in the text, ignoring case."
 TOO_LONG = N_("This covers more than %(most)s days. Send an earlier time.")
+_LAST_PAGE = records.MAX_ID // 1000  # page times page size must fit into the database's integers
 
 
 class ListForm(SchemaForm):
@@ -205,3 +207,23 @@ class ReportQueryForm(SchemaForm):
 
 class NoQueryForm(SchemaForm):
     """An operation without parameters."""
+
+
+def list_query(form_class: type[ListForm], pairs: Pairs, **ids: int) -> Any:
+    """The query of a list. ``ids``: by name, of the records that the list belongs to."""
+    values = query_values(form_class, pairs)
+    if "page" in values:
+        values["page"] = min(values["page"], _LAST_PAGE)
+    if "from" in values:
+        values["from_"] = values.pop("from")
+    for name in ("monitor_id", "incident_id", "status_page_id"):
+        # No record has such an id, and the database could not compare it. 0 finds nothing either.
+        if values.get(name) is not None and not 1 <= values[name] <= records.MAX_ID:
+            values[name] = 0
+    return form_class.makes(**ids, **values)
+
+
+def page_query(pairs: Pairs) -> records.PageQuery:
+    """The query of a list with no parameters but those of paging."""
+    query: records.PageQuery = list_query(PageForm, pairs)
+    return query

@@ -2,7 +2,9 @@
 sent.
 
 The same classes read a form body, a JSON body (as pairs), a query, and a browser's form.
-``FormContext`` says which, and carries what rules need besides the input.
+``FormContext`` says which, and carries what rules need besides the input. ``bind`` makes of pairs
+the values of a new record, ``overlay`` those of an update, ``query_values`` parameters. They raise
+``Invalid`` with all faults at once.
 """
 
 from __future__ import annotations
@@ -11,21 +13,26 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from wtforms import Form
 from wtforms.fields.core import Field, UnboundField
 
+from app.errors import Invalid
 from app.i18n import N_, _
-from app.rules import brackets
-from app.rules.brackets import Name
+from app.rules.brackets import Name, Pairs, parse
+from app.rules.text import shortened
 
 UNKNOWN = N_("This operation does not take this field.")
 NOT_SENT = N_("This server does not say what is stored.")
 NOT_UNDERSTOOD = N_("What this server has stored is hidden, or in a form that is not understood.")
 TWICE = N_("This field was sent more than once. Send it once.")
 EITHER = N_("Send %(field)s either bare or with an index, not both.")
+# The answer stays short even if a body has ten thousand misspelt fields.
+MAX_ERRORS = 50
+_MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class FormContext:
 class SentPairs(dict[str, list[str]]):
     """Pairs in the form that WTForms reads: every name with its values in order."""
 
-    def __init__(self, pairs: brackets.Pairs) -> None:
+    def __init__(self, pairs: Pairs) -> None:
         grouped: defaultdict[str, list[str]] = defaultdict(list)
         for name, value in pairs:
             grouped[name].append(value)
@@ -102,6 +109,8 @@ class SchemaField(Field):
     sent = False
     # Shown and bound, but not a field of the record: extras of the browser.
     extra = False
+    # Reads names with an index, such as tags[0]: it has a value for each.
+    several = False
     # Reads names of three brackets too, such as groups[0][monitors][0].
     nested = False
     suggests_tags = False  # a browser offers the tags that exist
@@ -121,9 +130,11 @@ class SchemaField(Field):
         """How its value is sent, for names with brackets that no field reads."""
         raise NotImplementedError
 
-    def repeat_fault(self, _name: Name) -> str:
-        """The fault of a name that was sent more than once."""
-        return _(TWICE)
+    def repeat_fault(self, name: Name) -> str:
+        """The fault of a name that was sent more than once. Several values under the bare name are
+        a list in another notation.
+        """
+        return self.how_to_send() if self.several and not name.index else _(TWICE)
 
     def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
         if self.errors:
@@ -210,3 +221,83 @@ class SchemaForm(Form):
 
     def time_now(self) -> datetime:
         return self.context.now or datetime.now(UTC)
+
+
+# --- From pairs to values ------------------------------------------------------------------------
+
+
+def bind(
+    form_class: type[SchemaForm], pairs: Pairs, context: FormContext | None = None
+) -> dict[str, Any]:
+    """Every field of a new record, defaults included. Raises Invalid."""
+    return _validated(form_class, pairs, None, context).values()
+
+
+def overlay(
+    form_class: type[SchemaForm], record: object, pairs: Pairs, context: FormContext | None = None
+) -> dict[str, Any]:
+    """The sent fields of an update, validated over the whole of ``record``. Raises Invalid."""
+    return _validated(form_class, pairs, record, context).values_sent()
+
+
+def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
+    """The parameters of a list or of another operation. Raises Invalid."""
+    return dict(_queried(form_class, tuple(pair for pair in pairs if pair[1] != "")))
+
+
+@lru_cache(maxsize=256)  # a page that refreshes itself asks for the same, and making a form is slow
+def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    return _validated(form_class, pairs, None, None).values()
+
+
+def _validated(
+    form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: FormContext | None
+) -> SchemaForm:
+    sent = SentPairs(pairs)
+    form = form_class(sent, record=record, context=context)
+    errors = _faulty_names(form, sent)
+    form.validate()
+    for name, sentences in form.named_errors().items():
+        errors.setdefault(_error_key(name), sentences)
+    if errors:
+        raise Invalid(dict(list(errors.items())[:MAX_ERRORS]))
+    return form
+
+
+def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
+    """Names that the form does not have, that were sent twice, or both bare and with an index."""
+    fields = {field.name: field for field in form if isinstance(field, SchemaField)}
+    errors: dict[str, list[str]] = {}
+    names = {raw: _field_name(parse(raw), fields) for raw in sent}
+    with_index = {name.field for name in names.values() if name and name.index is not None}
+    for raw, values in sent.items():
+        name = names[raw]
+        field = fields.get(raw.partition("[")[0])
+        if field is None or field.extra:
+            errors[_error_key(name.dotted if name else raw)] = [_(UNKNOWN)]
+            continue
+        if name is None:  # such as locations[], as other programs write lists
+            errors[_error_key(raw)] = [field.how_to_send()]
+            continue
+        fault = field.name_fault(name)
+        if fault:
+            errors[_error_key(name.dotted if field.several else name.field)] = [fault]
+        elif len(values) > 1:
+            errors[_error_key(name.dotted)] = [field.repeat_fault(name)]
+        elif name.index is None and name.field in with_index:
+            errors[name.field] = [_(EITHER, field=name.field)]
+    return errors
+
+
+def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
+    """``name``; None where it has more brackets than its field reads."""
+    if name is None or name.entry is None:
+        return name
+    field = fields.get(name.field)
+    return name if field is not None and field.nested else None
+
+
+def _error_key(name: str) -> str:
+    """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
+    short = shortened(name, _MAX_NAME)
+    return short.encode("utf-8", "replace").decode()

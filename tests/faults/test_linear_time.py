@@ -23,7 +23,7 @@ from gunicorn.config import Config
 
 from app.alerts import words as alert_words
 from app.alerts.answers import retry_after
-from app.api.call import FORM, JSON, Body
+from app.api.body import FORM, JSON, Body
 from app.checks.curl import exchange
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
@@ -33,8 +33,8 @@ from app.codec import foreign
 from app.commands.web import bodies
 from app.commands.web import connection as web_connection
 from app.errors import Invalid, Unavailable
-from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
+from app.forms.schema import bind
 from app.forms.status_page import StatusPageForm
 from app.imports import files, kuma, table
 from app.net import charset

@@ -11,9 +11,9 @@ import pytest
 from flask import Flask
 
 from app.errors import Invalid
-from app.forms.binding import bind
 from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, browser
 from app.forms.monitor import OWN_FIELDS, MonitorForm
+from app.forms.schema import bind
 from app.forms.window import WindowForm
 from app.records import INTERVALS, MaintenanceWindow, Monitor, Pair
 

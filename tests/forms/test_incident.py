@@ -8,15 +8,16 @@ from functools import partial
 import pytest
 
 from app.errors import Invalid
-from app.forms.binding import bind, list_query, overlay, page_query
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import (
     DeliveryQueryForm,
     IncidentQueryForm,
     MonitorQueryForm,
     ResultQueryForm,
+    list_query,
+    page_query,
 )
-from app.forms.schema import FormContext
+from app.forms.schema import FormContext, bind, overlay
 from app.forms.window import WindowForm
 from app.records import DeliveryQuery, Incident, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
 

@@ -8,8 +8,8 @@ import pytest
 from app.checks.kinds import FIELDS, KINDS, kind_of
 from app.db.tables import MonitorRow
 from app.errors import Invalid
-from app.forms.binding import bind, overlay
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.forms.schema import bind, overlay
 from app.records import KIND_OPTIONS, Monitor, Pair
 
 MIN = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from app.errors import Invalid
-from app.forms.binding import bind, overlay
 from app.forms.fields import with_scheme
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
-from app.forms.schema import FormContext
+from app.forms.schema import FormContext, bind, overlay
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
 from app.rules.brackets import JsonMembers, Typed, flatten, write
 

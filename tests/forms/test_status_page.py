@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.api.call import JSON, Body
+from app.api.body import JSON, Body
 from app.errors import Invalid
-from app.forms.binding import bind, overlay
 from app.forms.monitor import MonitorForm
 from app.forms.post import PostForm, PostUpdateForm
-from app.forms.schema import FormContext, SentPairs
+from app.forms.schema import FormContext, SentPairs, bind, overlay
 from app.forms.status_page import StatusPageForm
 from app.records import (
     MAX_GROUPS,

@@ -12,7 +12,7 @@ from flask import Response, request
 
 from app.cookies import keep_in_browser, kept_name
 from app.errors import Invalid
-from app.forms import binding
+from app.forms import queries
 from app.forms.queries import ListForm
 from app.headers import YEAR_SECONDS
 from app.rules.brackets import Pairs
@@ -31,7 +31,7 @@ def list_query(form: type[ListForm], pairs: Pairs, name: str, **defaults: str) -
 
     def query(choices: Mapping[str, str]) -> Any:
         more = [(key, value) for key, value in choices.items() if key not in given]
-        return binding.list_query(form, [*pairs, *more])
+        return queries.list_query(form, [*pairs, *more])
 
     try:
         return query({"per_page": ROWS, **defaults, **choices_of(name)})

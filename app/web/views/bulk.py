@@ -10,9 +10,8 @@ from typing import Any
 from flask import flash, redirect, render_template, request, session
 
 from app.errors import Accepted, Invalid, NotFound
-from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
-from app.forms.schema import FormContext
+from app.forms.schema import FormContext, overlay
 from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_NAME, PAGE_SIZES, Monitor, MonitorSortBy, Pair, interval_fields
 from app.rules.brackets import write
@@ -193,7 +192,7 @@ def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) ->
     try:
         pairs = _CHANGES[action](monitor, form)
         context = FormContext(bare=servers.is_bare())
-        fields = binding.overlay(MonitorUpdateForm, monitor, pairs, context)
+        fields = overlay(MonitorUpdateForm, monitor, pairs, context)
         stored = store.monitors.update(id, fields)
     except Accepted:  # it does not show the monitor now
         return True

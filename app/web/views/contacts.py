@@ -10,9 +10,9 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
-from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.contact import ContactDeletionForm, ContactForm, SharedChannelForm
+from app.forms.queries import page_query
 from app.i18n import _, _n
 from app.records import (
     Channel,
@@ -46,7 +46,7 @@ STARTS_WITH = {"acknowledgements": True, "min_severity": MinSeverity.ALL}
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    page = current_store().contacts.list(binding.page_query(links.pairs()))
+    page = current_store().contacts.list(page_query(links.pairs()))
     return fragments.page("contacts/index.html", "contacts/_list.html", page=page)
 
 

@@ -15,9 +15,9 @@ from flask_login import current_user
 from app.access import tokens
 from app.errors import Denied, Invalid
 from app.forms.alert_lists import CHANNEL_CHOICES
-from app.forms.binding import bind
 from app.forms.contact import ContactForm, check_name
 from app.forms.imported import ImportDefaults, candidate_of, record_of
+from app.forms.schema import bind
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
 from app.net.networks import Network

@@ -11,12 +11,11 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, WakefulError
-from app.forms import binding
 from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
 from app.forms.fields import Switch, Text
 from app.forms.incident import AcknowledgeAllForm, IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
-from app.forms.schema import why_unclear
+from app.forms.schema import overlay, why_unclear
 from app.i18n import N_, _, _n
 from app.records import (
     MAX_COMMENT,
@@ -299,7 +298,7 @@ def _comment(incident: Incident, text: str) -> None:
     store = current_store()
     for tries_left in reversed(range(COMMENT_TRIES)):
         comment = comments.add(incident.comment, text, _author(), store.now())
-        checked = binding.overlay(IncidentUpdateForm, incident, [("comment", comment)])
+        checked = overlay(IncidentUpdateForm, incident, [("comment", comment)])
         try:
             store.incidents.update(
                 incident.id, checked, by=_author(), expected={"comment": incident.comment}

@@ -11,9 +11,9 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict
-from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.location import LocationForm
+from app.forms.queries import page_query
 from app.i18n import _
 from app.records import (
     DEFAULT_LOCATION,
@@ -47,7 +47,7 @@ NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 @blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    listed = current_store().locations.list(binding.page_query(links.pairs()))
+    listed = current_store().locations.list(page_query(links.pairs()))
     # Who is notified of a silent place; of one place only, nobody is.
     notified = current_store().contacts.defaults() if listed.total > 1 else None
     return render_template("locations/index.html", page=listed, notified=notified)

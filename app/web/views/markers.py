@@ -6,9 +6,8 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from app.forms import binding
 from app.forms.browser import BrowserForm
-from app.forms.queries import MarkerQueryForm
+from app.forms.queries import MarkerQueryForm, list_query
 from app.i18n import N_, _
 from app.records import Marker
 from app.stores import current_store
@@ -33,7 +32,7 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
     def context(self) -> dict[str, Any]:
         if self.form.unanswered:
             return {"page": None}
-        query = binding.list_query(MarkerQueryForm, links.pairs())
+        query = list_query(MarkerQueryForm, links.pairs())
         return {"page": current_store().markers.list(query)}
 
 

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
 from app.errors import Conflict, Throttled, Unavailable, WakefulError
-from app.forms import binding
+from app.forms import queries
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.fields import with_scheme
 from app.forms.lists import PairList
@@ -481,7 +481,7 @@ def new_ping_url(id: int) -> Response:
 @blueprint.get("/<int:id>/pings")
 def pings(id: int) -> str:
     monitor = current_store().monitors.get(id)
-    query = binding.list_query(PingQueryForm, links.pairs(), monitor_id=id)
+    query = queries.list_query(PingQueryForm, links.pairs(), monitor_id=id)
     page = current_store().heartbeats.list(query)
     return render_template("monitors/pings.html", monitor=monitor, page=page)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from app.forms import binding
 from app.forms.browser import BrowserForm, browser
 from app.forms.post import PostTemplateForm
+from app.forms.queries import page_query
 from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 from app.rules.page_state import POST
@@ -22,7 +22,7 @@ blueprint = guarded("post_templates", __name__, "/status-pages/templates")
 @blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    listed = current_store().post_templates.list(binding.page_query(links.pairs()))
+    listed = current_store().post_templates.list(page_query(links.pairs()))
     return render_template("post_templates/index.html", page=listed, built_in=built_in())
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.forms import binding
+from app.forms.queries import page_query
 from app.i18n import _, _n
 from app.records import (
     MASK,
@@ -54,7 +54,7 @@ class ListedStatusPage:
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    listed = current_store().status_pages.list(binding.page_query(links.pairs()))
+    listed = current_store().status_pages.list(page_query(links.pairs()))
     return fragments.page(
         "status_pages/index.html",
         "status_pages/_list.html",
@@ -72,7 +72,7 @@ def _entry(page: StatusPage) -> ListedStatusPage:
 def show(id: int) -> Response:
     servers.refuse_bare()
     page = current_store().status_pages.get(id)
-    asked = binding.page_query([pair for pair in links.pairs() if pair[0] == "page"])
+    asked = page_query([pair for pair in links.pairs() if pair[0] == "page"])
     names = names_on(page)
     posts = current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page))
     return fragments.page(
@@ -110,7 +110,7 @@ def _embedded_at(page: StatusPage) -> str | None:
 @blueprint.get("/<int:id>/subscribers")
 def subscribers(id: int) -> str:
     page = current_store().status_pages.get(id)
-    asked = binding.page_query(links.pairs())
+    asked = page_query(links.pairs())
     query = SubscriberQuery(id, per_page=asked.per_page, page=asked.page)
     return render_template(
         "status_pages/subscribers.html",

@@ -1,4 +1,4 @@
-"""One request to the API, as its handler sees it, and the strict reading of its body and query.
+"""The strict reading of a request's body and query.
 
 Flask would replace invalid bytes, merge duplicate names and silently drop unexpected parts. Here
 all is UTF-8, with every name as often as it was sent.
@@ -7,158 +7,30 @@ all is UTF-8, with every name as often as it was sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cache, cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 from urllib.parse import parse_qsl
 
-from flask import Request, current_app, request
+from flask import Request, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from app.access.keys import require
 from app.errors import Invalid
-from app.forms import binding
-from app.forms.lists import indexed
-from app.forms.queries import NoQueryForm
-from app.forms.schema import FormContext, SchemaForm
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import (
     DRAINED_BYTES,
     MAX_BATCH_FIELDS,
     MAX_BODY_BYTES,
     MAX_FIELDS,
-    MAX_IN_BATCH,
-    ApiKey,
-    Scope,
 )
 from app.rules.brackets import JsonMembers, Pairs, Typed, flatten, is_list, rows
 from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
-from app.stores import Store, store_of_key
 
-ROWS = N_("Send the records as %(field)s[0][name] and so on, or in JSON as a list of objects.")
-ROW_COUNT = N_("Send between 1 and %(most)s at once.")
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 _CHUNK = 64 * 1024
 _MAX_NUMBER = 30  # digits; no field takes more
-
-
-@dataclass
-class Call:
-    """``ids`` are those in the path, by name."""
-
-    key: ApiKey | None
-    ids: Mapping[str, int]
-    body: Body
-
-    @cached_property
-    def store(self) -> Store:
-        """The store as the key may see it."""
-        return store_of_key(self.key)
-
-    @property
-    def id(self) -> int:
-        return self.ids["id"]
-
-    def require(self, scope: Scope) -> None:
-        """Raises Denied for a key that may do less."""
-        if self.key is not None:
-            require(self.key, scope)
-
-    @property
-    def masked(self) -> bool:
-        """A key that may only read sees secrets masked (decision 3)."""
-        return self.key is None or not self.key.may(Scope.WRITE)
-
-    @cached_property
-    def query(self) -> Pairs:
-        """The parameters of a request; body fields are refused. Read late: the 404 of an unknown
-        record precedes a bad query.
-        """
-        _refuse(self.body.pairs())
-        return _query()
-
-    def without_input(self) -> None:
-        """Refuse body fields and parameters: this operation has none."""
-        _refuse(self.body.pairs())
-        _refuse(_query())
-
-    def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
-        """The validated fields of a new record. Raises Invalid."""
-        _refuse(_query())
-        return binding.bind(form_class, self.body.pairs(), self._context())
-
-    def new_rows(self, form_class: type[SchemaForm], field: str) -> list[dict[str, Any] | Invalid]:
-        """The validated fields of each new record in the list ``field``, or why it is refused.
-        Raises Invalid where the list itself is.
-        """
-        _refuse(_query())
-        sent, rest = self.body.rows(field)
-        if any(name.partition("[")[0] == field for name, _value in rest):
-            raise Invalid({field: [_(ROWS, field=field)]})
-        _refuse(rest)
-        if not 1 <= len(sent) <= MAX_IN_BATCH:
-            raise Invalid({field: [_(ROW_COUNT, most=MAX_IN_BATCH)]})
-        context = self._context()
-        # A contact that many of them name is looked up once.
-        context = replace(context, contact_exists=cache(self.store.contacts.exists))
-        return [_bound(form_class, pairs, context) for pairs in sent]
-
-    @contextmanager
-    def names_as_sent(self) -> Iterator[None]:
-        """Let what the store refuses in a list of ids be named by its index as sent (decision 1):
-        the store knows the place in the list alone.
-        """
-        try:
-            yield
-        except Invalid as fault:
-            pairs = self.body.pairs()
-            raise Invalid(
-                {_as_sent(pairs, name): sentences for name, sentences in fault.errors.items()}
-            ) from None
-
-    def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
-        """The validated fields that were sent for ``record``. Raises Invalid."""
-        _refuse(_query())
-        return binding.overlay(form_class, record, self.body.pairs(), self._context())
-
-    def _context(self) -> FormContext:
-        settings = current_app.extensions["wakeful.settings"]
-        return FormContext(
-            now=self.store.now(),
-            telegram_token_set=settings.telegram_token is not None,
-            places=self.store.monitors.locations(),
-            contact_exists=self.store.contacts.exists,
-        )
-
-
-def _bound(
-    form_class: type[SchemaForm], pairs: Pairs, context: FormContext
-) -> dict[str, Any] | Invalid:
-    try:
-        return binding.bind(form_class, pairs, context)
-    except Invalid as fault:
-        return fault
-
-
-def _as_sent(pairs: Pairs, error: str) -> str:
-    field, _dot, position = error.partition(".")
-    if not position.isdecimal():
-        return error
-    values = dict(pairs)
-    firsts: dict[str, str] = {}  # the index of each value: a list has no value twice
-    for name in indexed(field, values):
-        firsts.setdefault(values[f"{field}[{name.index}]"], name.dotted)
-    names = list(firsts.values())
-    return names[int(position)] if int(position) < len(names) else error
-
-
-def _refuse(pairs: Pairs) -> None:
-    """Refuse input that no form of this operation reads."""
-    binding.query_values(NoQueryForm, pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +95,7 @@ def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
     return Body(bytes(raw), request.mimetype, complete)
 
 
-def _query() -> Pairs:
+def sent_query() -> Pairs:
     """The query's parameters in order, with empty ones. Raises Invalid with ``errors.query``."""
     return _form(_decoded(request.query_string, "query"), "query")
 
