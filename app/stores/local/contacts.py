@@ -15,7 +15,7 @@ from app.alerts.targets import contact_positions, in_order
 from app.db import DbSession, db, locks, writing
 from app.db.statements import bulk_insert
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
-from app.db.types import readable, record_of, unreadable_in
+from app.db.types import Unreadable, readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.alert_lists import no_contact
 from app.i18n import N_, _
@@ -25,7 +25,6 @@ from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
 from app.stores.local.part import LocalCollection, counted_by, lock_row, refusing_taken_name
-from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits, fitting
 
 IN_USE = N_(
@@ -275,3 +274,7 @@ def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
             row.contact_id = other_id
             tags.add(row.tag)
     session.flush()
+
+
+def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
+    return tuple(Pair(key, value) for key, value in readable(stored) or ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from app.db import DbSession, db, dependencies, rollups, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
+from app.db.types import readable, unreadable_in
 from app.engine import recorder
+from app.engine.recorder import gaps
 from app.engine.recorder.rows import lock
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
@@ -30,10 +32,10 @@ from app.records import (
 )
 from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
+from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import HAS_ENDED, Fields
-from app.stores.local.part import LocalPart, get_monitor, get_row
-from app.stores.local.rows import incident_record
+from app.stores.local.part import LocalPart, copier, get_monitor, get_row
 from app.stores.local.search import (
     Order,
     PageStatements,
@@ -74,6 +76,9 @@ def _reading(*, brief: bool) -> Select[Any]:
 
 # Built once: building them takes longer than running them.
 _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief in (False, True)}
+
+# Evidence loads when read.
+_copied = copier(Incident, IncidentRow, ("evidence", "seen_by", "unwatched"))
 
 
 class LocalIncidents(LocalPart, base.Incidents):
@@ -234,7 +239,7 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
     rows = db.session.execute(_READING[brief], {"ids": ids}).all()
     affected = dependencies.affected(db.session, rows)
     by_id = {
-        row.id: incident_record(
+        row.id: _record(
             row,
             MonitorRef(row.monitor_id, row.name, row.url),
             now,
@@ -244,6 +249,46 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
         for row in rows
     }
     return [by_id[id] for id in ids if id in by_id]
+
+
+def _record(
+    row: Any,
+    monitor: MonitorRef,
+    now: datetime,
+    affected: Iterable[int] = (),
+    *,
+    brief: bool = False,
+) -> Incident:
+    """``row`` has the columns of ``IncidentRow``, and ``verdict``, ``checked_at`` and
+    ``status_since`` of its monitor's state.
+    """
+    evidence = None if brief else readable(row.evidence)
+    unwatched = gaps.until(row, row, now) if row.ended_at is None else row.unwatched
+    fields = _copied(row)
+    if row.found_late and row.ended_at is not None:
+        # The stored end is when its last result stops counting, which may be in the future.
+        fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
+    return Incident(
+        **fields,
+        status=_status(row),
+        evidence=evidence,
+        changes=changes_of(evidence),
+        duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
+        monitor=monitor,
+        seen_by=tuple(row.seen_by or ()),
+        affected=tuple(affected),
+        unreadable=() if brief else tuple(unreadable_in(row, ("evidence",))),
+        unwatched=tuple(
+            (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
+            for gap in unwatched or ()
+        ),
+    )
+
+
+def _status(row: Any) -> str:
+    if row.ended_at is not None:
+        return IncidentStatus.RESOLVED
+    return IncidentStatus.UNRESOLVED if row.acknowledged_at is None else IncidentStatus.ACKNOWLEDGED
 
 
 def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:

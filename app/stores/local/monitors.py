@@ -2,75 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
-from datetime import datetime, timedelta
-from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, or_, select
+from sqlalchemy import func, or_, select
 
 from app.access import audit
+from app.alerts.outbox import lanes_text
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
-from app.db import DbSession, assignments, changes, db, dependencies, latest, rollups, writing
-from app.db.cached import Cached, of_transaction, reading, stored
-from app.db.tables import DomainRow, IncidentRow, MonitorDependencyRow, MonitorRow, MonitorStateRow
-from app.db.tags import notes_of, tagged, tags_of
-from app.db.types import SHORT, Encrypted, Replaced, Unreadable, is_same
+from app.db import DbSession, assignments, db, latest, writing
+from app.db.tables import MonitorDependencyRow, MonitorRow
+from app.db.tags import notes_of, tagged, tags_of, tags_text
+from app.db.types import Replaced, Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import (
+    CONTACT,
     DEFAULT_LOCATIONS,
     KIND_OPTIONS,
     SENT_SECRETS,
     UPTIME_RANGES,
-    MaintenanceWindow,
     Monitor,
     MonitorQuery,
     MonitorRef,
     MonitorSortBy,
-    MonitorStatus,
     Page,
     Sort,
     is_heartbeat,
+    nearest_interval,
 )
 from app.rules.cross_field import RULES
 from app.rules.natural import natural_key
-from app.rules.recurrence import applies_to, next_occurrences
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, heartbeats, monitor_lists, reached_through, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
+from app.stores.local.monitor_records import MonitorRecords, newest_change
 from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
     names_of,
-    next_check_at,
     places_of,
     titles_of_places,
-    watched_from,
-)
-from app.stores.local.rows import (
-    MONITOR_COLUMNS,
-    STATE_COLUMNS,
-    Derived,
-    configured,
-    monitor_columns,
-    monitor_record,
 )
 from app.stores.local.search import fits, has_words, in_tags, ordered
 from app.stores.local.windows import active_windows
-from app.stores.mail import base_here
 
 # A change of these may put a monitor into maintenance, or take it out.
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MAX_OF_ONE_URL = 20
-MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
 MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -79,19 +64,15 @@ DEFAULTS: Mapping[str, Any] = {
     for field in dataclass_fields(Monitor)
     if field.name in MonitorRow.__table__.columns and field.default not in (MISSING, None)
 }
-_MONITOR: Any = MonitorRow.__table__
-_STATE: Any = MonitorStateRow.__table__
+# Fields that are stored in other tables: the state, the assignments.
+NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
+PAIRS = ("request_headers", "alerts")
 
 
 class LocalMonitors(LocalPart, base.Monitors):
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
-        self._settings, self._confirm_seconds = settings, settings.confirm_seconds
-        self._figures = rollups.ListFigures()
-        # Cached until the stored values change, also by a restored backup. Short secrets, as in
-        # headers and alerts, are cached in clear with them: this process caches them anyway
-        # (``_Cipher`` in app/db/types.py).
-        self._configured: Cached[Monitor] = Cached(MAX_KEPT)
+        self._records = MonitorRecords(settings).records
         self._tag_counts: tuple[int, Mapping[str, int]] | None = None
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
@@ -193,7 +174,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         if query.state or matching.whereclause is not None:
             return monitor_lists.tag_counts(matching, query, self.now())
         # All monitors: counted again once one has changed.
-        version = _newest_change()
+        version = newest_change()
         if self._tag_counts is None or self._tag_counts[0] != version:
             self._tag_counts = version, monitor_lists.tag_counts(matching, query, self.now())
         return self._tag_counts[1]
@@ -236,7 +217,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             except Invalid as fault:
                 rows.append(fault)
                 continue
-            row = MonitorRow(**monitor_columns(fields), created_at=now, updated_at=now)
+            row = MonitorRow(**_columns(fields), created_at=now, updated_at=now)
             watched.append((row, places))
             rows.append(row)
         recorder.watch(session, watched, now)
@@ -271,7 +252,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 fields = {**dict.fromkeys(SENT_SECRETS), **fields}
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
-                changed = _change(row, monitor_columns(fields, row))
+                changed = _change(row, _columns(fields, row))
                 row.updated_at = now
                 session.flush()
             _check_rules_of_several_fields(session, row, changed)
@@ -310,143 +291,6 @@ class LocalMonitors(LocalPart, base.Monitors):
         now = self.now()
         in_states = states.during(tuple(active_windows(now)))
         return in_states.counts(monitor_lists.matching(monitor_lists.searched(query)), {"now": now})
-
-    def _records(
-        self,
-        ids: Sequence[int],
-        windows: Sequence[MaintenanceWindow],
-        now: datetime,
-        *,
-        ranges: Collection[str] = UPTIME_RANGES,
-        hours: bool = False,
-        brief: bool = False,
-        fresh: bool = True,
-        notes: bool = False,
-    ) -> Sequence[Monitor]:
-        """The monitors with these ids, in their order. How many queries it takes does not depend on
-        how many ids there are.
-        """
-        if not ids:
-            return []
-        fresh = fresh or bool(ranges) or hours  # figures need the newest result
-        change = _newest_change() if ranges or hours else 0
-        statement = _reading(tuple(windows), fresh=fresh)
-        parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
-        rows = db.session.execute(statement, parameters).all()
-        own = self._own(rows)
-        figures = rollups.NO_FIGURES
-        if ranges or hours:
-            figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
-        confirm = timedelta(seconds=self._confirm_seconds)
-        watched = {} if brief else watched_from(list(own), now)
-        own_alerts = {} if brief else {id: monitor.alerts for id, monitor in own.items()}
-        alerts = contacts.alerts_with_contacts(own_alerts) if own_alerts else {}
-        texts = notes_of(db.session, ids) if notes else {}
-        called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
-        pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
-        on: list[tuple[MaintenanceWindow, datetime]] = []
-        if any(row.status == MonitorStatus.MAINTENANCE for row in rows):
-            on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
-        by_id = {}
-        for row in rows:
-            id = row.id
-            places = watched.get(id, ())
-            by_id[id] = monitor_record(
-                own[id],
-                row,
-                Derived(
-                    figures.uptimes.get(id, {}),
-                    None if brief else next_check_at(row, places, now, confirm),
-                    [place.name for place in places],
-                    dependencies.parents_in(row.depends_on),
-                    alerts.get(id, ()),
-                    texts.get(id),
-                    figures.hours.get(id, ()),
-                    pinged.get(id, {}),
-                    latest.newer(row) if fresh else None,
-                    _maintenance_since(own[id], on, now)
-                    if row.status == MonitorStatus.MAINTENANCE
-                    else None,
-                ),
-            )
-        return [by_id[id] for id in ids if id in by_id]
-
-    def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
-        """What the monitors' own rows say. Long secrets are not cached, but read each time."""
-        read = reading(MONITOR_COLUMNS, db.engine.dialect)
-        values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
-        short = {
-            id: stored for id, stored in values.items() if all(map(_is_short, _secrets(stored)))
-        }
-        cached = self._configured.read(
-            short, "", lambda missing: {id: configured(read(values[id])) for id in missing}
-        )
-        long = values.keys() - short.keys()
-        return cached | {id: configured(read(values[id])) for id in long}
-
-
-def _maintenance_since(
-    monitor: Monitor, on: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
-) -> datetime | None:
-    """When the maintenance of a monitor began. ``on``: the windows that are on, and since when."""
-    starts = [start for window, start in on if applies_to(window, monitor.id, monitor.tags)]
-    own, end = monitor.maintenance_start_at, monitor.maintenance_end_at
-    starts += [own] if own and end and own <= now < end else []
-    return min(starts, default=None)
-
-
-_secrets = itemgetter(
-    *(index for index, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
-)
-
-
-def _is_short(secret: Any) -> bool:
-    return secret is None or (isinstance(secret, str) and len(secret) <= SHORT)
-
-
-@lru_cache(maxsize=16)
-def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[Any]:
-    """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
-    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs. Building it takes longer
-    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
-    its cost, and could give rows back that this session has read before.
-    """
-    incident, domain = IncidentRow.__table__, DomainRow.__table__
-    late = incident.alias()
-    return (
-        select(
-            *stored(MONITOR_COLUMNS),
-            *STATE_COLUMNS,
-            # Decoded by the columns' types, for code that reads these columns alone.
-            *rollups.SUMMED,
-            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at, _STATE.c.paused_at),
-            *(latest.NEWEST if fresh else ()),
-            states.status(windows).label("status"),
-            incident.c.id.label("open_incident_id"),
-            domain.c.expires_at.label("domain_expires_at"),
-            select(func.max(late.c.ended_at))
-            .where(late.c.monitor_id == _MONITOR.c.id, late.c.found_late)
-            .scalar_subquery()
-            .label("late_until"),
-            dependencies.parents_of(_MONITOR.c.id).label("depends_on"),
-        )
-        .select_from(_MONITOR)
-        .join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)
-        .outerjoin(
-            incident, (incident.c.monitor_id == _MONITOR.c.id) & incident.c.ended_at.is_(None)
-        )
-        .outerjoin(domain, domain.c.domain == _STATE.c.domain)
-        .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
-    )
-
-
-def _newest_change() -> int:
-    """Read once for a page, before what it is the version of."""
-    cache = of_transaction()
-    if "change" not in cache:
-        cache["change"] = changes.newest_of(db.session)
-    number: int = cache["change"]
-    return number
 
 
 def _places_in(fields: Fields) -> Sequence[str]:
@@ -489,3 +333,27 @@ def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
     for name in changed:
         setattr(row, name, columns[name])
     return changed
+
+
+def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dict[str, Any]:
+    """A form's fields as columns of ``MonitorRow``, without those of ``NO_COLUMNS``. ``stored``:
+    the row that they change.
+    """
+    columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
+    if not columns.keys().isdisjoint(("interval", "check_every")):
+        columns["check_every"] = every = columns.get("check_every")
+        before = nearest_interval(stored.interval) if stored else None
+        columns["interval"] = every or columns.get("interval") or before
+    for name in PAIRS:
+        if name in columns:
+            # Contacts among the alerts are rows of another table.
+            contact = CONTACT if name == "alerts" else None
+            own_pairs = (pair for pair in columns[name] or () if pair.key != contact)
+            columns[name] = [[pair.key, pair.value] for pair in own_pairs] or None
+    if "assertions" in columns:
+        columns["assertions"] = columns["assertions"] or None
+    if "alerts" in columns:
+        columns["alert_lanes"] = lanes_text(columns["alerts"] or ())
+    if "tags" in columns:
+        columns["tags"] = tags_text(columns["tags"] or ())
+    return columns

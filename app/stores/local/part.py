@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from sqlalchemy import Select, func, select
@@ -122,6 +124,21 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     def delete(self, id: int) -> None:
         with writing() as session:
             session.delete(get_row(session, self.row, self.resource.singular, id))
+
+
+def names_in(record: type[Any], row: type[Any], without: Iterable[str] = ()) -> Sequence[str]:
+    """The fields of ``record`` that are columns of ``row`` too."""
+    columns = set(row.__table__.columns.keys()) - set(without)
+    return [field.name for field in fields(record) if field.name in columns]
+
+
+def copier(
+    record: type, row: type[Any], without: Iterable[str] = ()
+) -> Callable[[Any], dict[str, Any]]:
+    """A function that copies the columns of a row whose names are also fields of ``record``."""
+    names = names_in(record, row, without)
+    values = attrgetter(*names)
+    return lambda row: dict(zip(names, values(row), strict=True))
 
 
 def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, reload: bool = True) -> R:

@@ -1,0 +1,268 @@
+"""Monitors as records: the statement that reads their rows, and what it says of each."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Select, bindparam, func, select
+
+from app.config import Settings
+from app.db import changes, db, dependencies, latest, rollups
+from app.db.cached import Cached, of_transaction, reading, stored
+from app.db.tables import DomainRow, IncidentRow, MonitorRow, MonitorStateRow
+from app.db.tags import notes_of, tags_of
+from app.db.types import SHORT, Encrypted, readable, unreadable_in
+from app.records import (
+    CHECK_FIELDS,
+    KIND_OPTIONS,
+    SECRET_FIELDS,
+    UPTIME_RANGES,
+    MaintenanceWindow,
+    Monitor,
+    MonitorStatus,
+    interval_fields,
+    is_heartbeat,
+    nearest_interval,
+)
+from app.rules.recurrence import applies_to, next_occurrences
+from app.stores.local import contacts, heartbeats, states
+from app.stores.local.contacts import pairs_of
+from app.stores.local.part import copier, names_in
+from app.stores.local.places import next_check_at, watched_from
+from app.stores.mail import base_here
+
+# Fields that are stored in another form than the record's.
+IN_OTHER_FORM = (
+    "request_headers", "alerts", "tags", "request_body", "interval", "check_every", "assertions",
+)  # fmt: skip
+OF_ONE_MONITOR = ("notes",)  # a list does not load them
+MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
+
+_MONITOR: Any = MonitorRow.__table__
+_STATE: Any = MonitorStateRow.__table__
+_monitor_fields = copier(Monitor, MonitorRow, (*IN_OTHER_FORM, *OF_ONE_MONITOR))
+_state_fields = copier(Monitor, MonitorStateRow, ("domain", "response_time"))
+# The columns that a record needs of a monitor and of its state.
+MONITOR_COLUMNS: tuple[Any, ...] = tuple(
+    _MONITOR.c[name]
+    for name in dict.fromkeys(
+        (*names_in(Monitor, MonitorRow, OF_ONE_MONITOR), "request_auth_password", "options")
+    )
+)
+_Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: ignore[misc]
+STATE_COLUMNS = tuple(
+    _STATE.c[name] for name in (*names_in(Monitor, MonitorStateRow), "checked_at")
+)
+
+
+class MonitorRecords:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._figures = rollups.ListFigures()
+        # Cached until the stored values change, also by a restored backup. Short secrets, as in
+        # headers and alerts, are cached in clear with them: this process caches them anyway
+        # (``_Cipher`` in app/db/types.py).
+        self._cached: Cached[Monitor] = Cached(MAX_KEPT)
+
+    def records(
+        self,
+        ids: Sequence[int],
+        windows: Sequence[MaintenanceWindow],
+        now: datetime,
+        *,
+        ranges: Collection[str] = UPTIME_RANGES,
+        hours: bool = False,
+        brief: bool = False,
+        fresh: bool = True,
+        notes: bool = False,
+    ) -> Sequence[Monitor]:
+        """The monitors with these ids, in their order. How many queries it takes does not depend on
+        how many ids there are.
+        """
+        if not ids:
+            return []
+        fresh = fresh or bool(ranges) or hours  # figures need the newest result
+        change = newest_change() if ranges or hours else 0
+        statement = _reading(tuple(windows), fresh=fresh)
+        parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
+        rows = db.session.execute(statement, parameters).all()
+        own = self._own(rows)
+        figures = rollups.NO_FIGURES
+        if ranges or hours:
+            figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
+        confirm = timedelta(seconds=self._settings.confirm_seconds)
+        watched = {} if brief else watched_from(list(own), now)
+        own_alerts = {} if brief else {id: monitor.alerts for id, monitor in own.items()}
+        alerts = contacts.alerts_with_contacts(own_alerts) if own_alerts else {}
+        texts = notes_of(db.session, ids) if notes else {}
+        called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
+        pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
+        on: list[tuple[MaintenanceWindow, datetime]] = []
+        if any(row.status == MonitorStatus.MAINTENANCE for row in rows):
+            on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
+        by_id = {}
+        for row in rows:
+            id, is_on = row.id, row.status == MonitorStatus.MAINTENANCE
+            places = watched.get(id, ())
+            by_id[id] = _record(
+                own[id],
+                row,
+                latest.newer(row) if fresh else None,
+                _maintenance_since(own[id], on, now) if is_on else None,
+                uptime=figures.uptimes.get(id, {}),
+                hours=figures.hours.get(id, ()),
+                next_check_at=None if brief else next_check_at(row, places, now, confirm),
+                locations=tuple(place.name for place in places),
+                depends_on=dependencies.parents_in(row.depends_on),
+                alerts=tuple(alerts.get(id, ())),
+                notes=texts.get(id),
+                **pinged.get(id, {}),
+            )
+        return [by_id[id] for id in ids if id in by_id]
+
+    def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
+        """What the monitors' own rows say. Long secrets are not cached, but read each time."""
+        read = reading(MONITOR_COLUMNS, db.engine.dialect)
+        values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
+        short = {
+            id: stored for id, stored in values.items() if all(map(_is_short, _secrets(stored)))
+        }
+        cached = self._cached.read(
+            short, "", lambda missing: {id: _configured(read(values[id])) for id in missing}
+        )
+        long = values.keys() - short.keys()
+        return cached | {id: _configured(read(values[id])) for id in long}
+
+
+def _configured(values: Iterable[Any]) -> Monitor:
+    """What a monitor's own row says, without its contacts among the alerts; its state is missing.
+    ``values`` of ``MONITOR_COLUMNS``.
+    """
+    row: Any = _Row(*values)
+    fields = {
+        **_monitor_fields(row),
+        "interval": nearest_interval(row.interval),
+        "check_every": row.check_every or interval_fields(row.interval).get("check_every"),
+        **KIND_OPTIONS,
+        **(row.options or {}),
+        "request_headers": pairs_of(row.request_headers),
+        "tags": tags_of(row.tags),
+        "request_body": readable(row.request_body),
+        "assertions": readable(row.assertions) or (),
+        "unreadable": tuple(unreadable_in(row, (*SECRET_FIELDS, *CHECK_FIELDS))),
+        "request_auth_password_set": row.request_auth_password is not None,
+    }
+    return Monitor(**fields, alerts=pairs_of(row.alerts))
+
+
+def _record(
+    own: Monitor,
+    row: Any,
+    newer: tuple[datetime, int | None] | None,
+    maintenance_since: datetime | None,
+    **derived: Any,
+) -> Monitor:
+    """``own``: of ``_configured``; ``row``: of ``_reading``. ``newer``: the last check and response
+    time, where they are newer than those of the state. ``derived``: fields that are no columns.
+    """
+    checked_at, response_time = newer or (row.checked_at, row.response_time)
+    state = _state_fields(row)
+    state["status_since"] = maintenance_since or _since(state["status_since"], checked_at, row)
+    # Not by its constructor, which sets each of the 68 fields by a call: a tenth of a list's time.
+    monitor = object.__new__(Monitor)
+    vars(monitor).update(
+        vars(own),
+        **state,
+        **derived,
+        status=row.status,
+        last_checked_at=checked_at,
+        response_time=response_time,
+        domain=row.domain or None,
+        domain_expires_at=row.domain_expires_at,
+        open_incident_id=row.open_incident_id,
+    )
+    return monitor
+
+
+def _since(status_since: datetime | None, checked_at: datetime | None, row: Any) -> datetime | None:
+    """Since when a monitor has its status. An incident that was found late changes no state,
+    but a monitor that is up now was not so before its end. The last check was good, so it is not
+    later than that.
+    """
+    if row.status == MonitorStatus.PAUSED:
+        paused_at: datetime | None = row.paused_at  # null: before it was stored
+        return paused_at or status_since
+    until: datetime | None = row.late_until
+    is_good = row.status in (MonitorStatus.UP, MonitorStatus.DEGRADED)
+    if not is_good or until is None or status_since is None or checked_at is None:
+        return status_since
+    return max(status_since, min(until, checked_at))
+
+
+def _maintenance_since(
+    monitor: Monitor, on: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
+) -> datetime | None:
+    """When the maintenance of a monitor began. ``on``: the windows that are on, and since when."""
+    starts = [start for window, start in on if applies_to(window, monitor.id, monitor.tags)]
+    own, end = monitor.maintenance_start_at, monitor.maintenance_end_at
+    starts += [own] if own and end and own <= now < end else []
+    return min(starts, default=None)
+
+
+_secrets = itemgetter(
+    *(index for index, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
+)
+
+
+def _is_short(secret: Any) -> bool:
+    return secret is None or (isinstance(secret, str) and len(secret) <= SHORT)
+
+
+@lru_cache(maxsize=16)
+def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[Any]:
+    """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
+    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs. Building it takes longer
+    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
+    its cost, and could give rows back that this session has read before.
+    """
+    incident, domain = IncidentRow.__table__, DomainRow.__table__
+    late = incident.alias()
+    return (
+        select(
+            *stored(MONITOR_COLUMNS),
+            *STATE_COLUMNS,
+            # Decoded by the columns' types, for code that reads these columns alone.
+            *rollups.SUMMED,
+            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at, _STATE.c.paused_at),
+            *(latest.NEWEST if fresh else ()),
+            states.status(windows).label("status"),
+            incident.c.id.label("open_incident_id"),
+            domain.c.expires_at.label("domain_expires_at"),
+            select(func.max(late.c.ended_at))
+            .where(late.c.monitor_id == _MONITOR.c.id, late.c.found_late)
+            .scalar_subquery()
+            .label("late_until"),
+            dependencies.parents_of(_MONITOR.c.id).label("depends_on"),
+        )
+        .select_from(_MONITOR)
+        .join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)
+        .outerjoin(
+            incident, (incident.c.monitor_id == _MONITOR.c.id) & incident.c.ended_at.is_(None)
+        )
+        .outerjoin(domain, domain.c.domain == _STATE.c.domain)
+        .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
+    )
+
+
+def newest_change() -> int:
+    """Read once for a page, before what it is the version of."""
+    cache = of_transaction()
+    if "change" not in cache:
+        cache["change"] = changes.newest_of(db.session)
+    number: int = cache["change"]
+    return number
