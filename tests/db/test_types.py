@@ -21,6 +21,7 @@ from app.db.types import (
     Why,
     Word,
     is_same,
+    numbers,
     readable,
     unreadable_in,
 )
@@ -93,3 +94,12 @@ def test_a_row_names_its_fields_that_cannot_be_read():
     row = SimpleNamespace(role=read(ROLE, "owner"), name="Ada", secret=Unreadable(Why.OTHER_KEY))
     damages = unreadable_in(row, ("name", "role", "secret"))
     assert damages == {"role": Why.UNEXPECTED, "secret": Why.OTHER_KEY}
+
+
+def test_rows_of_results_have_numbers_or_nothing():
+    whole = [(7, True, None, "a cause"), (8, False, 120, None)]
+    assert numbers(whole, texts=1) is whole
+    damaged = [(7, b"\xff", "junk", "a cause"), (8, 1.5, 120, None)]
+    assert numbers(damaged, texts=1) == [(7, None, None, "a cause"), (8, None, 120, None)]
+    assert numbers([(7, "junk")]) == [(7, None)]
+    assert numbers([]) == []

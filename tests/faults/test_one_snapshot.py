@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from app.db import db
 from app.db.tables import PostRow
 from app.stores.local import public
-from app.stores.public import PublicPages
+from app.stores.local.public import PublicPages
 from tests.factories import now
 from tests.pages.made import make_page, make_shown
 

@@ -248,6 +248,17 @@ def test_a_damaged_result_hides_no_other(app, api, value):
     assert all(record), "the next results of both are recorded"
 
 
+def test_a_key_with_damaged_networks_is_refused_everywhere(app):
+    secret = make_key(app, networks="192.0.2.0/24")
+    damage(app, "api_keys", 1, "networks = '192.0.2.0/x'")
+    headers = {"Authorization": f"Bearer {secret}"}
+    for address in ("127.0.0.1", "192.0.2.1"):
+        environ = {"REMOTE_ADDR": address}
+        answer = app.test_client().get("/api/v1/me", headers=headers, environ_overrides=environ)
+        assert answer.status_code == 403
+    assert ("api_keys", 1, "networks") in named(app)
+
+
 def overwrite_root(app, table):
     """Garbage in place of a table's first page."""
     with app.app_context():
