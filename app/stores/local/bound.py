@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 from sqlalchemy import not_, select
 
@@ -28,8 +29,6 @@ from app.db.tags import tagged
 from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _
 from app.records import (
-    CertificateChain,
-    CheckedNow,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -37,12 +36,6 @@ from app.records import (
     Monitor,
     MonitorQuery,
     Page,
-    Ping,
-    PingQuery,
-    PlaceSeen,
-    Result,
-    ResultQuery,
-    SlowAlerts,
     is_heartbeat,
 )
 from app.rules import slugs
@@ -122,13 +115,22 @@ def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
 
 
 class _Part:
-    """What a key may do with one resource, ``inner``: the methods here. All others raise Denied."""
+    """What a key may do with one resource, ``inner``: the methods here, and those of
+    ``of_monitor``, whose first argument is the id of a monitor, or a query with one. All others
+    raise Denied.
+    """
 
-    def __init__(self, tag: _Tag, inner: Any = None) -> None:
-        self._tag, self._inner = tag, inner
+    def __init__(self, tag: _Tag, inner: Any = None, *of_monitor: str) -> None:
+        self._tag, self._inner, self._of_monitor = tag, inner, of_monitor
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise Denied(_(BOUND, tag=self._tag.name))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._of_monitor:
+            raise Denied(_(BOUND, tag=self._tag.name))
+        return partial(self._with_tag, getattr(self._inner, name))
+
+    def _with_tag(self, method: Callable[..., Any], of: Any, *others: Any, **more: Any) -> Any:
+        self._tag.check(getattr(of, "monitor_id", of))
+        return method(of, *others, **more)
 
 
 class BoundStore:
@@ -142,13 +144,16 @@ class BoundStore:
         self._inner, self._tag = inner, _Tag(tag)
         self.monitors = _Monitors(self._tag, inner.monitors)
         self.incidents = _Incidents(self._tag, inner.incidents)
-        self.results = _Results(self._tag, inner.results)
-        self.checks = _Checks(self._tag, inner.checks)
-        self.heartbeats = _Heartbeats(self._tag, inner.heartbeats)
+        self.results = _Part(
+            self._tag, inner.results,
+            "list", "statistics", "statistics_between", "slow_alerts", "certificates",
+        )  # fmt: skip
+        self.checks = _Part(self._tag, inner.checks, "run")
+        self.heartbeats = _Heartbeats(self._tag, inner.heartbeats, "list", "get")
         self.deliveries = _Deliveries(self._tag, inner.deliveries)
-        self.channels = _Channels(self._tag, inner.channels)
+        self.channels = _Part(self._tag, inner.channels, "test_all")
         self.contacts = _Contacts(self._tag, inner.contacts)
-        self.locations = _Locations(self._tag, inner.locations)
+        self.locations = _Part(self._tag, inner.locations, "of_monitor")
 
     def now(self) -> datetime:
         return self._inner.now()
@@ -291,68 +296,8 @@ class _Incidents(_Part):
         self._tag.keep(session, self.get(id).monitor_id, "incident", id)
 
 
-class _Results(_Part):
-    _inner: base.Results
-
-    def list(self, query: ResultQuery) -> Page[Result]:
-        self._tag.check(query.monitor_id)
-        return self._inner.list(query)
-
-    def statistics(
-        self, monitor_id: int, range_: str, *, response: bool = True
-    ) -> Mapping[str, Any]:
-        self._tag.check(monitor_id)
-        return self._inner.statistics(monitor_id, range_, response=response)
-
-    def statistics_between(
-        self, monitor_id: int, start: datetime, end: datetime
-    ) -> Mapping[str, Any]:
-        self._tag.check(monitor_id)
-        return self._inner.statistics_between(monitor_id, start, end)
-
-    def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
-        self._tag.check(monitor_id)
-        return self._inner.slow_alerts(monitor_id, limit, minutes)
-
-    def certificates(self, monitor_id: int) -> CertificateChain:
-        self._tag.check(monitor_id)
-        return self._inner.certificates(monitor_id)
-
-
-class _Checks(_Part):
-    _inner: base.Checks
-
-    def run(self, monitor_id: int) -> CheckedNow:
-        self._tag.check(monitor_id)
-        return self._inner.run(monitor_id)
-
-
-class _Channels(_Part):
-    _inner: base.Channels
-
-    def test_all(self, monitor_id: int) -> tuple[int, ...]:
-        self._tag.check(monitor_id)
-        return self._inner.test_all(monitor_id)
-
-
-class _Locations(_Part):
-    _inner: base.Locations
-
-    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
-        self._tag.check(monitor_id)
-        return self._inner.of_monitor(monitor_id)
-
-
 class _Heartbeats(_Part):
     _inner: base.Heartbeats
-
-    def list(self, query: PingQuery) -> Page[Ping]:
-        self._tag.check(query.monitor_id)
-        return self._inner.list(query)
-
-    def get(self, monitor_id: int, id: int) -> Ping:
-        self._tag.check(monitor_id)
-        return self._inner.get(monitor_id, id)
 
     def new_token(self, monitor_id: int) -> Monitor:
         with writing() as session:
