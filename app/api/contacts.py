@@ -8,7 +8,6 @@ from app.api.envelope import created, deleted, record_answer
 from app.api.operations import Call, operation, register
 from app.codec import json_of
 from app.forms.contact import ContactDeletionForm, SharedChannelForm
-from app.forms.schema import query_values
 from app.records.resources import CONTACTS
 
 PATH = "/contacts/{id}"
@@ -24,7 +23,7 @@ def delete(call: Call) -> Response:
     names another contact or `force` is true.
     """
     call.store.contacts.get(call.id)
-    asked = query_values(ContactDeletionForm, call.query)
+    asked = call.asked(ContactDeletionForm)
     call.store.contacts.remove(
         call.id, replace_with=asked["replace_with"], force=bool(asked["force"])
     )

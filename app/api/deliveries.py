@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 from flask import Response
 
-from app.api.envelope import paged, record_answer
+from app.api.envelope import record_answer
 from app.api.operations import Call, operation
 from app.codec import json_of
 from app.forms.alert_lists import AlertTestForm
-from app.forms.queries import DeliveryQueryForm, list_query
+from app.forms.queries import DeliveryQueryForm
 
 DELIVERY = "/deliveries/{id}"
 
@@ -18,8 +18,7 @@ DELIVERY = "/deliveries/{id}"
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
     """Messages to people, the newest first, with all attempts to send each."""
-    page = call.store.deliveries.list(list_query(DeliveryQueryForm, call.query))
-    return paged(page, json_of, call.query)
+    return call.page(DeliveryQueryForm, call.store.deliveries.list)
 
 
 @operation("GET", DELIVERY, "Show a delivery", "Delivery")

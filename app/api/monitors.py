@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response
 
-from app.api.envelope import answer_rows, paged, record_answer
+from app.api.envelope import answer_rows, record_answer
 from app.api.operations import Call, operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
@@ -21,7 +21,6 @@ from app.forms.queries import (
     StatisticsQueryForm,
     list_query,
 )
-from app.forms.schema import query_values
 from app.records import Monitor, MonitorStatus, in_api_words
 from app.records.resources import MONITORS
 from app.stores import base
@@ -98,9 +97,7 @@ def check_unsaved(call: Call) -> Response:
 @operation("GET", PATH + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
     """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
-    query = list_query(ResultQueryForm, call.query, monitor_id=call.id)
-    page = call.store.results.list(query)
-    return paged(page, json_of, call.query)
+    return call.page(ResultQueryForm, call.store.results.list, monitor_id=call.id)
 
 
 @operation("GET", PATH + "/certificates", "Show the certificate chain", "CertificateChain")
@@ -114,7 +111,7 @@ def statistics(call: Call) -> Response:
     """The figures of the range up to now, or of the time between `from` and `to`: uptime in
     percent, response times in ms, and buckets for a chart.
     """
-    asked = query_values(StatisticsQueryForm, call.query)
+    asked = call.asked(StatisticsQueryForm)
     if asked["from"]:
         figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
     else:
@@ -130,7 +127,7 @@ def slow_alerts(call: Call) -> Response:
     """How often it would have alerted in the last 30 days, with these values of the fields of the
     same names: `count`, since when its results were looked at, and the start of the last incident.
     """
-    asked = query_values(SlowAlertsQueryForm, call.query)
+    asked = call.asked(SlowAlertsQueryForm)
     values = asked["slow_after"], asked["slow_alert_after"]
     return record_answer(json_of(call.store.results.slow_alerts(call.id, *values)))
 
@@ -146,8 +143,7 @@ def test_alert(call: Call) -> Response:
 )
 def pings(call: Call) -> Response:
     """The newest first, without their bodies. They are kept for as long as results are."""
-    query = list_query(PingQueryForm, call.query, monitor_id=call.id)
-    return paged(call.store.heartbeats.list(query), json_of, call.query)
+    return call.page(PingQueryForm, call.store.heartbeats.list, monitor_id=call.id)
 
 
 @operation("GET", PATH + "/pings/{ping}", "Show a ping", "Ping")

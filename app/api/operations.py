@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from flask import Response, current_app
@@ -35,6 +35,7 @@ from app.records import (
     MAX_IN_BATCH,
     ApiKey,
     ObjectKind,
+    Page,
     Resource,
     Scope,
 )
@@ -85,6 +86,22 @@ class Call:
         """
         _refuse(self.body.pairs())
         return sent_query()
+
+    def asked(self, form_class: type[SchemaForm]) -> dict[str, Any]:
+        """The validated parameters. Raises Invalid."""
+        return query_values(form_class, self.query)
+
+    def page(
+        self,
+        form_class: type[ListForm],
+        read: Callable[[Any], Page[Any]],
+        shape: Callable[[Any], Any] = json_of,
+        **ids: int,
+    ) -> Response:
+        """The page that ``read`` lists by the parameters. ``ids``: of the records that the list
+        belongs to.
+        """
+        return paged(read(list_query(form_class, self.query, **ids)), shape, self.query)
 
     def without_input(self) -> None:
         """Refuse body fields and parameters: this operation has none."""
@@ -314,8 +331,7 @@ class Handlers:
         return collection
 
     def list(self, call: Call) -> Response:
-        page = self.records(call.store).list(list_query(self.query, call.query))
-        return paged(page, lambda record: self.shape(call, record), call.query)
+        return call.page(self.query, self.records(call.store).list, partial(self.shape, call))
 
     def create(self, call: Call) -> Response:
         if self.check:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api.envelope import created, deleted, paged, record_answer
+from app.api.envelope import created, deleted, record_answer
 from app.api.operations import Call, operation
 from app.codec import json_of, plain
 from app.errors import NotFound
 from app.forms.post import PostForm, PostUpdateForm
-from app.forms.queries import DraftQueryForm, PostQueryForm, SubscriberQueryForm, list_query
-from app.forms.schema import query_values
+from app.forms.queries import DraftQueryForm, PostQueryForm, SubscriberQueryForm
 from app.i18n import N_
 from app.records import Post, PostUpdate, Scope
 
@@ -35,9 +34,7 @@ def _update(call: Call) -> PostUpdate:
 @operation("GET", POSTS, "List a page's posts", "Post", paged=True, query=PostQueryForm)
 def list_(call: Call) -> Response:
     """The newest first, each with its updates."""
-    query = list_query(PostQueryForm, call.query, status_page_id=call.id)
-    page = call.store.posts.list(query)
-    return paged(page, json_of, call.query)
+    return call.page(PostQueryForm, call.store.posts.list, status_page_id=call.id)
 
 
 @operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm, name="posts_store")
@@ -101,7 +98,7 @@ def correct_update(call: Call) -> Response:
 )  # fmt: skip
 def draft(call: Call) -> Response:
     """A title, a state and a body about an incident, to start a post from. Nothing is stored."""
-    asked = query_values(DraftQueryForm, call.query)
+    asked = call.asked(DraftQueryForm)
     return record_answer(plain(call.store.posts.draft(call.id, asked["incident_id"])))
 
 
@@ -116,9 +113,7 @@ SUBSCRIBERS = "/status-pages/{id}/subscribers"
 )  # fmt: skip
 def subscribers(call: Call) -> Response:
     """People who confirmed their address. Needs a key of scope `write`."""
-    query = list_query(SubscriberQueryForm, call.query, status_page_id=call.id)
-    page = call.store.subscribers.list(query)
-    return paged(page, json_of, call.query)
+    return call.page(SubscriberQueryForm, call.store.subscribers.list, status_page_id=call.id)
 
 
 @operation(

@@ -8,7 +8,6 @@ from app.api.envelope import record_answer
 from app.api.operations import Call, operation
 from app.errors import Invalid
 from app.forms.queries import ReportQueryForm
-from app.forms.schema import query_values
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS
 from app.rules.time import iso
@@ -20,7 +19,7 @@ from app.stats.report import ALL
 )
 def show(call: Call) -> Response:
     """Availability, downtime and response times of each monitor and of all, in whole hours."""
-    asked = query_values(ReportQueryForm, call.query)
+    asked = call.asked(ReportQueryForm)
     ids = asked["monitors"]
     if not ids:
         ids = [monitor.id for monitor in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
