@@ -99,7 +99,7 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.stores.local import LocalStore
     from app.stores.local.agents import LocalAgents
     from app.stores.local.heartbeats import LocalPings
-    from app.stores.local.public import LocalPublicPages
+    from app.stores.local.public import PublicPages
     from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
 
@@ -110,7 +110,7 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
         app.extensions["wakeful.store"] = RemoteStores(settings.remotes, network)
         return
     store = app.extensions["wakeful.store"] = LocalStore(settings)
-    app.extensions["wakeful.public"] = LocalPublicPages(settings)
+    app.extensions["wakeful.public"] = PublicPages(settings)
     app.extensions["wakeful.agents"] = LocalAgents(settings, access)
     app.extensions["wakeful.pings"] = LocalPings(access, store)
 

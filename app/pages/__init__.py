@@ -1,19 +1,22 @@
 """Status pages: what the public sees, without a key or a login.
 
 A WSGI layer in front of the dashboard (``serving``) answers ``/status`` and everything under a
-page's own host name. It reads through ``app.stores.public.PublicPages`` and keeps what it read.
+page's own host name. It reads through ``app.stores.local.public`` and keeps what it read.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from flask import Flask
 
 from app.pages import front
 from app.pages.addresses import FOLDER as FOLDER
 from app.pages.serving import StatusPageLayer
-from app.stores.public import PublicPages
+
+if TYPE_CHECKING:
+    from app.stores.local.public import PublicPages
 
 
 def init_app(app: Flask) -> None:

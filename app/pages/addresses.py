@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment
 from werkzeug.wrappers import Request, Response
 
-from app.records import UNBRANDED, Brand, Component
+from app.records import UNBRANDED, Brand, Component, PageAddress
 from app.rules.slugs import is_slug
-from app.stores.public import Address, PublicPages
+
+if TYPE_CHECKING:
+    from app.stores.local.public import PublicPages
 
 HTML = "text/html; charset=utf-8"
 FOLDER = "/status"
@@ -39,11 +41,11 @@ class PagePath:
 class Directory:
     """All pages, by what addresses name them with. Rebuilt when the pages have changed."""
 
-    def __init__(self, addresses: Sequence[Address]) -> None:
+    def __init__(self, addresses: Sequence[PageAddress]) -> None:
         self.addresses = tuple(addresses)
-        self.by_slug: Mapping[str, Address] = {address.slug: address for address in addresses}
-        self.by_id: Mapping[int, Address] = {address.id: address for address in addresses}
-        self.by_host: Mapping[str, Address] = {
+        self.by_slug: Mapping[str, PageAddress] = {address.slug: address for address in addresses}
+        self.by_id: Mapping[int, PageAddress] = {address.id: address for address in addresses}
+        self.by_host: Mapping[str, PageAddress] = {
             address.domain.lower(): address for address in addresses if address.domain
         }
 
@@ -124,7 +126,7 @@ class Visit:
     """A request for something that is not kept in memory."""
 
     request: Request
-    address: Address
+    address: PageAddress
     context: PageContext
     public: PublicPages
     token: str | None = None

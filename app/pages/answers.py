@@ -22,9 +22,8 @@ from app.errors import RETRY_SECONDS
 from app.i18n import _, spoken
 from app.pages.addresses import HTML
 from app.pages.routes import CachedRoute
-from app.records import PageTheme, Visibility
+from app.records import PageAddress, PageTheme, Visibility
 from app.rules.images import type_of
-from app.stores.public import Address
 
 MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
 SMALLEST = 1000  # bytes; below this, compression costs more than it saves
@@ -128,7 +127,9 @@ def packed_answer(
     )
 
 
-def cached_answer(route: CachedRoute, body: bytes | None, address: Address | None) -> PageAnswer:
+def cached_answer(
+    route: CachedRoute, body: bytes | None, address: PageAddress | None
+) -> PageAnswer:
     """The answer of a route with ``body``. ``address``: of the page; None for the list of pages."""
     if body is None:
         return not_found(address.brand.theme if address else PageTheme.SYSTEM)
@@ -140,7 +141,7 @@ def cached_answer(route: CachedRoute, body: bytes | None, address: Address | Non
     return _for_readers(address, body, headers, hashlib.blake2b(body, digest_size=12).hexdigest())
 
 
-def image_answer(data: bytes, version: str, address: Address, *, is_named: bool) -> PageAnswer:
+def image_answer(data: bytes, version: str, address: PageAddress, *, is_named: bool) -> PageAnswer:
     """An image of a page. ``is_named``: its version is in the address, so it never changes; but a
     page that is closed must not leave its images behind, in caches of strangers, for a year.
     """
@@ -154,7 +155,11 @@ def image_answer(data: bytes, version: str, address: Address, *, is_named: bool)
 
 
 def _for_readers(
-    address: Address | None, body: bytes, headers: Headers, version: str, lasts: str = FOR_SECONDS
+    address: PageAddress | None,
+    body: bytes,
+    headers: Headers,
+    version: str,
+    lasts: str = FOR_SECONDS,
 ) -> PageAnswer:
     """What everybody may keep, or nobody where the page asks who reads it."""
     if address is not None and address.visibility not in EVERYBODY:

@@ -22,7 +22,6 @@ from cryptography.fernet import InvalidToken
 from app import records
 from app.paths import new_private_file
 from app.secret_keys import cipher
-from app.stores.public import Address
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -33,10 +32,11 @@ CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
 MONTHS = 100  # of the history of all pages; those that were read last
 MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
-_CLASSES = (Address, records.Brand, records.StatusPage, records.Group, records.PublicPage,
-         records.Component,
-         records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
-         records.PublicMonth, records.PublicIncident, records.MonitorImpact)  # fmt: skip
+_CLASSES = (
+    records.PageAddress, records.Brand, records.StatusPage, records.Group, records.PublicPage,
+    records.Component, records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
+    records.PublicMonth, records.PublicIncident, records.MonitorImpact,
+)  # fmt: skip
 _SHAPE = (__version__, *(tuple(field.name for field in fields(cls)) for cls in _CLASSES))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from werkzeug.exceptions import HTTPException
@@ -36,10 +36,20 @@ from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
 from app.pages.visitors import Visitors
 from app.paths import translations_of
-from app.records import PAGE_IMAGES, UNBRANDED, Brand, Component, PublicPage, Visibility
+from app.records import (
+    PAGE_IMAGES,
+    UNBRANDED,
+    Brand,
+    Component,
+    PageAddress,
+    PublicPage,
+    Visibility,
+)
 from app.rules.url import host_of
 from app.secret_keys import keys_of
-from app.stores.public import Address, PublicPages
+
+if TYPE_CHECKING:
+    from app.stores.local.public import PublicPages
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +87,7 @@ class PageRequest:
     """A request for something of a page. ``own_host``: on the page's own host name."""
 
     environ: Environ
-    address: Address
+    address: PageAddress
     links: PageLinks
     own_host: bool
 
@@ -160,7 +170,7 @@ class StatusPageLayer(Layer):
 
     # --- whose request it is
 
-    def _own_page(self, environ: Environ, path: str) -> Address | None:
+    def _own_page(self, environ: Environ, path: str) -> PageAddress | None:
         """The page whose own host name this request is for."""
         host = host_of(environ.get("HTTP_HOST", ""))
         if host is None or host in self._our_hosts:
@@ -176,7 +186,7 @@ class StatusPageLayer(Layer):
     def _current_directory(self) -> Directory:
         return self._directory.get(DIRECTORY)[0]
 
-    def _find_address(self, pick: Callable[[Directory], Address | None]) -> Address | None:
+    def _find_address(self, pick: Callable[[Directory], PageAddress | None]) -> PageAddress | None:
         """The page that ``pick`` finds. One that is not cached may have been stored by another
         process a moment ago, so the database is asked, but not for each guess of strangers.
         """
@@ -194,7 +204,7 @@ class StatusPageLayer(Layer):
         before.append(now)
         return True
 
-    def _answer(self, environ: Environ, path: str, own: Address | None) -> PageAnswer:
+    def _answer(self, environ: Environ, path: str, own: PageAddress | None) -> PageAnswer:
         link = self._link(path)
         if link is not None:
             return self._serve_link(environ, path, own, link)
@@ -262,7 +272,7 @@ class StatusPageLayer(Layer):
         return None if page_id is None else SubscriberLink(form_route, token, page_id)
 
     def _serve_link(
-        self, environ: Environ, path: str, own: Address | None, link: SubscriberLink
+        self, environ: Environ, path: str, own: PageAddress | None, link: SubscriberLink
     ) -> PageAnswer:
         address = self._find_address(lambda pages: pages.by_id.get(link.page_id))
         # Nobody joins a page that was closed since; leaving it stays possible.
@@ -427,7 +437,7 @@ class StatusPageLayer(Layer):
         self._visitors.admit(address, self._paths(request, address), request, response)
         return self._uncached(response, environ)
 
-    def _paths(self, request: Request, address: Address) -> list[str]:
+    def _paths(self, request: Request, address: PageAddress) -> list[str]:
         """Where the cookie of a page is sent: nowhere else in Wakeful."""
         host = host_of(request.environ.get("HTTP_HOST", ""))
         root = request.environ.get("SCRIPT_NAME", "")

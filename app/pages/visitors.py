@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from itsdangerous import BadData, URLSafeTimedSerializer
@@ -14,10 +14,12 @@ from app.access.counters import Limit, origin_of
 from app.cookies import cookie_name, is_secure
 from app.errors import Throttled
 from app.i18n import N_
-from app.records import Visibility
+from app.records import PageAddress, Visibility
 from app.secret_keys import signing_keys
 from app.stores import DatabaseError, unavailable
-from app.stores.public import Address, PublicPages
+
+if TYPE_CHECKING:
+    from app.stores.local.public import PublicPages
 
 COOKIE = "wakeful_page"
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -32,14 +34,14 @@ class Visitors:
         self._access: Access = app.extensions["wakeful.access"]
         self._signer = URLSafeTimedSerializer(signing_keys(app), "wakeful status page")
 
-    def may_read(self, address: Address, environ: dict[str, Any]) -> bool:
+    def may_read(self, address: PageAddress, environ: dict[str, Any]) -> bool:
         if address.visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
             return True
         if address.visibility == Visibility.PASSWORD:
             return self._has_password(address, environ)
         return self.logged_in(environ)
 
-    def _has_password(self, address: Address, environ: dict[str, Any]) -> bool:
+    def _has_password(self, address: PageAddress, environ: dict[str, Any]) -> bool:
         # Cookies of other sites under the same domain come too. The standard library's parser stops
         # at the first one that it cannot read, and would miss ours.
         wanted = [address.id, address.password_turn]
@@ -67,7 +69,7 @@ class Visitors:
         except DatabaseError:
             return False  # the database cannot say whose session this is
 
-    def enter(self, address: Address, request: Request) -> bool:
+    def enter(self, address: PageAddress, request: Request) -> bool:
         """Whether the password in the sent form is right. Raises Throttled and Unavailable."""
         name = f"page:password:{origin_of(request.remote_addr)}"
         limit, counters = Limit(name, WRONG_SECONDS, WRONG_MAX), self._access.counters
@@ -84,7 +86,7 @@ class Visitors:
         except DatabaseError as fault:
             raise unavailable(fault) or fault from None
 
-    def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:
+    def admit(self, address: PageAddress, paths: list[str], request: Request, to: Response) -> None:
         """Let this browser read the page, under these paths, until it has another password."""
         ticket = self._signer.dumps([address.id, address.password_turn])
         name = cookie_name(self._app, request, COOKIE)

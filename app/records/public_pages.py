@@ -139,3 +139,20 @@ class PublicMonth:
     earlier: bool
     later: bool
     made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """A page by what its readers' addresses name, and who may read it.
+
+    ``password_turn`` changes with each new password. ``version`` changes with the page's settings.
+    """
+
+    id: int
+    slug: str
+    name: str
+    domain: str | None
+    visibility: str
+    password_turn: int
+    version: int
+    brand: Brand

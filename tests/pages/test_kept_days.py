@@ -21,7 +21,7 @@ from app.db.types import to_ms
 from app.pages.bars import BarsCache, bars
 from app.records import Classification, Component, ComponentState, PublicPage, Verdict
 from app.stores.local import LocalStore
-from app.stores.local.public import LocalPublicPages
+from app.stores.local.public import PublicPages
 from tests.factories import make_incident, make_monitor
 from tests.pages.made import make_page
 from tests.support.clock import Clock
@@ -76,14 +76,14 @@ class Reader:
 
     def __init__(self, settings: Settings, clock: Clock, page_id: int) -> None:
         self._settings, self._clock, self._id = settings, clock, page_id
-        self._kept = LocalPublicPages(settings, clock)
+        self._kept = PublicPages(settings, clock)
 
     def page(self) -> PublicPage:
         first = self._kept.page(self._id)
-        assert first == LocalPublicPages(self._settings, self._clock).page(self._id)
+        assert first == PublicPages(self._settings, self._clock).page(self._id)
         for year, month in ((2026, 7), (2026, 6)):
             if month == 7 or self._clock.now.day < 9:
-                fresh = LocalPublicPages(self._settings, self._clock)
+                fresh = PublicPages(self._settings, self._clock)
                 copy = self._kept.month(self._id, year, month)
                 assert copy == fresh.month(self._id, year, month)
         return first
@@ -114,7 +114,7 @@ def statements() -> Iterator[list[str]]:
 
 @pytest.mark.both_databases
 def test_sums_are_read_once(store: LocalStore, settings: Settings, clock: Clock, page_id: int):
-    kept = LocalPublicPages(settings, clock)
+    kept = PublicPages(settings, clock)
     with statements() as first:
         before = kept.page(page_id)
     with statements() as second:

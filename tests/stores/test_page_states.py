@@ -18,7 +18,7 @@ from app.engine import recorder
 from app.records import ComponentState, PageQuery, PageState
 from app.stores.local import LocalStore
 from app.stores.local.page_states import CountedState, counted_states
-from app.stores.local.public import LocalPublicPages
+from app.stores.local.public import PublicPages
 from tests.factories import make_incident, make_monitor, make_outcome, now, window
 from tests.stores.contract.status_pages import add_page
 from tests.support.queries import queries
@@ -110,7 +110,7 @@ def test_the_first_checks_of_an_hourly_monitor(
         at = now() + timedelta(seconds=number)
         recorder.record([(made.id, make_outcome(verdict, at))], at)
     assert state(core, made.id) == expected
-    (component,) = LocalPublicPages(settings).page(page.id).components
+    (component,) = PublicPages(settings).page(page.id).components
     assert component.state == expected[0]
 
 

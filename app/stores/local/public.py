@@ -33,7 +33,7 @@ from app.db.tables import (
     UnreachableRow,
 )
 from app.db.tags import tags_of
-from app.db.types import to_ms
+from app.db.types import record_of, to_ms
 from app.db.windows import own_window
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
@@ -48,6 +48,7 @@ from app.records import (
     Component,
     ComponentState,
     Group,
+    PageAddress,
     PageState,
     Post,
     PublicDay,
@@ -71,7 +72,6 @@ from app.stores.local.public_windows import windows_of
 from app.stores.local.status_pages import link_of
 from app.stores.local.subscribers import Subscribing
 from app.stores.local.windows import active_windows
-from app.stores.public import Address, PublicPages
 
 PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 # How long each sign-up takes: more is written for a new target than for a stored one, and the time
@@ -123,8 +123,12 @@ _SHOWN = (
 )  # fmt: skip
 
 
-class LocalPublicPages(PublicPages):
-    """All that is read here needs an application context."""
+class PublicPages:
+    """All that the public may ask for; ``app/pages`` talks to nothing else. Methods raise
+    ``NotFound`` for what strangers must not tell apart (unknown, closed, deleted), and
+    ``Unavailable`` when the database cannot answer. All that is read here needs an application
+    context.
+    """
 
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -138,6 +142,7 @@ class LocalPublicPages(PublicPages):
 
     @property
     def channels(self) -> Sequence[str]:
+        """How people may subscribe, words of ``Channel``."""
         # While the database is away, the form is shown as it was.
         with suppress(Unavailable), _in_snapshot():
             self._mails = can_mail(self._settings)
@@ -146,23 +151,28 @@ class LocalPublicPages(PublicPages):
         )
 
     def on_write(self, app: Flask, call: Callable[[Flask], None]) -> None:
+        """Call this, a method, whenever this process has written to the database."""
         written.connect(call, app)
 
-    def addresses(self) -> Sequence[Address]:
+    def addresses(self) -> Sequence[PageAddress]:
+        """All pages."""
         with _in_snapshot():
             rows = db.session.execute(_ADDRESSES)
-            return [Address(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
+            return [PageAddress(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
 
-    def link(self, address: Address) -> str:
+    def link(self, address: PageAddress) -> str:
+        """Where people reach a page, as messages have it. Reads nothing from the database."""
         return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
     def listed(self) -> Sequence[StatusPage]:
+        """The public pages, by name."""
         with _in_snapshot():
             public = select(StatusPageRow).where(StatusPageRow.visibility == Visibility.PUBLIC)
             pages = [self._record(row) for row in db.session.scalars(public)]
         return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
     def page(self, id: int) -> PublicPage:
+        """The front of a page."""
         with _in_snapshot():
             now = self._clock()
             row = _page_row(id)
@@ -187,6 +197,7 @@ class LocalPublicPages(PublicPages):
             )
 
     def month(self, id: int, year: int, month: int) -> PublicMonth:
+        """A month of its past, in the page's zone."""
         with _in_snapshot():
             now = self._clock()
             row = _page_row(id)
@@ -215,6 +226,7 @@ class LocalPublicPages(PublicPages):
             )
 
     def image(self, id: int, name: str) -> bytes:
+        """The bytes of an image of a page, one of ``PAGE_IMAGES``."""
         with _bounded():
             column = getattr(StatusPageRow, name)
             data: bytes | None = db.session.scalar(select(column).where(StatusPageRow.id == id))
@@ -223,26 +235,36 @@ class LocalPublicPages(PublicPages):
         return data
 
     def password_fits(self, id: int, password: str) -> bool:
+        """Whether this opens the page. Takes as long for a page without a password."""
         with _bounded():
             is_it = StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
             hash_ = db.session.scalar(select(StatusPageRow.password_hash).where(*is_it))
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
+        """Send a confirmation link, or a token to echo. Does not show whether somebody subscribed
+        before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
+        ``address``, the client's.
+        """
         began = monotonic()
         with _bounded():
             self._subscribing.subscribe(id, channel, target, address=address)
         sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
+        """The id of the page that a link was sent for; None for a token that was never given out
+        or has expired. Reads nothing from the database.
+        """
         subscription = read_token(purpose, token, self._clock())
         return None if subscription is None else subscription.page_id
 
     def confirm(self, token: str) -> StatusPage:
+        """Confirm a subscription. NotFound for a token that was never given out or has expired."""
         with _bounded():
             return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
+        """End a subscription; one that has ended already is no error."""
         with _bounded():
             return self._subscribing.unsubscribe(token)
 
@@ -275,17 +297,13 @@ class LocalPublicPages(PublicPages):
     ) -> list[Component]:
         figures = self._days([monitor.id for monitor in monitors], days, zone_of(row.zone), now)
         return [
-            Component(
-                id=monitor.id,
-                name=monitor.name,
-                state=monitor.state,
-                since=monitor.since,
-                group=monitor.group,
+            record_of(
+                Component,
+                monitor,
                 url=monitor.url if row.show_urls else None,
                 response_time=monitor.response_time if row.show_response_times else None,
                 uptime=figures[monitor.id][0],
                 days=figures[monitor.id][1],
-                counts=monitor.counts,
             )
             for monitor in monitors
         ]
