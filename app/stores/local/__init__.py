@@ -47,7 +47,7 @@ class LocalStore(Store):
         self.posts = LocalPosts(self)
         self.post_templates = PostTemplates(self, resources.POST_TEMPLATES, tables.PostTemplateRow)
         self.report_mails = ReportMails(self, resources.REPORT_MAILS, tables.ReportMailRow)
-        self.subscribers = LocalSubscribers(self)
+        self.subscribers = LocalSubscribers(self, resources.SUBSCRIBERS, tables.SubscriberRow)
 
     def now(self) -> datetime:
         return datetime.now(UTC)

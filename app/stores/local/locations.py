@@ -111,17 +111,13 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         times = by_place.times(db.session, monitor_id, now - DAY)
         states = self._states([row.place_id for row in rows])
         return [
-            PlaceSeen(
-                row.place_id,
-                row.name,
-                row.label,
-                states[row.place_id],
-                row.last_at,
-                row.verdict and str(row.verdict),
-                row.status_code,
-                row.response_time,
-                row.cause_code,
-                row.cause,
+            record_of(
+                PlaceSeen,
+                row,
+                id=row.place_id,
+                state=states[row.place_id],
+                checked_at=row.last_at,
+                verdict=row.verdict and str(row.verdict),
                 **asdict(times.get(row.place_id, by_place.PlaceTimes())),
             )
             for row in rows

@@ -98,23 +98,20 @@ def _filtered(
         statement = statement.where(_search_condition(search, search_by))
     if ids is not None:
         statement = statement.where(MonitorRow.id.in_(ids))
-    if status_page_id is not None:
-        shown = StatusPageMonitorRow
-        on_page = select(shown.monitor_id).where(shown.status_page_id == fitting(status_page_id))
-        statement = statement.where(MonitorRow.id.in_(on_page))
-    if contact_id is not None:
-        member = MonitorContactRow
-        using = select(member.monitor_id).where(member.contact_id == fitting(contact_id))
-        statement = statement.where(MonitorRow.id.in_(using))
+    page, contact, edge = StatusPageMonitorRow, MonitorContactRow, MonitorDependencyRow
+    for wanted, owner, monitor_id in (
+        (status_page_id, page.status_page_id, page.monitor_id),
+        (contact_id, contact.contact_id, contact.monitor_id),
+        (parent_id, edge.parent_id, edge.monitor_id),
+    ):
+        if wanted is not None:
+            of_owner = select(monitor_id).where(owner == fitting(wanted))
+            statement = statement.where(MonitorRow.id.in_(of_owner))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(
             LocationRow, LocationRow.id == AssignmentRow.location_id
         )
         statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
-    if parent_id is not None:
-        edge = MonitorDependencyRow
-        below = select(edge.monitor_id).where(edge.parent_id == fitting(parent_id))
-        statement = statement.where(MonitorRow.id.in_(below))
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement

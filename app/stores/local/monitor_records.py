@@ -108,7 +108,7 @@ class MonitorRecords:
         by_id = {}
         for row in rows:
             id, is_on = row.id, row.status == MonitorStatus.MAINTENANCE
-            places = watched.get(id, ())
+            places = watched.get(id, {})
             by_id[id] = _record(
                 own[id],
                 row,
@@ -116,8 +116,8 @@ class MonitorRecords:
                 _maintenance_since(own[id], on, now) if is_on else None,
                 uptime=figures.uptimes.get(id, {}),
                 hours=figures.hours.get(id, ()),
-                next_check_at=None if brief else next_check_at(row, places, now, confirm),
-                locations=tuple(place.name for place in places),
+                next_check_at=None if brief else next_check_at(row, places.values(), now, confirm),
+                locations=tuple(places),
                 depends_on=dependencies.parents_in(row.depends_on),
                 alerts=tuple(alerts.get(id, ())),
                 notes=texts.get(id),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,18 +14,6 @@ from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
 from app.forms.lists import NO_SUCH_PLACE
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceAssignment:
-    """A place of a monitor, with its last slot."""
-
-    name: str
-    turn: int
-    slot: datetime | None
-    checked_at: datetime | None
-    blind: bool
-
 
 _ASSIGNED, _PLACE = AssignmentRow.__table__.c, LocationRow.__table__.c
 # Built once, as in ``app.db.latest``.
@@ -80,22 +68,24 @@ def places_of(names: Sequence[str], by_name: Mapping[str, int]) -> list[int]:
     return [by_name[name] for name in names]
 
 
-def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[PlaceAssignment]]:
-    """The places of each of these monitors, in the order of their creation."""
-    places: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
+def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, dict[str, Standing]]:
+    """Where each of these monitors stands in each of its places, by name, in the order of their
+    creation. ``unconfirmed_at``, which is the monitor's, is missing.
+    """
+    places: dict[int, dict[str, Standing]] = {id: {} for id in monitor_ids}
     rows = db.session.execute(
         _WATCHED, {"ids": list(monitor_ids), "until": latest.last_moment(now)}
     )
     for row in rows:
         checked_at = latest.later(row.checked_at, row.newest)
         slot = done_until(row.monitor_id, row.interval, row.slot, checked_at)
-        assignment = PlaceAssignment(row.name, row.turn, slot, checked_at, row.blind)
-        places[row.monitor_id].append(assignment)
+        standing = Standing(row.turn, slot, checked_at, None, row.blind)
+        places[row.monitor_id][row.name] = standing
     return places
 
 
 def next_check_at(
-    monitor: Any, assigned: Sequence[PlaceAssignment], now: datetime, confirm: timedelta
+    monitor: Any, standings: Iterable[Standing], now: datetime, confirm: timedelta
 ) -> datetime | None:
     """When the first of its places checks it next; None while it is paused. If it is due at once,
     this is the time of the change that made it due. ``monitor`` is a row with the columns of the
@@ -105,21 +95,15 @@ def next_check_at(
         return None
     moments = [
         min(now, monitor.updated_at)
-        if assignment.slot is None
+        if standing.slot is None
         else due(
             monitor.id,
             monitor.interval,
-            Standing(
-                assignment.turn,
-                assignment.slot,
-                assignment.checked_at,
-                monitor.unconfirmed_at,
-                assignment.blind,
-            ),
+            replace(standing, unconfirmed_at=monitor.unconfirmed_at),
             now,
             confirm,
             network=False,  # only the checkers know whether their network works
         )
-        for assignment in assigned
+        for standing in standings
     ]
     return min(moments, default=None)

@@ -47,9 +47,7 @@ COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
 class LocalPosts(LocalPart, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
-        if not fits(query.status_page_id):
-            return Page([], query.page, query.per_page, 0)
-        matching = select(PostRow.id).where(PostRow.status_page_id == query.status_page_id)
+        matching = select(PostRow.id).where(PostRow.status_page_id == fitting(query.status_page_id))
         if query.open:
             matching = matching.where(PostRow.state.not_in(ENDED_STATES))
         order = (PostRow.created_at.desc(), PostRow.id.desc())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, select
 
 from app.access import audit
 from app.access.counters import Counters, Limit, origin_of
@@ -25,7 +26,6 @@ from app.records import (
     Action,
     Channel,
     ObjectKind,
-    Page,
     StatusPage,
     Subscriber,
     SubscriberQuery,
@@ -35,28 +35,22 @@ from app.records import (
 from app.rules.channel_values import check_value
 from app.rules.url import parse_url
 from app.stores import base
-from app.stores.local.part import LocalPart
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.part import Rows
+from app.stores.local.search import fits, fitting
 from app.stores.local.status_pages import locked_page
 
 AT_ONCE = 1000  # in one statement
 
 
-class LocalSubscribers(LocalPart, base.Subscribers):
-    def list(self, query: SubscriberQuery) -> Page[Subscriber]:
-        """The newest first."""
-        if not fits(query.status_page_id):
-            return Page([], query.page, query.per_page, 0)
-        matching = select(SubscriberRow.id).where(
-            SubscriberRow.status_page_id == query.status_page_id,
-            SubscriberRow.confirmed_at.is_not(None),
-        )
-        order = (SubscriberRow.id.desc(),)
-        ids, total = ids_of_page(matching, order, query.page, query.per_page)
-        rows = db.session.scalars(
-            select(SubscriberRow).where(SubscriberRow.id.in_(ids)).order_by(*order)
-        )
-        return Page([_record(row) for row in rows], query.page, query.per_page, total)
+class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
+    only = (SubscriberRow.confirmed_at.is_not(None),)
+
+    def matching(self, query: SubscriberQuery) -> Select[Any]:
+        of_page = SubscriberRow.status_page_id == fitting(query.status_page_id)
+        return super().matching(query).where(of_page)
+
+    def record(self, row: SubscriberRow) -> Subscriber:
+        return record_of(Subscriber, row, target=readable(row.value) or "")
 
     def clear(self, page_id: int) -> int:
         of_page = select(SubscriberRow.id).where(SubscriberRow.status_page_id == page_id)
@@ -68,10 +62,6 @@ class LocalSubscribers(LocalPart, base.Subscribers):
             of = Thing(ObjectKind.SUBSCRIBERS, page_id, page.name)
             audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
             return len(ids)
-
-
-def _record(row: SubscriberRow) -> Subscriber:
-    return record_of(Subscriber, row, target=readable(row.value) or "")
 
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
