@@ -118,7 +118,7 @@ class MonitorRecords:
                 hours=figures.hours.get(id, ()),
                 next_check_at=None if brief else next_check_at(row, places.values(), now, confirm),
                 locations=tuple(places),
-                depends_on=dependencies.parents_in(row.depends_on),
+                depends_on=tuple(dependencies.parents_in(row.depends_on)),
                 alerts=tuple(alerts.get(id, ())),
                 notes=texts.get(id),
                 **pinged.get(id, {}),
