@@ -8,6 +8,8 @@ from app.stores import current_access
 from tests.api.conftest import Api
 from tests.factories import make_key, make_outcome, now
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def chain(api):

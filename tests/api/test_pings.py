@@ -13,6 +13,8 @@ from app.stores import current_access
 from tests.api.conftest import BASE, MONITOR, Api
 from tests.factories import make_key
 
+pytestmark = pytest.mark.both_databases
+
 RID = "6c8b2a1e-0000-4000-8000-000000000001"
 HEARTBEAT = {"name": "Nightly Backup", "url": "heartbeat:"}
 
@@ -204,6 +206,8 @@ def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, j
     monitor = show(api, job)
     assert (monitor["status"], monitor["running_since"]) == ("up", None)
     assert monitor["last_ping_at"] <= monitor["expected_at"]
+    for name in ("last_ping_at", "expected_at", "running_since"):
+        assert show(reader, job)[name] == monitor[name], "to all"
     pings = api.get(f"/monitors/{job['id']}/pings")
     assert pings["meta"]["total"] == 2
     assert [ping["kind"] for ping in pings["data"]] == ["success", "start"], "the newest first"

@@ -17,6 +17,8 @@ from app.stores.local import LocalStore
 from tests.factories import keep_results, make_outcome
 from tests.support.recorders import HOUR, NAMES, WHOLE, Engine, Places, at, change
 
+pytestmark = pytest.mark.both_databases
+
 MINUTE = 60
 
 
@@ -51,7 +53,6 @@ class SlowEngine(Engine):
         return (incident.severity, *(at and (at - WHOLE) // timedelta(minutes=1) for at in times))
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("script", "incidents"),
     [
@@ -71,7 +72,6 @@ def test_the_median_of_the_last_minutes_opens_and_ends_it(engine, script, incide
     assert engine.minutes(engine.watch(), script) == incidents
 
 
-@pytest.mark.both_databases
 def test_it_becomes_down_when_checks_fail_and_ends_with_the_outage(engine):
     id = engine.watch(confirmations=1)
     assert engine.minutes(id, "ffffff sss dd") == [("down", 6, None)]
@@ -208,7 +208,6 @@ def test_results_that_are_packed_are_among_the_minutes(engine):
     assert incident.started_at == WHOLE
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("late", "live", "incidents"),
     [

@@ -26,6 +26,8 @@ from tests.factories import make_heartbeat
 from tests.support.queries import queries
 from tests.support.recorders import WHOLE, Engine, at, change
 
+pytestmark = pytest.mark.both_databases
+
 
 class Router(Engine):
     """A ``router``, and monitors that are reached through it."""
@@ -60,9 +62,8 @@ def engine(core):
         yield Router(core)
 
 
-@pytest.mark.both_databases
 def test_nothing_opens_while_the_parent_is_down_and_one_incident_lists_the_others(engine):
-    engine.start(children=3)
+    engine.start(children=20)
     for id in engine.children:
         engine.check(id, "down", 0)
         assert engine.was_asked(engine.router), "the parent is checked at once"
@@ -208,7 +209,6 @@ def test_the_message_says_how_many_are_behind_the_parent_and_that_of_its_end_who
     assert resolved.data["incident"]["affected"] == failing
 
 
-@pytest.mark.both_databases
 def test_what_is_behind_many_incidents_takes_no_more_statements_than_behind_one(engine):
     """A network that breaks opens hundreds at once, in the transaction of their results."""
     engine.start(confirmations=2)
