@@ -17,7 +17,7 @@ import socket
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def change(app: Flask, id: int) -> None:
 # --- Clients --------------------------------------------------------------------------------------
 
 
-def _request(path: str, headers: Mapping[str, str]) -> bytes:
+def request_of(path: str, headers: Mapping[str, str]) -> bytes:
     lines = [f"GET {path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
@@ -144,7 +144,7 @@ def _answer(client: socket.socket) -> tuple[bytes, int]:
 
 def _first(server: Server, path: str) -> dict[str, str]:
     with socket.create_connection((server.host, server.port)) as client:
-        client.sendall(_request(path, {}))
+        client.sendall(request_of(path, {}))
         head, _ = _answer(client)
     lines = head.decode().split("\r\n")
     if " 200 " not in lines[0]:
@@ -153,13 +153,17 @@ def _first(server: Server, path: str) -> dict[str, str]:
 
 
 def rate(server: Server, path: str, headers: Mapping[str, str], seconds: float) -> float:
-    """Requests a second, of all clients; each client is a process."""
+    return rate_of(server, [request_of(path, headers)] * CLIENTS, seconds)
+
+
+def rate_of(server: Server, requests: Sequence[bytes], seconds: float) -> float:
+    """Requests a second, of all clients; each client is a process, with a request of its own."""
     readers = []
     until = time.monotonic() + seconds
-    for _ in range(CLIENTS):
+    for request in requests:
         reader, writer = os.pipe()
         if os.fork() == 0:
-            os.write(writer, str(_ask(server, _request(path, headers), until)).encode())
+            os.write(writer, str(_ask(server, request, until)).encode())
             os._exit(0)
         os.close(writer)
         readers.append(reader)
