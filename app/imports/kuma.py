@@ -11,7 +11,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
-from app.imports.asserted import json_path
+from app.imports.asserted import escaped, json_path
 from app.imports.candidates import (
     Draft,
     Notification,
@@ -194,6 +194,9 @@ def _monitor(
             draft.first_of(N_("DNS servers"), servers),
             entry.get("port"),
         )
+        _dns_condition(draft, entry)
+    elif kind == "smtp":
+        _smtp(draft, entry)
     elif kind == "push":
         draft.heartbeat(entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE)
     else:
@@ -222,6 +225,41 @@ def _monitor(
         draft.remark(N_("It starts paused, because its group is paused."))
     for id in _chosen(entry):
         draft.notify(notifications.get(id) or channels.missing(id))
+
+
+def _smtp(draft: Draft, entry: ImportEntry) -> None:
+    """Without a choice, Uptime Kuma uses STARTTLS where the server offers it: nothing is wanted."""
+    security = entry.text("smtpSecurity", "smtp_security")
+    has_tls = security in ("secure", "starttls")
+    port = entry.get("port") or "25"
+    draft.url = host_and_port(entry.text("hostname"), port, "tls" if has_tls else "tcp")
+    if security == "starttls":
+        draft.fields["starttls"] = "smtp"
+    elif not has_tls:
+        draft.text("220", unwanted=False)
+    draft.timeout(entry.number("timeout") or None)
+
+
+def _dns_condition(draft: Draft, entry: ImportEntry) -> None:
+    """A condition that some record must meet. Of several, one record must meet all: they are
+    dropped, and so are negative ones, which Wakeful asks of all records.
+    """
+    text = entry.record.get("conditions")
+    conditions = listed(from_json(text) if isinstance(text, str) else text)
+    condition = mapping(conditions[0] if len(conditions) == 1 else None)
+    value = string(condition.get("value"))
+    ends = {"starts_with": f"^{escaped(value)}", "ends_with": f"{escaped(value)}$"}
+    name = string(condition.get("operator"))
+    op = {"equals": "=", "contains": "contains"}.get(name, "matches" if name in ends else "")
+    # Other records have more than what Uptime Kuma compares: an MX has its priority.
+    is_address = draft.url.endswith(("type=A", "type=AAAA"))
+    if (
+        value
+        and condition.get("variable") == "record"
+        and (op == "contains" or (op and is_address))
+    ):
+        draft.assertion("answer", op, ends.get(name, value))
+        entry.get("conditions")  # nothing of it is dropped
 
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:

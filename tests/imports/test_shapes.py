@@ -176,6 +176,26 @@ KUMA = [
     ("a name", kuma(type="dns", hostname="a.example", dns_resolve_type="MX", port=53,
                     dns_resolve_server="1.1.1.1, 8.8.8.8"),
      {"url": "dns://1.1.1.1:53/a.example?type=MX"}, ["DNS servers: 1.1.1.1 is kept"]),
+    *[(f"a record of type {type_} that {operator} it", kuma(
+        type="dns", hostname="a.example", dns_resolve_type=type_, dns_resolve_server="1.1.1.1",
+        conditions=[{"type": "expression", "variable": "record", "operator": operator,
+                     "value": "192.0.2.1", "andOr": "and"}],
+      ), {"assertions": tuple(Assertion("answer", None, *parts) for parts in wanted)}, sentences)
+      for operator, type_, wanted, sentences in [
+          ("equals", "A", [("=", "192.0.2.1")], []),
+          ("contains", "MX", [("contains", "192.0.2.1")], []),
+          ("starts_with", "A", [("matches", r"^192\.0\.2\.1")], []),
+          ("equals", "MX", [], ["Conditions dropped"]),
+          ("not_equals", "A", [], ["Conditions dropped"]),
+      ]],
+    *[(f"a mail server, {security}", kuma(type="smtp", hostname="a.example", port=port,
+                                          smtpSecurity=security), wanted, [])
+      for security, port, wanted in [
+          ("secure", 465, {"url": "tls://a.example:465", "starttls": None}),
+          ("starttls", 587, {"url": "tls://a.example:587", "starttls": "smtp"}),
+          ("nostarttls", None, {"url": "tcp://a.example:25", "alert_text_lookup": "220",
+                                "alert_condition": "url_no_text"}),
+      ]],
     ("a port with TLS", kuma(type="port", hostname="a.example", port=993, conditions=[],
                              expiryNotification=True),
      {"url": "tls://a.example:993", "ssl_alert_days": 14, "starttls": None}, ["Certificate"]),
