@@ -56,5 +56,25 @@ def whole(pattern: str) -> str:
     return f"(?s)^{''.join(parts)}$"
 
 
+def with_spaces(text: str) -> str:
+    """A pattern of RE2 for a part of compact JSON, also where it has spaces."""
+    return "".join(
+        rf"\s*{escaped(sign)}\s*" if sign in "{}[]:," else escaped(sign) for sign in text
+    )
+
+
+NAMES = ("CNAME", "MX", "NS", "PTR", "SOA", "SRV")  # records whose value is a name
+# What surrounds the value of a record, by its type, as ``dig +short`` writes it.
+_RECORDS = {
+    "MX": "[0-9]+ {}", "SRV": "[0-9]+ [0-9]+ {}", "SOA": "{} .*", "TXT": '.*"{}".*',
+    "CAA": '[0-9]+ issue "{}"',
+}  # fmt: skip
+
+
+def of_record(rdtype: str, pattern: str) -> str:
+    """A pattern of RE2 for the whole record whose value is ``pattern``."""
+    return f"^{_RECORDS.get(rdtype, '{}').format(pattern)}$"
+
+
 def any_of(texts: Iterable[str]) -> str:
     return f"^(?:{'|'.join(map(escaped, texts))})$"

@@ -31,6 +31,7 @@ from app.records import (
     Pair,
     interval_fields,
 )
+from app.rules.suffixes import registrable_domain
 
 # The formats by the word of ``--format``, each with its name for people.
 FORMATS = {
@@ -261,6 +262,13 @@ class Draft:
         self.fields[name] = str(WARN_DAYS)
         sentence = N_("%(what)s: once, %(days)s days before it expires.")
         self.remark(sentence, what=_(what), days=WARN_DAYS)
+
+    def warn_of_domain(self, address: str) -> None:
+        """``address``: a host or a URL. An IP address has no domain, nor has ``localhost``."""
+        _scheme, slashes, rest = without_login(address)[0].partition("://")
+        host = re.sub(r"(?::[0-9]*)?(?:[/?#].*)?$", "", rest, flags=re.S) if slashes else address
+        if registrable_domain(host):
+            self.warn("domain_alert_days", N_("Domain warning"))
 
     def switch(self, name: str, *, on: bool) -> None:
         """``follow_redirects`` or ``verify_tls``."""

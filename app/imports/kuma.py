@@ -11,7 +11,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
-from app.imports.asserted import escaped, json_path
+from app.imports.asserted import NAMES, escaped, json_path, of_record, with_spaces
 from app.imports.candidates import (
     Draft,
     Notification,
@@ -33,6 +33,14 @@ from app.imports.values import (
     truth,
 )
 
+LISTS_ON_THE_WAY = N_(
+    "Uptime Kuma looks into the list on the way of a JSON path. Wakeful needs its index, as in"
+    " data[0].status."
+)
+SEVERAL_RECORDS = N_(
+    "Conditions on DNS records: one record that meets all is enough for Uptime Kuma. Wakeful holds"
+    " each condition against all records."
+)
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 TOOL = Tool(
     N_("Uptime Kuma"),
@@ -49,7 +57,7 @@ TOOL = Tool(
         "proxyId": N_("Proxy dropped: Wakeful checks without a proxy."),
         "ipFamily": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
         "maintenance": N_("Maintenance dropped. Add a maintenance window."),
-        "conditions": N_("Conditions dropped: Wakeful cannot check them."),
+        "conditions": N_("Conditions dropped: Uptime Kuma has none for this kind of check."),
         "retryOnlyOnStatusCodeFailure": N_(
             "Retrying only after a wrong status code is dropped: Wakeful rechecks after each"
             " failure."
@@ -57,15 +65,16 @@ TOOL = Tool(
     },
     # Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
     ignored=(
-        "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packetSize", "push", "mqtt",
+        "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packet", "push", "mqtt",
         "grpc", "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json",
         "expectedValue", "smtp", "ws", "ping", "remote_browser", "screenshot", "oauth",
-        "authWorkstation", "authDomain", "tls", "includeSensitiveData", "user_id", "created_date",
+        "auth", "tls", "includeSensitiveData", "user_id", "created_date",
         "manual_status", "location", "protocol", "subtype", "ntp", "system_service",
-        "responseMaxLength", "saveResponse", "saveErrorResponse", "timeout", "hostname", "port",
+        "response", "save", "timeout", "hostname", "port",
         "url", "method", "keyword", "invertKeyword", "maxredirects", "accepted_statuscodes",
-        "httpBodyEncoding", "body", "headers", "basic_auth", "authMethod", "bearer",
-        "groupNotifications", "expiryNotification", "cacheBust", "ignoreTls",
+        "httpBodyEncoding", "body", "headers", "basic_auth", "bearer",
+        "groupNotifications", "expiryNotification", "domainExpiryNotification", "cacheBust",
+        "ignoreTls",
     ),
 )  # fmt: skip
 # The backup's fields by the columns of the database that have other names.
@@ -78,6 +87,13 @@ RENAMED = {
     "retry_interval": "retryInterval", "expected_tls_alert": "expectedTlsAlert",
     "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
     "domain_expiry_notification": "domainExpiryNotification",
+}  # fmt: skip
+_HTTP = ("http", "keyword", "json-query")
+# The protocols in which Uptime Kuma asks for TLS, by their ports.
+_STARTTLS = {"143": "imap", "5222": "xmpp", "5269": "xmpp"}
+# What the conditions on a record want of it, around their value.
+_RECORD_OPS = {
+    "equals": "{}", "contains": ".*{}.*", "starts_with": "{}.*", "ends_with": ".*{}",
 }  # fmt: skip
 _JSON_OPS = {"==": "="} | {op: op for op in ("!=", "<", "<=", ">", ">=", "contains")}
 _BODY_TYPES = {
@@ -169,16 +185,18 @@ def _monitor(
     groups: Mapping[str, _Group],
 ) -> None:
     kind = entry.text("type")
-    if kind in ("http", "keyword", "json-query"):
+    if kind in _HTTP:
         _http(draft, entry, kind)
     elif kind == "port":
-        # With the warning, version 2 makes a handshake and wants a valid certificate. Version 1,
-        # which has no conditions, stores the switch without using it.
-        has_tls = entry.is_on("expiryNotification") and entry.has("conditions")
-        scheme = "tls" if has_tls else "tcp"
-        draft.url = host_and_port(entry.text("hostname"), entry.get("port"), scheme)
+        # The certificate warning is on by default, and alone makes no handshake.
+        security = entry.text("smtpSecurity", "smtp_security")
+        has_tls = entry.is_on("expiryNotification") and security in ("secure", "starttls")
+        port = entry.get("port")
+        draft.url = host_and_port(entry.text("hostname"), port, "tls" if has_tls else "tcp")
         if has_tls:
             draft.warn("ssl_alert_days", N_("Certificate warning"))
+        if has_tls and security == "starttls":
+            draft.fields["starttls"] = _STARTTLS.get(string(port), "smtp")
         draft.timeout(entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
             draft.refuse(N_("Wakeful cannot check that a server answers with a TLS alert."))
@@ -194,7 +212,7 @@ def _monitor(
             draft.first_of(N_("DNS servers"), servers),
             entry.get("port"),
         )
-        _dns_condition(draft, entry)
+        _conditions(draft, entry)
     elif kind == "smtp":
         _smtp(draft, entry)
     elif kind == "push":
@@ -204,8 +222,8 @@ def _monitor(
         TOOL.refuse_kind(draft, kind)
     if entry.is_on("upsideDown"):
         draft.refuse(N_("Wakeful has no upside-down mode (up while the check fails)."))
-    if entry.is_on("domainExpiryNotification"):
-        draft.warn("domain_alert_days", N_("Domain warning"))
+    if entry.is_on("domainExpiryNotification") and kind != "push":  # the default of all kinds
+        draft.warn_of_domain(draft.url if kind in _HTTP else entry.text("hostname"))
     interval = entry.number("interval")
     pause, retries = entry.number("retryInterval") or interval, entry.number("maxretries")
     if kind != "push":
@@ -240,28 +258,6 @@ def _smtp(draft: Draft, entry: ImportEntry) -> None:
     draft.timeout(entry.number("timeout") or None)
 
 
-def _dns_condition(draft: Draft, entry: ImportEntry) -> None:
-    """A condition that some record must meet. Of several, one record must meet all: they are
-    dropped, and so are negative ones, which Wakeful asks of all records.
-    """
-    text = entry.record.get("conditions")
-    conditions = listed(from_json(text) if isinstance(text, str) else text)
-    condition = mapping(conditions[0] if len(conditions) == 1 else None)
-    value = string(condition.get("value"))
-    ends = {"starts_with": f"^{escaped(value)}", "ends_with": f"{escaped(value)}$"}
-    name = string(condition.get("operator"))
-    op = {"equals": "=", "contains": "contains"}.get(name, "matches" if name in ends else "")
-    # Other records have more than what Uptime Kuma compares: an MX has its priority.
-    is_address = draft.url.endswith(("type=A", "type=AAAA"))
-    if (
-        value
-        and condition.get("variable") == "record"
-        and (op == "contains" or (op and is_address))
-    ):
-        draft.assertion("answer", op, ends.get(name, value))
-        entry.get("conditions")  # nothing of it is dropped
-
-
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
     draft.request(entry, "method", "headers")
@@ -281,7 +277,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if entry.is_on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":
-        draft.text(entry.text("keyword"), unwanted=entry.is_on("invertKeyword"))
+        _keyword(draft, entry.text("keyword"), unwanted=entry.is_on("invertKeyword"))
     if kind == "json-query":
         _json_query(draft, entry)
     _login(draft, entry)
@@ -289,11 +285,20 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
         draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
 
 
+def _keyword(draft: Draft, keyword: str, *, unwanted: bool) -> None:
+    """Uptime Kuma searches JSON without the spaces that the answer has in it."""
+    if '"' in keyword and not set(keyword).isdisjoint("{}[]:,"):
+        draft.assertion("body", "not_matches" if unwanted else "matches", with_spaces(keyword))
+    else:
+        draft.text(keyword, unwanted=unwanted)
+
+
 def _json_query(draft: Draft, entry: ImportEntry) -> None:
     """A path of JSONata. More than names and indices is a program of its own."""
     expression = entry.text("jsonPath").strip()
     path = json_path(expression, hyphens=False)
     op = _JSON_OPS.get(entry.text("jsonPathOperator") or "==")
+    value = entry.text("expectedValue")
     if path is None or op is None:
         draft.refuse(
             N_(
@@ -302,8 +307,54 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
             ),
             query=shown(expression),
         )
-        return
-    draft.assertion("json", op, entry.text("expectedValue"), path)
+    elif path == "$":  # a page that is no JSON is compared as a text
+        if op in ("=", "!=") and value:
+            op = "matches" if op == "=" else "not_matches"
+            value = rf'^\s*"?{escaped(value)}"?\s*$'
+        draft.assertion("body", op, value)
+    else:
+        draft.assertion("json", op, value, path)
+        if op in ("!=", "contains"):  # Uptime Kuma fails where there is nothing, or a list
+            draft.assertion("json", "matches", r"^([^\[{]|$)", path)
+        if op == "!=":
+            draft.assertion("json", "!=", "null", path)
+        draft.remark(LISTS_ON_THE_WAY)
+
+
+def _conditions(draft: Draft, entry: ImportEntry) -> None:
+    """What a record of DNS must be. Uptime Kuma leaves the final dot of a name out."""
+    expressions = [mapping(item) for item in listed(from_json(entry.get("conditions")))]
+    type_ = entry.text("dns_resolve_type").upper() or "A"
+    rows = [
+        row for item in expressions if item.get("variable") == "record"
+        for row in [_record(type_, string(item.get("operator")), string(item.get("value")))] if row
+    ]  # fmt: skip
+    links = {string(item.get("andOr")) for item in expressions[1:]}
+    patterns = [pattern for op, pattern in rows if op == "matches"]
+    if len(rows) < len(expressions) or (
+        "or" in links and (len(links) > 1 or len(patterns) < len(rows))
+    ):
+        draft.refuse(N_("Its conditions are more than Wakeful's assertions on DNS records."))
+    elif "or" in links:
+        draft.assertion("answer", "matches", "|".join(patterns))
+    else:
+        for op, pattern in rows:
+            draft.assertion("answer", op, pattern)
+        if len(rows) > 1 or len(patterns) < len(rows):
+            draft.remark(SEVERAL_RECORDS)
+
+
+def _record(type_: str, operator: str, value: str) -> tuple[str, str] | None:
+    """The op and the pattern of a condition on a record; None for what is none."""
+    positive = operator.removeprefix("not_")
+    if positive not in _RECORD_OPS:
+        return None
+    if type_ in NAMES and positive in ("equals", "ends_with"):
+        wanted = escaped(f"{value.removesuffix('.')}.")
+    else:
+        wanted = escaped(value)
+    op = "matches" if positive == operator else "not_matches"
+    return op, of_record(type_, _RECORD_OPS[positive].format(wanted))
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:

@@ -27,19 +27,9 @@ MAX_ROWS = 10 * MAX_CANDIDATES
 MAX_VALUE_BYTES = 1024 * 1024
 MAX_TEXT = 64 * 1024 * 1024  # characters in all
 NEEDED = "monitor"
-COLUMNS = {
-    "monitor": (
-        "id", "name", "type", "active", "interval", "url", "hostname", "port", "method", "keyword",
-        "maxretries", "maxredirects", "timeout", "accepted_statuscodes_json", "headers", "body",
-        "basic_auth_user", "basic_auth_pass", "bearer_token", "parent", "description", "conditions",
-        *kuma.RENAMED,
-    ),
-    "tag": ("id", "name"),
-    "monitor_tag": ("monitor_id", "tag_id", "value"),
-    "notification": ("id", "name", "config"),
-    "monitor_notification": ("monitor_id", "notification_id"),
-    "monitor_maintenance": ("monitor_id",),
-}  # fmt: skip
+TABLES = (
+    NEEDED, "tag", "monitor_tag", "notification", "monitor_notification", "monitor_maintenance",
+)  # fmt: skip
 NOT_KUMA = N_("This SQLite file is not an Uptime Kuma database: it has no table of monitors.")
 DAMAGED = N_("The SQLite file is damaged and cannot be read.")
 NEWER_IN_LOG = N_(
@@ -115,27 +105,28 @@ def _may(action: int, first: str | None, second: str | None, *_rest: str | None)
     """Reading columns of the tables that are asked for, and nothing else: no function, no view."""
     if action == sqlite3.SQLITE_SELECT:
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_READ and first in ("sqlite_master", *COLUMNS):
+    if action == sqlite3.SQLITE_READ and first in ("sqlite_master", *TABLES):
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo" and second in COLUMNS:
+    if action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo" and second in TABLES:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    """The plain tables of ``COLUMNS``: a view or a virtual table can run code of the file."""
+    """The plain tables of ``TABLES``: a view or a virtual table can run code of the file."""
     tables = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
     plain = {name for name, root in tables if isinstance(root, int) and root > 0}
     if NEEDED not in plain:
         raise NotReadable(NOT_KUMA)
-    return [name for name in COLUMNS if name in plain]
+    return [name for name in TABLES if name in plain]
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
-    # table_xinfo: a generated column (hidden 2 or 3) is a program too.
-    present = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
-    columns = [name for name in COLUMNS[table] if name in present]
-    if "id" in COLUMNS[table] and "id" not in columns:
+    # All columns: a list of them would lose what it lacks in silence. table_xinfo: a generated
+    # column (hidden 2 or 3) is a program too.
+    schema = connection.execute(f"PRAGMA table_xinfo({table})")
+    columns = [row[1] for row in schema if row[6] == 0 and row[1].isidentifier()]
+    if table == NEEDED and "id" not in columns:
         raise NotReadable(NOT_KUMA)
     if not columns:
         return
@@ -151,7 +142,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
 
 def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     """The monitors as the backup has them."""
-    names = {row["id"]: row.get("name") for row in tables.get("tag", ())}
+    names = {row.get("id"): row.get("name") for row in tables.get("tag", ())}
     tags: dict[Any, list[Row]] = {}
     for link in tables.get("monitor_tag", ()):
         name = names.get(link.get("tag_id"))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 SAMPLES = Path(__file__).parents[1] / "imports" / "samples"
 
-TABLES = (SAMPLES / "kuma-tables.sql").read_text()
+TABLES = (SAMPLES / "kuma-tables.sql").read_text()  # of version 1.23
+TABLES_2 = (SAMPLES / "kuma2-tables.sql").read_text()
 ROWS = (SAMPLES / "kuma-rows.sql").read_text()
 
 

@@ -1,0 +1,61 @@
+-- Uptime Kuma 2.5
+CREATE TABLE monitor (id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(150), active BOOLEAN NOT
+    NULL DEFAULT 1, user_id INTEGER, interval INTEGER NOT NULL DEFAULT 20, url TEXT, type
+    VARCHAR(20), weight INTEGER DEFAULT 2000, hostname VARCHAR(255), port INTEGER, created_date
+    DATETIME NOT NULL DEFAULT (DATETIME('now')), keyword VARCHAR(255), maxretries INTEGER NOT NULL
+    DEFAULT 0, ignore_tls BOOLEAN NOT NULL DEFAULT 0, upside_down BOOLEAN NOT NULL DEFAULT 0,
+    maxredirects INTEGER NOT NULL DEFAULT 10, accepted_statuscodes_json TEXT NOT NULL DEFAULT
+    '["200-299"]', dns_resolve_type VARCHAR(5), dns_resolve_server VARCHAR(255), dns_last_result
+    TEXT, retry_interval INTEGER NOT NULL DEFAULT 0, push_token varchar(32), method TEXT NOT NULL
+    DEFAULT 'GET', body TEXT DEFAULT null, headers TEXT DEFAULT null, basic_auth_user TEXT DEFAULT
+    null, basic_auth_pass TEXT DEFAULT null, docker_host INTEGER, docker_container VARCHAR(255),
+    proxy_id INTEGER, expiry_notification BOOLEAN DEFAULT 1, mqtt_topic TEXT, mqtt_success_message
+    VARCHAR(255), mqtt_username VARCHAR(255), mqtt_password VARCHAR(255), database_connection_string
+    VARCHAR(2000), database_query TEXT, auth_method VARCHAR(250), auth_domain TEXT, auth_workstation
+    TEXT, grpc_url VARCHAR(255) DEFAULT null, grpc_protobuf TEXT DEFAULT null, grpc_body TEXT
+    DEFAULT null, grpc_metadata TEXT DEFAULT null, grpc_method VARCHAR(255) DEFAULT null,
+    grpc_service_name VARCHAR(255) DEFAULT null, grpc_enable_tls BOOLEAN NOT NULL DEFAULT 0,
+    radius_username VARCHAR(255), radius_password VARCHAR(255), radius_calling_station_id
+    VARCHAR(50), radius_called_station_id VARCHAR(50), radius_secret VARCHAR(255), resend_interval
+    INTEGER NOT NULL DEFAULT 0, packet_size INTEGER NOT NULL DEFAULT 56, game VARCHAR(255),
+    http_body_encoding VARCHAR(25), description TEXT DEFAULT null, tls_ca TEXT DEFAULT null,
+    tls_cert TEXT DEFAULT null, tls_key TEXT DEFAULT null, parent INTEGER, invert_keyword BOOLEAN
+    NOT NULL DEFAULT 0, json_path TEXT, expected_value VARCHAR(255), kafka_producer_topic
+    VARCHAR(255), kafka_producer_brokers TEXT, kafka_producer_sasl_options TEXT,
+    kafka_producer_message TEXT, oauth_client_id TEXT DEFAULT null, oauth_client_secret TEXT DEFAULT
+    null, oauth_token_url TEXT DEFAULT null, oauth_scopes TEXT DEFAULT null, oauth_auth_method TEXT
+    DEFAULT null, timeout DOUBLE NOT NULL DEFAULT 0, gamedig_given_port_only BOOLEAN NOT NULL
+    DEFAULT 1, kafka_producer_ssl BOOLEAN NOT NULL DEFAULT 0,
+    kafka_producer_allow_auto_topic_creation BOOLEAN NOT NULL DEFAULT 0, mqtt_check_type
+    varchar(255) NOT NULL DEFAULT 'keyword', remote_browser INTEGER DEFAULT null, snmp_oid
+    varchar(255) DEFAULT null, snmp_version TEXT DEFAULT '2c', json_path_operator varchar(255)
+    DEFAULT null, cache_bust boolean NOT NULL DEFAULT '0', conditions TEXT NOT NULL DEFAULT '[]',
+    rabbitmq_nodes TEXT, rabbitmq_username varchar(255), rabbitmq_password varchar(255),
+    smtp_security varchar(255) DEFAULT null, ws_ignore_sec_websocket_accept_header boolean NOT NULL
+    DEFAULT '0', ws_subprotocol varchar(255) NOT NULL DEFAULT '', ping_count INTEGER NOT NULL
+    DEFAULT '1', ping_numeric boolean NOT NULL DEFAULT '1', ping_per_request_timeout INTEGER NOT
+    NULL DEFAULT '2', ip_family varchar(4) DEFAULT null, manual_status INTEGER, oauth_audience
+    varchar(255) DEFAULT null, mqtt_websocket_path varchar(255), domain_expiry_notification boolean
+    DEFAULT '1', save_response boolean NOT NULL DEFAULT '0', save_error_response boolean NOT NULL
+    DEFAULT '1', response_max_length INTEGER NOT NULL DEFAULT '1024', system_service_name
+    varchar(255), subtype varchar(10), location varchar(255), protocol varchar(20), snmp_v3_username
+    varchar(255), expected_tls_alert varchar(50) DEFAULT null, retry_only_on_status_code_failure
+    boolean NOT NULL DEFAULT '0', screenshot_delay INTEGER NOT NULL DEFAULT '0',
+    ntp_stratum_threshold INTEGER DEFAULT '5', ntp_time_offset_threshold INTEGER DEFAULT '1000',
+    ntp_root_dispersion_threshold INTEGER DEFAULT '500', bearer_token TEXT DEFAULT null,
+    gamedig_token TEXT DEFAULT null);
+CREATE TABLE heartbeat (id INTEGER PRIMARY KEY AUTOINCREMENT, important BOOLEAN NOT NULL DEFAULT 0,
+    monitor_id INTEGER NOT NULL, status SMALLINT NOT NULL, msg TEXT, time DATETIME NOT NULL, ping
+    bigint, duration INTEGER NOT NULL DEFAULT 0, down_count INTEGER NOT NULL DEFAULT 0, end_time
+    datetime DEFAULT null, retries INTEGER NOT NULL DEFAULT '0', response TEXT DEFAULT null);
+CREATE TABLE notification (id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(255), active BOOLEAN
+    NOT NULL DEFAULT 1, user_id INTEGER NOT NULL, is_default BOOLEAN NOT NULL DEFAULT 0, config
+    TEXT);
+CREATE TABLE monitor_notification (id INTEGER PRIMARY KEY AUTOINCREMENT, monitor_id INTEGER NOT
+    NULL, notification_id INTEGER NOT NULL);
+CREATE TABLE tag (id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(255) NOT NULL, color
+    VARCHAR(255) NOT NULL, created_date DATETIME NOT NULL DEFAULT (DATETIME('now')));
+CREATE TABLE monitor_tag (id INTEGER PRIMARY KEY AUTOINCREMENT, monitor_id INTEGER NOT NULL, tag_id
+    INTEGER NOT NULL, value TEXT);
+CREATE TABLE monitor_maintenance (id INTEGER PRIMARY KEY AUTOINCREMENT, monitor_id INTEGER NOT NULL,
+    maintenance_id INTEGER NOT NULL);
