@@ -288,7 +288,7 @@ def _good(state: State, result: NewResult) -> Transition:
         return Transition(cleared(state), Step.CANCEL)
     if state.stage is Stage.OPEN:
         state = replace(state, recovering_since=result.at)
-        if not result.conclusive or result.maintenance:
+        if not result.conclusive:
             return Transition(state, recheck=not result.maintenance)
     since, started = state.recovering_since, state.started_at
     if since and started and not result.maintenance:

@@ -64,10 +64,18 @@ BY_HAND = State(started_at=START, by_hand=True)
         (BY_HAND, "um", Stage.BY_HAND, Step.NONE, False),
         (BY_HAND, "dm", Stage.BY_HAND, Step.NONE, False),
         (BY_HAND, "?m", Stage.BY_HAND, Step.NONE, False),
+        # conclusive, as the reports of a heartbeat
+        (CLEAR, "dc", Stage.OPEN, Step.OPEN, False),
+        (CONFIRMING, "dc", Stage.OPEN, Step.OPEN, False),
+        (CLEAR, "dcm", Stage.CLEAR, Step.NONE, False),
+        (OPEN, "uc", Stage.CLEAR, Step.END, False),
+        (OPEN, "ucm", Stage.RECOVERING, Step.NONE, False),
+        (RECOVERING, "ucm", Stage.RECOVERING, Step.NONE, False),
     ],
 )
 def test_what_a_result_does_in_each_state(before, mark, stage, step, recheck):
-    observation = NewResult(0, START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
+    at, verdict = START + timedelta(seconds=60), MARKS[mark[0]]
+    observation = NewResult(0, at, verdict, "m" in mark, conclusive="c" in mark)
     after = advance(before, observation, CONFIRMATIONS)
     assert (after.state.stage, after.step, after.recheck) == (stage, step, recheck)
     assert after.state.checked_at == observation.at
