@@ -85,6 +85,24 @@ def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
         assert newest(buffer) == ["new"]
 
 
+def test_damage_that_sqlite_names_by_a_longer_code_is_damage(tmp_path, monkeypatch):
+    damaged = sqlite3.DatabaseError("malformed")
+    damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
+    faults, transaction = [damaged], buffers._transaction
+
+    def run(file, work):
+        if faults:
+            raise faults.pop()
+        return transaction(file, work)
+
+    with closing(Buffer(tmp_path)) as buffer:
+        buffer.add(made(1))
+        monkeypatch.setattr(buffers, "_transaction", run)
+        buffer.add(made(2))
+        assert newest(buffer) == [2]
+    assert (tmp_path / "agent.db.damaged").is_file()
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_a_damaged_buffer_that_cannot_be_set_aside_is_replaced_as_soon_as_it_can(
     running, tmp_path, caplog

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from app import create_app
-from app.db import db, journal, places
+from app.db import db, journal, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, IncidentRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine import now as on_demand
@@ -120,6 +120,14 @@ def meanwhile(monkeypatch):
         monkeypatch.setattr(recorder, "record_claimed", record_claimed)
 
     return plan
+
+
+def test_results_are_judged_again_after_the_clock_was_set_back(app, process, watched, at):
+    monitor = watched(confirmations=0)
+    with app.app_context(), writing() as session:
+        session.scalars(select(AssignmentRow)).one().checked_at = at + DAY
+    process.take(result(monitor, Verdict.DOWN, at))
+    assert len(incidents(app)) == 1
 
 
 @pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])

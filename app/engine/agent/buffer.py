@@ -169,8 +169,6 @@ class Buffer:
             self._write()
             recent = [result for result in self._unwritten if result.made.at >= old]
             deleted, self._unwritten = len(self._unwritten) - len(recent), recent
-            if self._sent:
-                return deleted  # results that the server has would count as lost
             return deleted + self._try(delete, WRITE, 0)
 
     def close(self) -> None:
