@@ -5,6 +5,7 @@
     core           what the engine runs in: the application without stores and pages
     app            the whole application; no context is pushed, so requests stay apart as in life
     client         app's test client
+    tokyo          the zone of the machine
 
 ``@pytest.mark.both_databases`` runs a test again on PostgreSQL. It is for SQL, locks, types,
 concurrency and migrations, where the databases differ; ``pytestmark`` marks a whole module.
@@ -21,6 +22,7 @@ import gc
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -184,6 +186,16 @@ def core(settings: Settings, applications: Applications) -> Iterator[Flask]:
 def app(settings: Settings, applications: Applications) -> Iterator[Flask]:
     with applications.opened(create_app, settings) as app:
         yield app
+
+
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine's own zone is not UTC, so a time that is read in it by mistake is another one."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture

@@ -313,15 +313,9 @@ def test_a_part_stops_however_many_signals_ask_for_it():
             part.wait()
 
 
-def test_times_in_the_log_are_in_utc_and_say_so(monkeypatch):
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
-        record = logging.makeLogRecord({"msg": "Ready", "created": 0.25, "msecs": 250})
-        assert Utc("%(asctime)s %(message)s").format(record) == "1970-01-01T00:00:00.250Z Ready"
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+def test_times_in_the_log_are_in_utc_and_say_so(tokyo):
+    record = logging.makeLogRecord({"msg": "Ready", "created": 0.25, "msecs": 250})
+    assert Utc("%(asctime)s %(message)s").format(record) == "1970-01-01T00:00:00.250Z Ready"
 
 
 def test_a_command_logs_in_that_form(type_, monkeypatch):

@@ -234,6 +234,7 @@ def test_pause_and_status_are_read_from_what_servers_call_them(
     ],
     ids=repr,
 )  # fmt: skip
+@pytest.mark.usefixtures("tokyo")
 def test_times_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
     assert moment(sent) == AT
 
