@@ -103,6 +103,18 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures():
     assert (times["avg"], times["p95"]) == (report["avg"], report["p95"])
 
 
+def test_the_longest_incident_counts_within_the_time_of_a_report_only():
+    start, end = NOW - DAY_MS, NOW
+    for begin, stop, longest in (
+        (start - HOUR_MS, end + HOUR_MS, DAY_MS),
+        (start - HOUR_MS, start + 9000, 9000),
+        (end - 9000, end + HOUR_MS, 9000),
+        (end - 9000, None, 9000),
+    ):
+        report = figures(start, end, {1: []}, {1: [(begin, stop, None)]})[1]
+        assert report["longest"] == longest // 1000, (begin, stop)
+
+
 def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown():
     day = dict.fromkeys(("up", "down", "unknown", "maintenance"), 0)
     assert day_state(day) == "none"

@@ -107,7 +107,7 @@ def test_time_counts_by_checks_incidents_and_windows(results, incidents, until, 
     assert [seconds(sums) for sums in tallied.values()] == ([] if expected is None else [expected])
 
 
-# What two places see in three minutes, beginning at 0 s and at 20 s; expected seconds of up,
+# What two places see each minute, beginning at 0 s and at 20 s; expected seconds of up,
 # unknown and degraded. A failure is confirmed once.
 PLACES = [
     ("one cannot tell", (UP, UP, UP), (UNKNOWN, UNKNOWN, UNKNOWN), (180, 0, 0)),
@@ -119,6 +119,7 @@ PLACES = [
     ("both fail", (DOWN, DOWN, DOWN), (DOWN, DOWN, DOWN), (180, 0, 0)),
     ("one is slow", (UP, UP, UP), (SLOW, UP, SLOW), (180, 0, 100)),
     ("one is silent", (UP, None, None), (UNKNOWN, UNKNOWN, UNKNOWN), (150, 30, 0)),
+    ("a gap confirms nothing", (UP,) * 5, (DOWN, None, None, None, DOWN), (300, 0, 0)),
 ]
 
 
@@ -127,7 +128,8 @@ def test_time_counts_by_what_all_places_see_together(first, other, expected):
     """Decision 14: ``unknown`` has no vote, whichever result came last."""
     results = [check._replace(place=1) for check in checks(*first)]
     results += [check._replace(place=2, at_ms=check.at_ms + 20_000) for check in checks(*other)]
-    sums = tally(sorted(results), OutageTimes(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
+    end = len(first) * MINUTE
+    sums = tally(sorted(results), OutageTimes(), LIMIT, HOUR_MS, 0, end, confirmations=1)[0]
     figures = (sums.up, sums.unknown, sums.degraded)
     assert tuple(ms // 1000 for ms in figures) == expected
 
