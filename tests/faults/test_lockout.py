@@ -153,6 +153,22 @@ def test_a_new_password_makes_every_other_browser_a_strangers(app, browser):
     assert logged_in(elsewhere), "the one in which it was changed is known"
 
 
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda access: access.people.change_password(1, NEW),
+        lambda access: access.recovery.use(access.recovery.make(1), NEW),
+        lambda access: access.sessions.end_all(1),
+    ],
+    ids=["changed password", "recovered password", "ended sessions"],
+)
+def test_what_ends_all_sessions_makes_every_browser_a_strangers(app, browser, access, act):
+    with app.app_context():
+        act(access)
+    guess(app, LOGINS_PER_ACCOUNT)
+    assert guess(app, 1, device=device(browser)) == 0
+
+
 def test_a_device_is_known_for_half_a_year_since_its_last_login(app, browser, clock, access):
     clock.now += KNOWN_FOR - timedelta(milliseconds=1)
     guess(app, LOGINS_PER_ACCOUNT)

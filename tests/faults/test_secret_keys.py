@@ -237,9 +237,10 @@ def test_it_is_not_done_while_a_process_writes_with_the_old_key(
 def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, monkeypatch):
     replaced = rotation._replace
 
-    def after_a_write(*arguments: Any) -> int:
-        keep_setting("webhook_secret", "whsec_newer", now())
-        return replaced(*arguments)
+    def after_a_write(table: Any, *arguments: Any) -> int:
+        if table is SettingRow.__table__:
+            keep_setting("webhook_secret", "whsec_newer", now())
+        return replaced(table, *arguments)
 
     monkeypatch.setattr(rotation, "_replace", after_a_write)
     assert rotate(settings)

@@ -183,6 +183,13 @@ def test_a_page_number_beyond_the_databases_integers_is_past_the_end():
     assert (query.page - 1) * query.per_page < 2**63
 
 
+@pytest.mark.parametrize("id", ["0", str(2**63), HUGE])
+def test_an_id_that_no_record_has_finds_nothing_and_does_not_reach_the_database(id):
+    assert incident_query([("monitor_id", id)]).monitor_id == 0
+    assert monitor_query([("status_page_id", id)]).status_page_id == 0
+    assert incident_query([("monitor_id", str(2**63 - 1))]).monitor_id == 2**63 - 1
+
+
 WINDOW = {"name": "Release", "start_at": day(1), "end_at": day(2)}
 
 

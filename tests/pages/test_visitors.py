@@ -5,15 +5,17 @@ account.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import time_machine
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app.db import writing
 from app.db.tables import StatusPageRow
-from tests.factories import PASSWORD, make_person
+from tests.factories import PASSWORD, make_person, now
 from tests.pages.made import change_page, make_page, make_shown
 
 SECRET = "let me in, please"
@@ -121,6 +123,16 @@ def test_the_ticket_of_one_page_opens_no_other(app: Flask, client: FlaskClient):
     answer = app.test_client(use_cookies=False).get("/status/other", headers={"Cookie": ticket})
 
     assert "Shop" not in answer.text
+
+
+def test_a_ticket_that_a_browser_keeps_for_too_long_opens_nothing(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app, "Shop")], password=SECRET)
+    ticket = enter(client, SECRET).headers["Set-Cookie"].partition(";")[0]
+    for days, opens in ((29, True), (31, False)):
+        kept = app.test_client(use_cookies=False)
+        with time_machine.travel(now() + timedelta(days=days)):
+            answer = kept.get("/status/example", headers={"Cookie": ticket})
+        assert ("Shop" in answer.text) == opens, days
 
 
 def test_a_new_password_ends_what_the_old_one_opened(

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access
-from app.access.counters import Counters, Limit
+from app.access.counters import Counters, Limit, origin_of
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
 from app.config import Settings
 from app.db import db
@@ -179,6 +179,23 @@ def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
     assert access.people.login("bob@example.com", PASSWORD, Client("192.0.2.200")) is not None
     clock.advance(seconds=caught.value.retry_after)
     assert access.people.login("ada@example.com", PASSWORD, Client("192.0.2.200")) is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "together"),
+    [
+        ("198.51.100.7", "198.51.100.8", False),
+        ("::ffff:198.51.100.7", "::ffff:198.51.100.8", False),
+        ("2001:db8:0:1::7", "2001:db8:0:1:ffff::8", True),
+        ("2001:db8:0:1::7", "2001:db8:0:2::7", False),
+        ("", "unix", True),
+        ("", "198.51.100.7", False),
+    ],
+)
+def test_the_clients_of_one_ipv6_network_count_as_one(
+    address: str, other: str, together: bool
+) -> None:
+    assert (origin_of(address) == origin_of(other)) == together
 
 
 def test_trying_many_accounts_from_one_address_is_stopped(

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from flask import Flask
 
-from app.access import Access
+from app.access import Access, passwords
 from app.config import Settings
 from app.db import db
 from app.db.tables import InvitationRow, RecoveryRow
@@ -48,6 +48,30 @@ def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Ac
     assert len(names) == 1
     assert [person.name for person in access.people.all()] == names
     assert access.invitations.all() == []
+
+
+def test_a_link_that_ends_while_its_form_is_read_does_nothing(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = access.people.create("ada@example.org", PASSWORD, "admin")
+    invitation, invited = access.invitations.invite("eve@example.org", "viewer")
+    link = access.recovery.make(ada.id)
+    hashed = passwords.hashed
+
+    def slowly(password: str) -> str:
+        hash_ = hashed(password)
+        access.sessions.end_all(ada.id)
+        access.invitations.revoke(invitation.id)
+        return hash_
+
+    for use, token in ((access.recovery.use, link), (access.invitations.accept, invited)):
+        with monkeypatch.context() as patch:
+            patch.setattr(passwords, "hashed", slowly)
+            with pytest.raises(Denied):
+                use(token, NEW)
+        invitation, _token = access.invitations.invite("bob@example.org", "viewer")
+    assert access.people.all() == [ada]
+    assert access.people.login(ada.email, PASSWORD)
 
 
 def test_an_invitation_ends_with_its_time_and_is_forgotten_later(

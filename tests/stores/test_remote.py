@@ -551,6 +551,27 @@ def test_nothing_was_sent_where_a_list_is_not_understood() -> None:
     assert caught.value.unsent
 
 
+def test_a_write_may_have_been_stored_where_its_answer_is_not_understood() -> None:
+    me, odd = Scripted({"data": WAKEFUL}), Scripted({"data": 1})
+
+    def server(environ: Any, start_response: Any) -> Any:
+        return (me if environ["PATH_INFO"].endswith("/me") else odd)(environ, start_response)
+
+    with asking(server) as store:
+        for act, unsent in (
+            (lambda: store.posts.get(1, 2), True),
+            (lambda: store.posts.create(1, {"title": "Slow"}), False),
+            (lambda: store.posts.update(1, 2, {"title": "Slow"}), False),
+            (lambda: store.posts.add_update(1, 2, {"body": "Soon"}), False),
+            (lambda: store.posts.correct_update(1, 2, 3, {"body": "Soon"}), False),
+            (lambda: store.contacts.from_channel("Ops", 7, "x"), False),
+            (lambda: store.deliveries.retry(4), False),
+        ):
+            with pytest.raises(Unavailable, match="not valid") as caught:
+                act()
+            assert caught.value.unsent is unsent
+
+
 FAILED = [
     {"status": "error", "message": "Taken."}, {"success": False, "error": "Taken."},
     {"ok": "false", "errors": ["Taken."]}, {"result": "fail", "error": {"id": 5, "msg": "Taken."}},
