@@ -217,7 +217,7 @@ def add_monitors(url: str, numbers: range, interval: int = 60) -> None:
         ids = session.scalars(select(MonitorRow.id).where(MonitorRow.id > last)).all()
         states = [{"monitor_id": id, "failures": 0, "domain": ""} for id in ids]
         session.execute(insert(MonitorStateRow), states)
-        assignment = {"location_id": 1, "turn": 0, "blind": False}
+        assignment = {"location_id": 1, "generation": 0, "blind": False}
         session.execute(insert(AssignmentRow), [{"monitor_id": id} | assignment for id in ids])
 
 
@@ -278,9 +278,11 @@ def as_if_checked(app: Flask, interval: int) -> None:
     with app.app_context(), writing() as session:
         session.execute(update(MonitorStateRow).values(verdict=Verdict.UP, status_since=now))
         session.execute(update(AssignmentRow).values(verdict=Verdict.UP))
-        rows = session.execute(select(AssignmentRow.monitor_id, AssignmentRow.turn)).all()
-        slots = {id: to_ms(last_slot(id, interval, now)) for id, _turn in rows}
-        latest.save(session, 1, [(id, slots[id], None, slots[id], turn) for id, turn in rows])
+        rows = session.execute(select(AssignmentRow.monitor_id, AssignmentRow.generation)).all()
+        slots = {id: to_ms(last_slot(id, interval, now)) for id, _generation in rows}
+        latest.save(
+            session, 1, [(id, slots[id], None, slots[id], generation) for id, generation in rows]
+        )
 
 
 def paced(app: Flask, settings: Settings, warm_up: float, seconds: float) -> tuple[float, int]:

@@ -154,7 +154,7 @@ def _monitors(count: int, now: datetime) -> None:
         session.execute(insert(MonitorStateRow), [_state(n, now, cycle) for n in numbers])
         session.execute(
             insert(AssignmentRow),
-            [{"monitor_id": n, "location_id": 1, "turn": 0, "blind": False} for n in numbers],
+            [{"monitor_id": n, "location_id": 1, "generation": 0, "blind": False} for n in numbers],
         )
         session.execute(
             insert(IncidentRow),

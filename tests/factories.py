@@ -98,7 +98,7 @@ def make_monitor(
             session.flush()
             session.add(MonitorStateRow(monitor_id=monitor.id, **{"failures": 0} | (state or {})))
             for place in places:
-                columns = {"turn": 0, "blind": False} | (assignment or {})
+                columns = {"generation": 0, "blind": False} | (assignment or {})
                 session.add(AssignmentRow(monitor_id=monitor.id, location_id=place, **columns))
             changes.note(session, monitor.id)
         return _detached(monitor)

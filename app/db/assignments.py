@@ -34,11 +34,13 @@ _SPEC_COLUMNS = (
     MonitorRow.assertions,
 )  # fmt: skip
 
-_NEW = ("monitor_id", "location_id", "turn", "blind", "failures")
+_NEW = ("monitor_id", "location_id", AssignmentRow.generation.name, "blind", "failures")
 # Built once: asked for each batch of results.
-_OF_EACH = select(AssignmentRow.__table__).where(
-    AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True))
-)
+_OF_EACH = select(
+    AssignmentRow.monitor_id, AssignmentRow.location_id, AssignmentRow.generation,
+    AssignmentRow.slot, AssignmentRow.checked_at, AssignmentRow.verdict, AssignmentRow.asked_at,
+    AssignmentRow.blind, AssignmentRow.failures,
+).where(AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True)))  # fmt: skip
 _PLACES = (
     select(LocationRow.__table__.c.name, LocationRow.__table__.c.id)
     .where(LocationRow.__table__.c.name.in_(bindparam("names", expanding=True)))
@@ -65,15 +67,16 @@ _STATE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A monitor that is checked from a place. The fields from ``turn`` to ``asked_at`` are those of
-    ``app.engine.schedule.Standing``. ``newest``: the time of its newest result there (ms), which
-    may be newer than the row. ``row`` has columns of its state row and its monitor, ``started_at``
-    and ``by_hand`` of its open incident, and ``elsewhere``: whether other places check it too.
+    """A monitor that is checked from a place. The fields from ``generation`` to ``asked_at`` are
+    those of ``app.engine.schedule.Standing``. ``newest``: the time of its newest result there (ms),
+    which may be newer than the row. ``row`` has columns of its state row and its monitor,
+    ``started_at`` and ``by_hand`` of its open incident, and ``elsewhere``: whether other places
+    check it too.
     """
 
     spec: CheckSpec
     interval: int
-    turn: int
+    generation: int
     slot: datetime | None
     checked_at: datetime | None
     unconfirmed_at: datetime | None
@@ -122,7 +125,7 @@ def _query(place: int) -> Select[Any]:
         select(
             *columns,
             MonitorRow.interval,
-            AssignmentRow.turn,
+            AssignmentRow.generation,
             AssignmentRow.slot,
             AssignmentRow.checked_at.label("checked_here_at"),
             AssignmentRow.blind,
@@ -150,7 +153,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
         Assigned(
             _spec(row),
             row.interval,
-            row.turn,
+            row.generation,
             row.slot,
             row.checked_here_at,
             row.unconfirmed_at,
@@ -226,9 +229,9 @@ def assign(session: AnySession, monitor_id: int, place_ids: Collection[int], now
 
 def assign_new(session: AnySession, added: Mapping[int, Collection[int]], now: datetime) -> None:
     """Check monitors from more places: ``added`` has those of each by its id, all new for it."""
-    # A turn that no earlier row of this pair had: a check of that row may still be running.
-    turn = to_ms(now)
-    rows = [(id, place, turn, False, 0) for id, new in added.items() for place in sorted(new)]
+    # A generation that no earlier row of this pair had: a check of that row may still be running.
+    generation = to_ms(now)
+    rows = [(id, place, generation, False, 0) for id, new in added.items() for place in sorted(new)]
     bulk_insert(session, AssignmentRow, _NEW, rows)
 
 

@@ -156,7 +156,8 @@ def later(stored: datetime | None, at: int | None) -> datetime | None:
     return newest_at if stored is None or newest_at > stored else stored
 
 
-# Monitor, last check (ms), response time, slot (ms), and the turn for which that slot is valid.
+# Monitor, last check (ms), response time, slot (ms), and the generation for which that slot is
+# valid.
 Row = tuple[int, int, int | None, int, int]
 
 
@@ -164,9 +165,9 @@ def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
     """Bring states and assignments up to date with the newest results."""
     if not rows:
         return
-    states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]
+    states = [(id, at, response_time) for id, at, response_time, _slot, _generation in rows]
     columns = ("checked_at", "response_time")
     bulk_update(session, MonitorStateRow, ("monitor_id",), columns, states, rising="checked_at")
-    slots = [(id, place, turn, at, slot) for id, at, _response_time, slot, turn in rows]
-    key = ("monitor_id", "location_id", "turn")
+    slots = [(id, place, generation, at, slot) for id, at, _response_time, slot, generation in rows]
+    key = ("monitor_id", "location_id", AssignmentRow.generation.name)
     bulk_update(session, AssignmentRow, key, ("checked_at", "slot"), slots)

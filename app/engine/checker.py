@@ -73,7 +73,12 @@ def _standing(assigned: assignments.Assigned) -> Standing:
         assigned.spec.monitor_id or 0, assigned.interval, assigned.slot, checked_at
     )
     return Standing(
-        assigned.turn, slot, checked_at, assigned.unconfirmed_at, assigned.blind, assigned.asked_at
+        assigned.generation,
+        slot,
+        checked_at,
+        assigned.unconfirmed_at,
+        assigned.blind,
+        assigned.asked_at,
     )
 
 
@@ -365,7 +370,7 @@ class Checker:
         if may_start:
             overdue = -(self.checks.until_due() or 0.0)
             room = min(AT_ONCE, self._bucket.available(now, overdue)) if self._paced else AT_ONCE
-            # If two results had the same turn, the second would be dropped.
+            # If two results had the same generation, the second would be dropped.
             self._bucket.take(len(self.checks.start_due(room, without=self._outcomes.unrecorded())))
         left = self.checks.until_due()
         if left is not None and left <= 0 and (self._paced or not may_start):

@@ -32,15 +32,15 @@ class Job:
     due: datetime | None = None
 
     def claim(self) -> Claim:
-        return Claim(self.monitor_id, self.shard, self.token, self.standing.turn)
+        return Claim(self.monitor_id, self.shard, self.token, self.standing.generation)
 
 
 def _is_same(claim: Claim, other: Claim | None) -> bool:
     """Whether two claims of a monitor are for the same check."""
-    return other is not None and (claim.shard, claim.token, claim.turn) == (
+    return other is not None and (claim.shard, claim.token, claim.generation) == (
         other.shard,
         other.token,
-        other.turn,
+        other.generation,
     )
 
 

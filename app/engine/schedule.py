@@ -77,14 +77,14 @@ BLIND_PAUSE = timedelta(seconds=1)
 class Standing:
     """What the schedule of one place needs of a monitor (``AssignmentRow``).
 
-    ``turn`` fences results: only a check that was started at the present turn is recorded. ``slot``
-    is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
-    the monitor's: since when a result of any of its places waits to be repeated. ``blind``: the
-    last check here failed because of our own network. ``asked_at``: when somebody last asked for a
-    check here ("check now").
+    ``generation`` fences results: only a check that was started at the present generation is
+    recorded. ``slot`` is the last slot that was done, None when a check is due at once.
+    ``unconfirmed_at`` is the monitor's: since when a result of any of its places waits to be
+    repeated. ``blind``: the last check here failed because of our own network. ``asked_at``: when
+    somebody last asked for a check here ("check now").
     """
 
-    turn: int
+    generation: int
     slot: datetime | None = None
     checked_at: datetime | None = None
     unconfirmed_at: datetime | None = None
@@ -109,13 +109,13 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The monitor of a check, and what the recorder fences it with: the token of the shard, and the
-    monitor's turn when it was started. Claims of the same monitor are equal.
+    monitor's generation when it was started. Claims of the same monitor are equal.
     """
 
     monitor_id: int
     shard: int = field(default=0, compare=False)
     token: int = field(default=0, compare=False)
-    turn: int = field(default=0, compare=False)
+    generation: int = field(default=0, compare=False)
 
 
 def due(

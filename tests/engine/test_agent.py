@@ -269,13 +269,13 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     assert len(stored(app, monitor.id)) == 3
     with app.app_context():
         assert not db.session.scalars(select(IncidentRow).where(IncidentRow.found_late)).all()
-        turn = db.session.scalars(select(AssignmentRow.turn)).one()
+        generation = db.session.scalars(select(AssignmentRow.generation)).one()
     up = [result(monitor, Verdict.UP, now + timedelta(seconds=number)) for number in (1, 2)]
     ask("results", results=up)
     (incident,) = incidents(app)
     assert incident.ended_at == now + timedelta(seconds=1)
     with app.app_context():
-        assert db.session.scalars(select(AssignmentRow.turn)).one() > turn
+        assert db.session.scalars(select(AssignmentRow.generation)).one() > generation
 
 
 @pytest.mark.parametrize("edit", [{"name": "Till"}, {"interval": 30}, {"location_rule": "any"}])

@@ -51,7 +51,12 @@ def test_what_is_read_in_pieces_is_read_whole(context, monkeypatch):
 
 
 def test_an_assignment_has_the_monitors_standing(context):
-    assignment = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
+    assignment = {
+        "generation": 5,
+        "slot": NOW,
+        "checked_at": NOW + timedelta(seconds=1),
+        "blind": True,
+    }
     state = {"unconfirmed_at": NOW + timedelta(seconds=2)}
     id = make_monitor(context, assignment=assignment, state=state, interval=300).id
     [read] = assignments.of_monitors(1, [id])

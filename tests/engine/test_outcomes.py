@@ -37,14 +37,14 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         calls = []
         returns = OutcomeRecorder(settings.location, lambda *given: calls.append(given))
 
-        def put_outcome(turn):
-            returns.take([(Claim(monitor.id, turn=turn), make_outcome(verdict))])
+        def put_outcome(generation):
+            returns.take([(Claim(monitor.id, generation=generation), make_outcome(verdict))])
             returns.flush()
             return calls.pop()[1]
 
-        assert put_outcome(turn=5) is None, "it is dropped"
+        assert put_outcome(generation=5) is None, "it is dropped"
         assert returns.last_check_at is None
-        assert put_outcome(turn=0) is not None
+        assert put_outcome(generation=0) is not None
         assert returns.last_check_at is not None
 
 
@@ -59,7 +59,7 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
         returns.flush()
         came = returns.last_check_at
         assert came is not None
-        claim = Claim(monitor.id, turn=calls.pop()[1].turn)
+        claim = Claim(monitor.id, generation=calls.pop()[1].generation)
         returns.take([(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))])
         assert calls, "it is taken without being written"
         with writing() as session:

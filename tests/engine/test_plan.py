@@ -22,7 +22,7 @@ def at(seconds):
 def done(id, interval=60, now=START, **fields):
     """A monitor whose last slot before ``now`` is done."""
     slot = last_slot(id, interval, now)
-    return Standing(**{"turn": 1, "slot": slot, "checked_at": slot} | fields)
+    return Standing(**{"generation": 1, "slot": slot, "checked_at": slot} | fields)
 
 
 def job(id, standing=None, interval=60, token=1, **spec):
@@ -52,7 +52,7 @@ def test_after_a_slot_comes_the_next_one(interval):
 
 
 def test_a_monitor_without_a_slot_is_due_at_once():
-    assert due(7, 60, Standing(turn=1), START, CONFIRM) == START
+    assert due(7, 60, Standing(generation=1), START, CONFIRM) == START
 
 
 @pytest.mark.parametrize(
@@ -131,53 +131,53 @@ def test_the_longest_overdue_monitors_come_first(plan):
 
 
 def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
-    plan.put(job(7, Standing(turn=1)), START)
+    plan.put(job(7, Standing(generation=1)), START)
     [due] = plan.take(START, 5)
-    after = done(7, turn=2)
+    after = done(7, generation=2)
     assert not plan.end(due.claim(), after, at(1))
     assert plan.next() == end_of_round(next_check(7, 60, START))
 
 
 def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
-    plan.put(job(7, Standing(turn=1), timeout=20), START)
+    plan.put(job(7, Standing(generation=1), timeout=20), START)
     [due] = plan.take(START, 5)
     lost = at(20) + GIVEN_UP
     assert taken(plan, lost - SECOND) == []
     [again] = plan.take(lost, 5)
-    assert again.claim().turn == due.claim().turn, "whichever comes first counts"
+    assert again.claim().generation == due.claim().generation, "whichever comes first counts"
 
 
 def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
-    plan.put(job(7, Standing(turn=1)), START)
+    plan.put(job(7, Standing(generation=1)), START)
     [old] = plan.take(START, 5)
     late = old.claim()
-    plan.put(job(7, done(7, turn=1)), at(1))  # its name changed
+    plan.put(job(7, done(7, generation=1)), at(1))  # its name changed
     assert taken(plan, at(2)) == []
-    plan.put(job(7, Standing(turn=2)), at(2))  # its URL changed
+    plan.put(job(7, Standing(generation=2)), at(2))  # its URL changed
     [new] = plan.take(at(2), 5)
     assert not plan.end(late, None, at(3)), "the old one was dropped, which is no news"
     assert taken(plan, at(3)) == [], "the new one is still on its way"
-    plan.end(new.claim(), done(7, turn=3), at(4))
+    plan.end(new.claim(), done(7, generation=3), at(4))
     assert plan.next() == end_of_round(next_check(7, 60, START))
 
 
 def test_a_dropped_check_reloads_its_monitor(plan):
-    plan.put(job(7, Standing(turn=1)), START)
+    plan.put(job(7, Standing(generation=1)), START)
     [due] = plan.take(START, 5)
     assert plan.end(due.claim(), None, at(1)), "somebody else has checked it, or changed it"
 
 
 def test_monitors_of_lost_shards_are_dropped(plan):
     for id in (1, 2, 65):
-        plan.put(job(id, Standing(turn=1)), START)
+        plan.put(job(id, Standing(generation=1)), START)
     [first] = plan.take(START, 1)
     plan.drop_shards({1})
     assert plan.checks_per_second == pytest.approx(1 / 60), "of one monitor"
     assert not plan.end(first.claim(), None, at(1))
     assert taken(plan, at(1)) == [2]
     assert plan.next() == at(31) + timedelta(seconds=30)  # the time limit, and a pause
-    plan.put(job(1, Standing(turn=1), token=2), at(2))
+    plan.put(job(1, Standing(generation=1), token=2), at(2))
     assert taken(plan, at(2)) == [1], "taken again, under another token"
 
 
@@ -233,8 +233,8 @@ def test_a_check_that_somebody_waits_for_waits_for_no_others(plan, awaited):
 
 
 def test_many_changes_do_not_fill_the_memory(plan):
-    for turn in range(2000):
-        plan.put(job(7, done(7, turn=turn)), START)
+    for number in range(2000):
+        plan.put(job(7, done(7, generation=number)), START)
     assert len(plan._heap) < 200
     assert taken(plan, at(60)) == [7]
     assert plan.checks_per_second == pytest.approx(1 / 60)

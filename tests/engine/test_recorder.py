@@ -159,7 +159,7 @@ def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
     engine.check(id, "down", 1)
     assert count(ChangeRow) == 2, "the checker hears of it"
     assignment, state = engine.assignment(id), engine.state(id)
-    assert (assignment.turn, assignment.slot) == (before.turn, before.slot), (
+    assert (assignment.generation, assignment.slot) == (before.generation, before.slot), (
         "it takes nobody's slot"
     )
     assert state.unconfirmed_at == at(1)
@@ -587,7 +587,9 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     unconfirmed = engine.state(id).unconfirmed_at
     for place in ids.values():
         assignment = engine.assignment(id, place)
-        standing = Standing(assignment.turn, assignment.slot, assignment.checked_at, unconfirmed)
+        standing = Standing(
+            assignment.generation, assignment.slot, assignment.checked_at, unconfirmed
+        )
         assert engine.due(id, standing, 6) == at(13)
 
 

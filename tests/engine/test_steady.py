@@ -65,9 +65,9 @@ class Owner:
         db.session.rollback()
         number = shards.of(self.id)
         token = db.session.get(ShardRow, (1, number)).token
-        turn = db.session.get(AssignmentRow, (self.id, 1)).turn
+        generation = db.session.get(AssignmentRow, (self.id, 1)).generation
         db.session.rollback()
-        return Claim(self.id, number, token, turn)
+        return Claim(self.id, number, token, generation)
 
     def check(self, verdict, seconds, **fields):
         """A check that is recorded with its monitor's rows; its standing."""
@@ -302,7 +302,9 @@ def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
 
 @pytest.mark.both_databases
 def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(owner):
-    """As after the database was away: of two results at one turn, the second would be dropped."""
+    """As after the database was away: of two results at one generation, the second would be
+    dropped.
+    """
     claim = owner.claim()
     assert owner.take(60, claim=claim)
     assert owner.take(120, claim=claim)

@@ -58,9 +58,9 @@ class Engine:
         with writing():
             shards.make(place)
         token = db.session.get(ShardRow, (place, shard)).token
-        turn = db.session.get(AssignmentRow, (id, place)).turn
+        generation = db.session.get(AssignmentRow, (id, place)).generation
         db.session.rollback()
-        return Claim(id, shard, token, turn)
+        return Claim(id, shard, token, generation)
 
     def scheduled(self, claim, verdict, seconds, location="default", took=0.0):
         """Record a check of the schedule; returns the new standing, None if it was dropped."""

@@ -297,16 +297,16 @@ class LocationRow(Numbered, Model):
 class AssignmentRow(Model):
     """A monitor that is checked from a place, and what the schedule needs of it after a restart.
 
-    ``turn`` changes with each recorded check and with each change that makes running checks
-    worthless: only a check that was started at the present turn is recorded. So no slot of the
-    schedule is recorded twice.
+    ``generation`` rises with each recorded check and with each change that makes running checks
+    worthless: only a check that was started at the present generation is recorded. So no slot of
+    the schedule is recorded twice.
     """
 
     __tablename__ = "assignments"
 
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     location_id: Mapped[int] = belongs_to("locations", primary_key=True, index=True)
-    turn: Mapped[int] = mapped_column(BigInteger)
+    generation: Mapped[int] = mapped_column("turn", BigInteger)
     # The last moment of the monitor's grid that was done; null: a check is due at once
     slot: Mapped[datetime | None] = mapped_column(Moment)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)

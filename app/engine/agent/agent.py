@@ -141,7 +141,7 @@ class Agent:
         made_results, now = [], self._clock.now()
         for claim, outcome in finished:
             job = self._jobs.get(claim.monitor_id)
-            if job is None or job.standing.turn != claim.turn:
+            if job is None or job.standing.generation != claim.generation:
                 continue  # the monitor was changed meanwhile
             # Not before its start: if the difference of the clocks was measured again meanwhile,
             # the check would seem to belong to the slot before.
@@ -150,8 +150,8 @@ class Agent:
             if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
                 at = now
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
-            body = {"made_for": claim.turn, "outcome": pack(placed)}
-            made_results.append(MadeResult(claim.monitor_id, claim.turn, at, body))
+            body = {"made_for": claim.generation, "outcome": pack(placed)}
+            made_results.append(MadeResult(claim.monitor_id, claim.generation, at, body))
             self._plan.end(claim, _standing_after(job, placed.result), now)
         if made_results:
             results = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
@@ -255,9 +255,9 @@ def _standing_after(job: Job, result: Result) -> Standing:
     return replace(job.standing, slot=slot, checked_at=at, blind=blind)
 
 
-def _standing(standing: Json, turn: int) -> Standing:
+def _standing(standing: Json, generation: int) -> Standing:
     return Standing(
-        turn,
+        generation,
         moment(standing.get("slot")),
         moment(standing.get("checked_at")),
         moment(standing.get("unconfirmed_at")),

@@ -19,7 +19,7 @@ from app.judge.verdict import Rules, Vote
 from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
-_WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
+_WRITTEN = ("generation", "slot", "checked_at", "verdict", "blind", "failures")
 NOWHERE = 0  # the id of no place
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE = (
@@ -28,7 +28,7 @@ _WRITE = (
         _ASSIGNMENTS.c.monitor_id == bindparam("monitor"),
         _ASSIGNMENTS.c.location_id == bindparam("place"),
     )
-    .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
+    .values({getattr(AssignmentRow, name): bindparam(f"new_{name}") for name in _WRITTEN})
 )
 
 
@@ -44,8 +44,8 @@ class MonitorAssignments:
     unwritten: bool = False
 
     @property
-    def turn(self) -> int | None:
-        return None if self.here is None else self.here["turn"]
+    def generation(self) -> int | None:
+        return None if self.here is None else self.here["generation"]
 
     @property
     def is_assigned(self) -> bool:
@@ -70,10 +70,10 @@ class MonitorAssignments:
 
     def places(self) -> dict[int, datetime]:
         """Since when each place checks the monitor (``Rules.places_since``). A row that was never
-        checked has the time (ms) of its assignment as its turn (``assignments.assign``).
+        checked has the time (ms) of its assignment as its generation (``assignments.assign``).
         """
         return {
-            row["location_id"]: from_ms(row["turn"]) if row["checked_at"] is None else _LONG_AGO
+            row["location_id"]: _LONG_AGO if row["checked_at"] else from_ms(row["generation"])
             for row in self._rows()
         }
 
@@ -104,7 +104,7 @@ class MonitorAssignments:
         if self.here is None:
             return
         self.here |= {
-            "turn": self.here["turn"] + 1,
+            "generation": self.here["generation"] + 1,
             "slot": last_slot(monitor_id, interval, result.checked_at),
             "blind": result.cause_code == Cause.NETWORK_DOWN,
         }
@@ -121,7 +121,7 @@ class MonitorAssignments:
         if self.here is None:
             return None
         return Standing(
-            self.here["turn"],
+            self.here["generation"],
             self.here["slot"],
             self.here["checked_at"],
             unconfirmed_at,

@@ -244,12 +244,13 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
     """Make the monitor due at once in each of its places, and invalidate its running checks.
     ``values``: more columns of the assignments.
     """
-    turn, now_ms = AssignmentRow.turn + 1, to_ms(now)
+    risen, now_ms = AssignmentRow.generation + 1, to_ms(now)
     session.execute(
         updating(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
-        # A new place gets this turn too (``assignments.assign``): its vote is awaited from now on.
-        .values(turn=case((turn > now_ms, turn), else_=now_ms), slot=None, **values)
+        # A new place gets this generation too (``assignments.assign``): its vote is awaited from
+        # now on.
+        .values(generation=case((risen > now_ms, risen), else_=now_ms), slot=None, **values)
     )
     changes.note(session, monitor_id)
 

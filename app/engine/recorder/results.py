@@ -174,12 +174,12 @@ def _steady_monitor(monitor: MonitorInBatch, claim: Claim) -> SteadyMonitor | No
 
 
 def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
-    """Whether the check was made by the shard's owner, at the monitor's present turn."""
+    """Whether the check was made by the shard's owner, at the monitor's present generation."""
     monitor = batch.monitors.get(claim.monitor_id)
     return (
         monitor is not None
         and batch.tokens.get(claim.shard) == claim.token
-        and monitor.assigned.turn == claim.turn
+        and monitor.assigned.generation == claim.generation
     )
 
 

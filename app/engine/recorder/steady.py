@@ -59,7 +59,7 @@ class SteadyMonitor:
     maintenance_end_at: datetime | None
     shard: int
     token: int
-    turn: int
+    generation: int
     interval: int
     slot: datetime
     checked_ms: int
@@ -71,14 +71,14 @@ class SteadyMonitor:
     left_steady: bool = False
 
     def standing(self, checked_at: datetime) -> Standing:
-        return Standing(self.turn, self.slot, checked_at)
+        return Standing(self.generation, self.slot, checked_at)
 
     def fits(self, claim: Claim, outcome: Outcome) -> bool:
         """Whether the outcome of this check changes nothing."""
         result = outcome.result
         return (
             result.verdict is Verdict.UP
-            and (claim.turn, claim.token) == (self.turn, self.token)
+            and (claim.generation, claim.token) == (self.generation, self.token)
             and outcome.ssl_fingerprint in (None, self.fingerprint)
             and (self.notified or Warn.TLS_EXPIRING not in result.warnings)
         )
@@ -108,7 +108,7 @@ def steady_of(
     notified = fingerprint and alerting.alerted(columns["alerted_certificates"], fingerprint)
     return SteadyMonitor(
         monitor.id, monitor.tags, monitor.maintenance_start_at, monitor.maintenance_end_at,
-        claim.shard, claim.token, standing.turn, monitor.interval, standing.slot,
+        claim.shard, claim.token, standing.generation, monitor.interval, standing.slot,
         checked_ms=to_ms(state.checked_at), response_time=columns["response_time"],
         covers_s=cover_limit_s(monitor), fingerprint=fingerprint, notified=bool(notified),
     )  # fmt: skip
@@ -321,4 +321,5 @@ class Steady:
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
         monitor = self._monitors[id]
-        return id, monitor.checked_ms, monitor.response_time, to_ms(monitor.slot), monitor.turn
+        slot = to_ms(monitor.slot)
+        return id, monitor.checked_ms, monitor.response_time, slot, monitor.generation

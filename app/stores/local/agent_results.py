@@ -5,9 +5,9 @@ results names monitor and time, is taken once, and is judged only while it is re
 what was judged before. The others correct the figures (``recorder.record_late``).
 
 Two web processes may take the same results at once: an agent that waits for too long sends them
-again. Nothing prevents that, because the monitor's turn decides: a result is judged by the process
-that finds the turn as it has read it. The other process reads the monitor again, and leaves out the
-results that have been judged meanwhile. Needs an application context.
+again. Nothing prevents that, because the monitor's generation decides: a result is judged by the
+process that finds the generation as it has read it. The other process reads the monitor again, and
+leaves out the results that have been judged meanwhile. Needs an application context.
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ class ResultIntake:
         ]
         self.refused += len(sent) - len(of_place)
         judged = [self._divide(results, rows[id]) for id, results in _by_monitor(of_place).items()]
-        turns = {id: row.turn for id, row in rows.items()}
+        generations = {id: row.generation for id, row in rows.items()}
         tokens = _tokens(self._place.id) if any(judged) else {}
         unjudged: list[AgentResult] = []
         for batch in zip_longest(*judged):  # the first of each monitor, then the second of each
-            unjudged += self._judge([*filter(None, batch)], turns, tokens)
+            unjudged += self._judge([*filter(None, batch)], generations, tokens)
         return unjudged
 
     def _divide(self, of_monitor: Sequence[AgentResult], row: Any) -> list[AgentResult]:
@@ -174,7 +174,7 @@ class ResultIntake:
         self._outdated += len(of_monitor) - len(judged) - len(late)
         if voting := [result for result in late if _has_vote(result, row, self._now)]:
             self.standings[row.monitor_id] = Standing(
-                row.turn, row.slot, row.checked_at, row.unconfirmed_at, row.blind
+                row.generation, row.slot, row.checked_at, row.unconfirmed_at, row.blind
             )
         self._late += late
         self._voting += voting
@@ -201,13 +201,13 @@ class ResultIntake:
         self._late = [result for result in self._late if id(result) not in unrecorded]
 
     def _judge(
-        self, results: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+        self, results: Sequence[AgentResult], generations: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
         """Judge one result of each monitor. Returns those that were dropped."""
         dropped: list[AgentResult] = []
 
         def record(part: Sequence[AgentResult]) -> None:
-            dropped.extend(self._judge_at_once(part, turns, tokens))
+            dropped.extend(self._judge_at_once(part, generations, tokens))
 
         self.refused += len(self._record_apart(record, results))
         return dropped
@@ -238,20 +238,20 @@ class ResultIntake:
         return [result for part in halves for result in self._record_apart(record, part)]
 
     def _judge_at_once(
-        self, results: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+        self, results: Sequence[AgentResult], generations: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
         """Judge as ``_judge`` does, in one transaction."""
         outcomes = []
         for result in results:
             id, shard = result.monitor_id, shards.of(result.monitor_id)
-            outcomes.append((Claim(id, shard, tokens[shard], turns[id]), result.outcome))
+            outcomes.append((Claim(id, shard, tokens[shard], generations[id]), result.outcome))
         standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
         dropped = []
         for result, standing in zip(results, standings, strict=True):
             if standing is None:
                 dropped.append(result)
                 continue
-            turns[result.monitor_id] = standing.turn
+            generations[result.monitor_id] = standing.generation
             self.standings[result.monitor_id] = standing
             self._judged.append(result)
         return dropped
@@ -262,9 +262,9 @@ def _results(sent: Iterable[AgentResult]) -> list[Result]:
 
 
 _COLUMNS = (
-    AssignmentRow.monitor_id, AssignmentRow.turn, AssignmentRow.slot, AssignmentRow.checked_at,
-    AssignmentRow.blind, MonitorRow.interval, MonitorRow.timeout, MonitorRow.paused,
-    MonitorRow.created_at, MonitorRow.updated_at, MonitorStateRow.unconfirmed_at,
+    AssignmentRow.monitor_id, AssignmentRow.generation, AssignmentRow.slot,
+    AssignmentRow.checked_at, AssignmentRow.blind, MonitorRow.interval, MonitorRow.timeout,
+    MonitorRow.paused, MonitorRow.created_at, MonitorRow.updated_at, MonitorStateRow.unconfirmed_at,
     MonitorStateRow.spec_since, MonitorStateRow.judged_since, MonitorStateRow.resumed_at,
 )  # fmt: skip
 

@@ -21,7 +21,7 @@ _WATCHED = (
     select(
         _ASSIGNED.monitor_id,
         _PLACE.name,
-        _ASSIGNED.turn,
+        _ASSIGNED.turn.label("generation"),
         _ASSIGNED.slot,
         _ASSIGNED.checked_at,
         _ASSIGNED.blind,

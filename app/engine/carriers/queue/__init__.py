@@ -13,5 +13,5 @@ availability, Redis is trusted.
 Redis may lose messages, and a prober may be killed: a check without an outcome is sent again. A
 prober claims a batch in Redis before it runs the checks, and the checker claims a batch that no
 prober has taken before it sends the checks again, so no check is made twice, however late a batch
-comes. The tokens and turns of the database decide which result counts, as for every carrier.
+comes. The tokens and generations of the database decide which result counts, as for every carrier.
 """

@@ -136,7 +136,7 @@ class Desk:
             for ticket, spec in checks:
                 self._last_claim += 1
                 self._claims[self._last_claim] = batch_id, ticket
-                claimed.append((spec, Claim(spec.monitor_id or 0, turn=self._last_claim)))
+                claimed.append((spec, Claim(spec.monitor_id or 0, generation=self._last_claim)))
         try:
             for spec, claim in claimed:
                 self._checks.start(spec, claim)
@@ -182,7 +182,7 @@ class Desk:
         """Keep outcomes until they are sent."""
         with self._lock:
             for claim, outcome in finished:
-                batch_id, ticket = self._claims.pop(claim.turn)
+                batch_id, ticket = self._claims.pop(claim.generation)
                 running = self._batches[batch_id]
                 running.tickets.discard(ticket)
                 self._unsent[running.to].append([ticket, self._packed(outcome)])
