@@ -1,9 +1,9 @@
 """Is a monitor slow for so long that people are alerted? (decision 19)
 
-``SlowFold`` sees the results of a monitor in their order. Each place has the median of its response
-times in the last minutes (``SlowRules``): of its good checks outside of maintenance, once there are
-``MIN_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule decides
-over these votes as it does over failures.
+``SlowWindows`` takes the results of a monitor in their order. Each place has the median of its
+response times in the last minutes (``SlowRules``): of its good checks outside of maintenance, once
+there are ``MIN_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule
+decides over these votes as it does over failures.
 
     ============  ===================================  =============================
     incident      the places are slow                  they are not
@@ -106,8 +106,8 @@ class _Window:
         return None if len(self.times) < MIN_CHECKS else median(self.times) > limit
 
 
-class SlowFold:
-    """Sees results in their order, and says what the newest of them leads to (``step``)."""
+class SlowWindows:
+    """Takes results in their order, and says what the newest of them leads to (``step``)."""
 
     def __init__(self, rules: SlowRules) -> None:
         self._rules = rules
@@ -116,7 +116,7 @@ class SlowFold:
         self._verdict = Verdict.UNKNOWN  # DOWN stands for slow; UNKNOWN: too few checks
         self._fast_since: int | None = None  # the first of the checks in a row that are not slow
 
-    def see(self, check: PastResult) -> None:
+    def add(self, check: PastResult) -> None:
         if not self._rules.counts(check):
             return
         self._newest = check
@@ -195,12 +195,12 @@ class SlowFold:
 
 def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime, datetime | None]]:
     """The incidents that these results would have opened, with their ends."""
-    fold, incidents = SlowFold(rules), list[tuple[datetime, datetime | None]]()
+    windows, incidents = SlowWindows(rules), list[tuple[datetime, datetime | None]]()
     open_since: datetime | None = None
     ended_at: datetime | None = None
     for check in checks:
-        fold.see(check)
-        after = fold.step(open_since, ended_at)
+        windows.add(check)
+        after = windows.step(open_since, ended_at)
         if after.step is Step.OPEN and after.moment:
             open_since = after.moment
             incidents.append((open_since, None))

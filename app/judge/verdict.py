@@ -10,9 +10,9 @@ The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknow
 2. Of several places that repeat a check at once, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
-``fold.py`` judges the results that come after newer ones of other places. When a monitor's rule or
-places change, the newest results of its places are judged again (``revote``). A monitor of which no
-result counts any more, or whose places are all silent, becomes unknown without a result
+``replay.py`` judges the results that come after newer ones of other places. When a monitor's rule
+or places change, the newest results of its places are judged again (``revote``). A monitor of which
+no result counts any more, or whose places are all silent, becomes unknown without a result
 (``app/engine/silence.py``, ``show_unknown`` in ``app/engine/recorder/monitors.py``).
 
 The stages of a monitor (``Stage``):
@@ -96,7 +96,7 @@ def vote_lasts(monitor: Any) -> timedelta:
 
 
 class PastResult(NamedTuple):
-    """A result among others, as figures and folds need it. Times are milliseconds, ``phases`` are
+    """A result among others, as figures and replays need it. Times are milliseconds, ``phases`` are
     in the order of ``PHASES``.
 
     ``covers_ms``: how long it counts at most; 0: not at all, None: by the monitor's present
@@ -409,7 +409,7 @@ class Rules:
     """How a monitor is judged. ``stale_after``: how old a vote may be (``vote_lasts``).
     ``places_since``: the ids of its places, and since when each checks the monitor.
 
-    ``longest_gap`` is for ``fold.py``, which judges stored results again. A longer time without
+    ``longest_gap`` is for ``replay.py``, which judges stored results again. A longer time without
     checks drops a failure that is being confirmed; an outage goes on. None: both end where no
     result covers the time any more, however short it is.
     """
@@ -473,7 +473,7 @@ def is_outdated(before: Situation, result: NewResult) -> bool:
 
 def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     """Judge one result as the newest of all. One that is older than those of other places may need
-    ``fold.in_order`` besides.
+    ``replay.in_order`` besides.
     """
     if is_outdated(before, result):
         return Decision(before, result.verdict, result.at)

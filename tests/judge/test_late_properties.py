@@ -1,4 +1,4 @@
-"""Live, in whatever order results arrive, is the fold over the sorted results, for any history."""
+"""Live, in whatever order results arrive, is the replay of the sorted results, for any history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.fold import Fold
+from app.judge.replay import Replay
 from app.judge.verdict import PastResult, Rules, Situation, Stage, State, Step, step
 from app.records import LocationRule, Verdict
 from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
@@ -69,22 +69,22 @@ def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
         if at(result) < live.since or (result.verdict is Verdict.UNKNOWN and at(result) < newest):
             return  # before an incident that people know, or without a vote: it does not count then
         live.record(result)
-        if live.folded().state.stage is Stage.RECOVERING and not live.situation.state.started_at:
+        if live.replayed().state.stage is Stage.RECOVERING and not live.situation.state.started_at:
             return  # no incident opens for what is over by now
-        assert live.is_of_before or judged(live.situation) == judged(live.folded())
+        assert live.is_of_before or judged(live.situation) == judged(live.replayed())
 
 
 @given(HISTORY, WINDOW, st.sampled_from(LocationRule), st.integers(0, 3))
-def test_results_in_their_order_lead_to_the_outages_of_the_fold(
+def test_results_in_their_order_lead_to_the_outages_of_the_replay(
     history, window, rule, confirmations
 ):
     live = Live(rules_of(rule, confirmations, gap=timedelta(seconds=170)))
     for result in sorted(result for _arrival, result in results(history, window)):
         live.record(result)
-    fold = Fold(live.rules, COVERS, BEGIN, State())
-    fold.judge(sorted(result for _arrival, result in results(history, window)))
-    assert fold.situation == live.situation
-    assert fold.outages == [(start, end) for start, end in live.incidents if start < end]
+    replay = Replay(live.rules, COVERS, BEGIN, State())
+    replay.judge(sorted(result for _arrival, result in results(history, window)))
+    assert replay.situation == live.situation
+    assert replay.outages == [(start, end) for start, end in live.incidents if start < end]
 
 
 @given(HISTORY, WINDOW, st.integers(0, 3))

@@ -8,7 +8,7 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.slow import MIN_CHECKS, SlowFold, SlowRules, spans
+from app.judge.slow import MIN_CHECKS, SlowRules, SlowWindows, spans
 from app.judge.verdict import PastResult, Step
 from app.records import LocationRule, Verdict
 
@@ -43,12 +43,12 @@ def is_slow(checks):
 def test_it_opens_when_the_median_is_above_and_ends_when_it_is_not(results):
     checks = checks_of(results)
     open_since = ended_at = None
-    fold = SlowFold(RULES)
+    windows = SlowWindows(RULES)
     for number, check in enumerate(checks, 1):
-        fold.see(check)
+        windows.add(check)
         if check.verdict not in GOOD or check.maintenance:
             continue
-        after = fold.step(open_since, ended_at)
+        after = windows.step(open_since, ended_at)
         slow = is_slow(checks[:number])
         if open_since is None and ended_at is None:
             expected = slow is True and check.response_time > LIMIT
@@ -67,22 +67,22 @@ def test_it_opens_when_the_median_is_above_and_ends_when_it_is_not(results):
 @given(st.lists(RESULT, max_size=60))
 def test_a_fast_check_of_a_monitor_without_an_incident_changes_nothing(results):
     """So the recorder's fast path need not read the minutes before."""
-    fold = SlowFold(RULES)
+    windows = SlowWindows(RULES)
     for check in checks_of(results):
-        fold.see(check)
+        windows.add(check)
         if RULES.counts(check) and check.response_time <= LIMIT:
-            assert fold.step(None, None).step is Step.NONE
+            assert windows.step(None, None).step is Step.NONE
 
 
 @given(st.lists(RESULT, max_size=60), st.integers(0, 60))
 def test_what_is_read_again_after_a_restart_leads_to_the_same(results, cut):
     """The recorder reads as far back as ``reach`` says, not all."""
     checks = checks_of(results)[: cut + 1]
-    whole, part = SlowFold(RULES), SlowFold(RULES)
+    whole, part = SlowWindows(RULES), SlowWindows(RULES)
     for check in checks:
-        whole.see(check)
+        whole.add(check)
         if check.at_ms >= checks[-1].at_ms - RULES.reach / timedelta(milliseconds=1):
-            part.see(check)
+            part.add(check)
     assert whole.step(None, None).step == part.step(None, None).step
 
 

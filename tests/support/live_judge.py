@@ -6,7 +6,7 @@ from bisect import insort
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from app.judge.fold import Fold, in_order, is_out_of_order, margin
+from app.judge.replay import Replay, in_order, is_out_of_order, margin
 from app.judge.verdict import (
     NewResult,
     Situation,
@@ -76,9 +76,9 @@ class Live:
         begun = state.failing_since or state.recovering_since
         return begun is not None and begun < self.ruled
 
-    def folded(self):
+    def replayed(self):
         """The same by all stored results in their order."""
         state = State(started_at=self.situation.state.started_at)
-        fold = Fold(self.rules, COVERS, self.since, state)
-        fold.judge(self.stored)
-        return fold.situation
+        replay = Replay(self.rules, COVERS, self.since, state)
+        replay.judge(self.stored)
+        return replay.situation

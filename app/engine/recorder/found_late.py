@@ -2,8 +2,8 @@
 nobody is alerted. One that goes on ends when its last result stops counting, until later results
 come.
 
-The stored results of all places are judged again (``app/judge/fold.py``) around the late ones, and
-the outages that they show replace the incidents that were found late in that time before. So
+The stored results of all places are judged again (``app/judge/replay.py``) around the late ones,
+and the outages that they show replace the incidents that were found late in that time before. So
 pieces of a backlog may come in any order, or twice. An incident whose end a person has set stays.
 Likewise with the times in which a monitor was unreachable because of an outage of what it is
 reached through (decision 20). Those of a parent are found first.
@@ -25,12 +25,12 @@ from app.db.tables import IncidentRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, whole
-from app.judge.fold import (
+from app.judge.replay import (
     FAR_FUTURE,
     BehindSpan,
     BlockedSpan,
-    Fold,
     ParentsAt,
+    Replay,
     TimeSpan,
     hidden_within,
     margin,
@@ -304,7 +304,7 @@ def _replayed(
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
         parents_at = parents.get(search.monitor.id, no_parents)
-        replay, earlier = (_fold(search, spans, parents_at) for _number in range(2))
+        replay, earlier = (_replay(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
         earlier.judge(_without_own(search, checks))
         outages = _final_outages(search, replay)
@@ -315,16 +315,16 @@ def _replayed(
             search.behind = [row for row in search.behind if row.started_at < search.final_at]
             found_now = _not_judged_in_time(outages, earlier.all_outages(), replaced)
             yield search, replaced, found_now, replay.all_behind()
-    folds = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
-    for search, checks in _read((search, search.final_at, None) for search, *_folds in going_on):
-        replay, earlier = folds[search.monitor.id]
+    replays = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
+    for search, checks in _read((search, search.final_at, None) for search, *_replays in going_on):
+        replay, earlier = replays[search.monitor.id]
         replay.judge(checks)
         earlier.judge(checks)
         outages = _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored)
         yield search, list(search.stored), outages, replay.all_behind()
 
 
-def _fold(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Fold:
+def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Replay:
     before = next((row for row in search.stored if row.started_at < search.since), None)
     behind = next((row for row in search.behind if row.started_at < search.since), None)
     state, covered_until = State(), None
@@ -332,12 +332,12 @@ def _fold(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsA
         state, covered_until = State(started_at=before.started_at), _end_of(before)
     elif behind is not None:
         state, covered_until = State(behind=behind.parent_id), _end_of(behind)
-    fold = Fold(
+    replay = Replay(
         search.rules, search.covers, search.since, state, incidents, covered_until, parents_at
     )
     if behind is not None:
-        fold.behind_since = behind.started_at
-    return fold
+        replay.behind_since = behind.started_at
+    return replay
 
 
 def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastResult]:
@@ -374,7 +374,7 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
     ]
 
 
-def _final_outages(search: Search, replay: Fold) -> Sequence[TimeSpan] | None:
+def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
     """The outages until ``final_at``; None if later results must be judged to end the last one."""
     final_at = search.final_at
     after = next((row for row in search.stored if row.started_at < final_at < _end_of(row)), None)

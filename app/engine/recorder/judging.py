@@ -28,7 +28,7 @@ from app.engine.recorder import (
 from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
 from app.engine.recorder.rows import confirm_pause, cover_limit_s, last_end, whole
 from app.engine.schedule import is_repeat
-from app.judge.fold import hidden_within, in_order, is_out_of_order, margin
+from app.judge.replay import hidden_within, in_order, is_out_of_order, margin
 from app.judge.verdict import (
     Decision,
     NewResult,
@@ -290,12 +290,14 @@ def _judge_slow(
         return decision
     if state.slow_since is None and (result.response_time or 0) <= rules.limit:
         return decision
-    fold = slowness.fold_of(id, rules, monitor.results, believable(batch.now))
+    windows = slowness.windows_of(id, rules, monitor.results, believable(batch.now))
     ended = None if state.slow_since else last_end(batch.session, id)
-    after = fold.step(state.slow_since, ended, conclusive=outcome.conclusive)
+    after = windows.step(state.slow_since, ended, conclusive=outcome.conclusive)
     if after.step is Step.OPEN and after.moment is not None:
         batch.failing.keep(outcome, first=True)
-        slow = outages.Slow(fold.slow_checks(), rules.limit, fold.voters(), monitor.judged_since)
+        slow = outages.Slow(
+            windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
+        )
         batch.incident_changes[id] = outages.Opening(
             id, after.moment, result, monitor.rolled_until, slow=slow
         )

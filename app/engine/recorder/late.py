@@ -1,5 +1,5 @@
 """Record late results, which change no monitor's state: store them, correct the gaps of incidents,
-find the outages that they show (``found_late``), and sum their hours again. ``app/judge/fold.py``
+find the outages that they show (``found_late``), and sum their hours again. ``app/judge/replay.py``
 says which results are late, and how they count.
 """
 
@@ -20,7 +20,7 @@ from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
 from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, lock
-from app.judge.fold import TimeSpan
+from app.judge.replay import TimeSpan
 from app.judge.verdict import MIN_COVER_S
 from app.records import Result
 

@@ -16,7 +16,7 @@ from app.db.statements import locked
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
 from app.db.types import record_of
 from app.errors import NotFound
-from app.judge.fold import FAR_FUTURE
+from app.judge.replay import FAR_FUTURE
 from app.judge.verdict import State
 from app.records import MAX_COMMENT, Ending, IncidentSeverity, Verdict
 from app.rules import comments

@@ -12,7 +12,7 @@ from app.db import packed, rollups
 from app.db.by_place import NewestCheck
 from app.db.types import to_ms
 from app.engine.recorder.by_place import counted
-from app.judge.slow import SlowFold, SlowRules, Usual, cause_of
+from app.judge.slow import SlowRules, SlowWindows, Usual, cause_of
 from app.judge.verdict import PastResult
 from app.records import PHASES, Result, Verdict
 from app.stats.series import MINUTE_MS
@@ -53,19 +53,21 @@ def check_of(result: Result, place: int, covers_s: int) -> PastResult:
     )
 
 
-def fold_of(id: int, rules: SlowRules, batch: Iterable[PastResult], until: datetime) -> SlowFold:
-    """The fold over the results that a monitor is judged with now. ``batch``: those that may not be
-    stored yet. ``until``: the latest time of a result that counts.
+def windows_of(
+    id: int, rules: SlowRules, batch: Iterable[PastResult], until: datetime
+) -> SlowWindows:
+    """The windows of the results that a monitor is judged with now. ``batch``: those that may not
+    be stored yet. ``until``: the latest time of a result that counts.
     """
     new = list(batch)
     newest = max(check.at_ms for check in new)
     start = newest - round(rules.reach.total_seconds() * 1000)
     recent = rules.reach < MAX_UNPACKED
     stored = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
-    fold = SlowFold(rules)
+    windows = SlowWindows(rules)
     for check in sorted({(check.at_ms, check.place): check for check in (*stored, *new)}.values()):
-        fold.see(check)
-    return fold
+        windows.add(check)
+    return windows
 
 
 def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, Usual]:

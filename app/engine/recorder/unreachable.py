@@ -31,7 +31,7 @@ from app.engine.recorder.batch import Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.rows import confirm_pause
 from app.engine.schedule import REQUEST_LASTS
 from app.i18n import N_, _
-from app.judge.fold import FAR_FUTURE, TimeSpan
+from app.judge.replay import FAR_FUTURE, TimeSpan
 from app.judge.verdict import (
     NO_PARENTS,
     Parents,

@@ -295,7 +295,7 @@ def _divided(
     of_monitor: Sequence[AgentResult], row: Any, now: datetime
 ) -> tuple[list[AgentResult], list[AgentResult]]:
     """The results of a monitor that are judged, in the order of time, and those that are late
-    (``app/judge/fold.py``).
+    (``app/judge/replay.py``).
     Each recent one is judged, not the newest alone: an outage begins with the first of them.
 
     An agent that is cut off goes on checking, and does not know of changes. If what is checked was

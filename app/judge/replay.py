@@ -14,7 +14,7 @@ there are three cases:
   off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their time
   again, and corrects the gaps of incidents in which nothing was watched. They change no state, end
   no incident and alert nobody. Then ``app/engine/recorder/found_late.py`` judges the stored results
-  around them in their order, by ``Fold``: outages outside the stored incidents are stored as
+  around them in their order, by ``Replay``: outages outside the stored incidents are stored as
   incidents that have ended.
 - Dropped: an agent made it by fields of the monitor that had been changed, or cannot have made it
   at its time, or it is stored already (``app/stores/local/agent_results.py``, which sorts what
@@ -92,7 +92,7 @@ class BlockedSpan:
     pause: bool = False
 
 
-class Fold:
+class Replay:
     """Judge stored results in their order; ``outages`` are the ended ones that they show, without
     the time of ``incidents`` (in order).
 
@@ -286,26 +286,26 @@ def in_order(
     state = before.state
     if state.failing_since is not None and state.failing_since < since:
         return as_newest
-    fold = Fold(rules, covers, since, _state_at(since, state), parents_at=parents_at)
-    fold.judge(_not_before(since, checks, check))
-    if fold.decision is None:
+    replay = Replay(rules, covers, since, _state_at(since, state), parents_at=parents_at)
+    replay.judge(_not_before(since, checks, check))
+    if replay.decision is None:
         return as_newest
-    new = fold.situation.state
-    if new.status_since == fold.first and new.verdict is state.verdict:
+    new = replay.situation.state
+    if new.status_since == replay.first and new.verdict is state.verdict:
         new = replace(new, status_since=state.status_since)  # it changed before ``since``
     if state.started_at and new.started_at:
         new = replace(new, started_at=state.started_at)
     elif new.stage is Stage.RECOVERING:
         new = cleared(new)  # nobody is alerted to an outage that is over
-    next_step, moment = _difference(state, new, fold.outages)
+    next_step, moment = _difference(state, new, replay.outages)
     changed = _progress(state) != _progress(new)
     confirms = new.stage in (Stage.CONFIRMING, Stage.RECOVERING)
     return replace(
-        fold.decision,
+        replay.decision,
         after=Situation(new, as_newest.after.votes),
         step=next_step,
         moment=moment,
-        counted=changed or fold.decision.unconfirmed,
+        counted=changed or replay.decision.unconfirmed,
         shown=True,
         recheck=changed and confirms and not check.maintenance,
         waits=not changed and new.stage is Stage.CONFIRMING and new.verdict is Verdict.DOWN,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.judge.fold import BlockedSpan, Fold
+from app.judge.replay import BlockedSpan, Replay
 from app.judge.verdict import PastResult, Rules, State
 from app.records import LocationRule, Verdict
 
@@ -57,7 +57,7 @@ def test_results_in_two_parts_show_what_they_show_together(
     checks = stored(history)
     spans = sorted(map(span_of, incidents), key=lambda span: span.started_at)
     whole, parts = (
-        Fold(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), spans)
+        Replay(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), spans)
         for _number in range(2)
     )
     whole.judge(checks)
