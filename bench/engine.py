@@ -41,7 +41,7 @@ from app.db import db, latest, schema, writing
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine.checker import Checker
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from app.records import Verdict
 from app.rules.natural import natural_key
 from bench import databases, figures
@@ -271,17 +271,19 @@ def all_good(app: Flask) -> None:
 
 
 def as_if_checked(app: Flask, interval: int) -> None:
-    """Let every monitor be up, and its last slot be done, as after a restart: a schedule begins
-    without a rush.
+    """Let every monitor be up, and its last scheduled check be done, as after a restart: a schedule
+    begins without a rush.
     """
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
         session.execute(update(MonitorStateRow).values(verdict=Verdict.UP, status_since=now))
         session.execute(update(AssignmentRow).values(verdict=Verdict.UP))
         rows = session.execute(select(AssignmentRow.monitor_id, AssignmentRow.generation)).all()
-        slots = {id: to_ms(last_slot(id, interval, now)) for id, _generation in rows}
+        scheduled = {id: to_ms(last_scheduled(id, interval, now)) for id, _generation in rows}
         latest.save(
-            session, 1, [(id, slots[id], None, slots[id], generation) for id, generation in rows]
+            session,
+            1,
+            [(id, scheduled[id], None, scheduled[id], generation) for id, generation in rows],
         )
 
 

@@ -9,7 +9,7 @@ for a minute or two. Every few seconds a checker is killed by SIGKILL and starte
 later. At the end the results say:
 
     late      the longest time between two results of a monitor, less its interval: 30 s at most
-    twice     slots of the schedule with two results, of monitors that never failed: none
+    twice     scheduled checks with two results, of monitors that never failed: none
     incidents one for each outage, and never two at once
 """
 
@@ -38,7 +38,7 @@ from app.db import db, schema, writing
 from app.db.tables import IncidentRow, MonitorRow, ResultRow
 from app.db.types import from_ms
 from app.engine import recorder
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from app.records import Location
 from bench import databases
 from bench.beside import environment
@@ -184,8 +184,8 @@ def report(intervals: dict[int, int], kills: int) -> int:
         gaps = [(b - a).total_seconds() - interval for a, b in pairwise(times)]
         late.append(max(gaps, default=float("inf")))
         if not outages(number):
-            slots = Counter(last_slot(id, interval, at) for at in found[id])
-            twice += sum(count - 1 for count in slots.values())
+            scheduled = Counter(last_scheduled(id, interval, at) for at in found[id])
+            twice += sum(count - 1 for count in scheduled.values())
     incidents = db.session.execute(
         select(IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.ended_at)
     ).all()
@@ -196,7 +196,7 @@ def report(intervals: dict[int, int], kills: int) -> int:
     print(f"{sum(map(len, found.values())):,} results of {len(found)} monitors, {kills} kills")
     print(f"late: at most {late[-1]:.1f} s over the interval, half of them under "
           f"{late[len(late) // 2]:.1f} s")  # fmt: skip
-    print(f"twice: {twice} slots")
+    print(f"twice: {twice} scheduled checks")
     still = sum(row.ended_at is None for row in incidents)
     print(f"incidents: {len(incidents)} of {len(wanted)} outages, {still} of them open, "
           f"{len(wrong)} monitors with another number than theirs")  # fmt: skip

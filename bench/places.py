@@ -44,7 +44,7 @@ from app.access.agents import give_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import AssignmentRow, LocationRow, ResultRow
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from app.records import Carrier
 from bench import figures
 from bench.beside import ADDRESS, cpu_of_all, environment, target
@@ -60,7 +60,7 @@ WATCHED = 200  # monitors whose results are looked for
 LOOK_S = 0.05
 STOP_S = 30
 WARM_UP = 30  # seconds: on a busy machine, late starts are made up for in the first
-# A check may start a moment before its slot, by what an agent's clock is corrected.
+# A check may start a moment before its scheduled time, by what an agent's clock is corrected.
 EARLY = timedelta(seconds=1)
 COMMON = {"WAKEFUL_ALLOW_NETWORKS": "loopback", "WAKEFUL_CANARIES": ""}
 
@@ -77,7 +77,7 @@ class Way:
     memory: dict[str, float] = field(default_factory=dict)  # MB
     used: dict[str, float] = field(default_factory=dict)
     seen: set[tuple[int, int]] = field(default_factory=set)
-    starts: list[float] = field(default_factory=list)  # ms after the slot
+    starts: list[float] = field(default_factory=list)  # ms after the scheduled time
     known: list[float] = field(default_factory=list)
 
     def sent(self) -> int:
@@ -300,9 +300,9 @@ def watch(ways: Sequence[Way], interval: int, since: datetime, seconds: int) -> 
                     if (id, at) not in way.seen:
                         way.seen.add((id, at))
                         checked = datetime.fromtimestamp(at / 1000, UTC)
-                        slot = last_slot(id, interval, checked + EARLY).timestamp() * 1000
-                        way.starts.append(at - slot)
-                        way.known.append(now - slot)
+                        scheduled = last_scheduled(id, interval, checked + EARLY).timestamp() * 1000
+                        way.starts.append(at - scheduled)
+                        way.known.append(now - scheduled)
             time.sleep(LOOK_S)
 
 

@@ -7,8 +7,8 @@
 
 Monitors that were up are checked every 60 seconds, against nginx on loopback, by ``wakeful
 checker`` in a process of its own, on SQLite. The first two minutes are for warming up. A check is
-late by the time from its slot to its start; a slot without a check is skipped. Memory is what the
-process holds at the end.
+late by the time from its scheduled time to its start; a scheduled time without a check is skipped.
+Memory is what the process holds at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sqlalchemy import select
 
 from app.db import db
 from app.db.tables import ResultRow
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from bench import figures
 from bench.beside import cpu_of, environment, target
 from bench.engine import all_good, as_if_checked, prepare
@@ -71,7 +71,7 @@ def main() -> int:
     figures.keep(
         arguments,
         {"schedules": [asdict(one) for one in found]},
-        "Start of checks after their slot",
+        "Start of checks after their scheduled time",
         [figures.Bars(f"{one.monitors:,} monitors", [one.median, one.p99], " ms") for one in found],
         ["median", "99%"],
     )
@@ -139,7 +139,9 @@ def late(
     memory: float,
     first: float,
 ) -> Figures:
-    """The figures of the slots between two times. The last second of them may be on its way."""
+    """The figures of the scheduled checks between two times. The last second of them may be on its
+    way.
+    """
     begin, end = (int(moment.timestamp() * 1000) for moment in (since, until))
     with app.app_context():
         rows = db.session.execute(
@@ -151,15 +153,15 @@ def late(
     delays = []
     for id, at in rows:
         checked = datetime.fromtimestamp(at / 1000, UTC)
-        slot = last_slot(id, INTERVAL, checked)
-        done.setdefault(id, set()).add(slot)
-        delays.append((checked - slot).total_seconds() * 1000)
+        scheduled = last_scheduled(id, INTERVAL, checked)
+        done.setdefault(id, set()).add(scheduled)
+        delays.append((checked - scheduled).total_seconds() * 1000)
     skipped = 0
     for id in range(1, monitors + 1):
-        slot = last_slot(id, INTERVAL, until - timedelta(seconds=5))
-        while slot > since:
-            skipped += slot not in done.get(id, ())
-            slot -= timedelta(seconds=INTERVAL)
+        scheduled = last_scheduled(id, INTERVAL, until - timedelta(seconds=5))
+        while scheduled > since:
+            skipped += scheduled not in done.get(id, ())
+            scheduled -= timedelta(seconds=INTERVAL)
     cuts = statistics.quantiles(delays, n=100)
     found = (cuts[49], cuts[98], max(delays), cpu, memory, first)
     return Figures(monitors, len(rows), skipped, *(round(figure, 3) for figure in found))
@@ -167,7 +169,7 @@ def late(
 
 def sentence(found: Figures) -> str:
     return (
-        f"{found.monitors:,} monitors: {found.checks:,} checks, {found.skipped:,} slots skipped;"
+        f"{found.monitors:,} monitors: {found.checks:,} checks, {found.skipped:,} skipped;"
         f" late by {found.median:.0f} ms (median), {found.p99:.0f} ms (99%), {found.most:.0f} ms"
         f" (most); {found.cpu * 100:.1f}% of one core, {found.memory:.0f} MB;"
         f" first check after {found.first_check:.1f} s"

@@ -6,9 +6,9 @@
 ``wakeful serve`` checks 300 monitors every 60 seconds, against nginx on loopback, on SQLite. At the
 same time 500 clients hold connections (each sends a byte a second of a log-in and comes back when
 it is closed), and 16 threads try to log in, each time to another account and from another address,
-which a trusted proxy names. A check is late by the time from its slot to its start; a slot without
-a check is skipped. The goal is a p99 under 1 s, with none skipped. Strangers, service and target
-share the machine.
+which a trusted proxy names. A check is late by the time from its scheduled time to its start; a
+scheduled time without a check is skipped. The goal is a p99 under 1 s, with none skipped.
+Strangers, service and target share the machine.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Here:
         object.__setattr__(settings, "heartbeat_url", receiver.url + PATH)
         self.settings = settings
         self.heartbeat = Heartbeat(core, settings, lambda: self.now)
-        self.monitor = make_monitor(core, assignment={"slot": self.now})
+        self.monitor = make_monitor(core, assignment={"scheduled_at": self.now})
         self.live()
 
     def live(self, **changed):

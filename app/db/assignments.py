@@ -38,8 +38,8 @@ _NEW = ("monitor_id", "location_id", AssignmentRow.generation.name, "blind", "fa
 # Built once: asked for each batch of results.
 _OF_EACH = select(
     AssignmentRow.monitor_id, AssignmentRow.location_id, AssignmentRow.generation,
-    AssignmentRow.slot, AssignmentRow.checked_at, AssignmentRow.verdict, AssignmentRow.asked_at,
-    AssignmentRow.blind, AssignmentRow.failures,
+    AssignmentRow.scheduled_at, AssignmentRow.checked_at, AssignmentRow.verdict,
+    AssignmentRow.asked_at, AssignmentRow.blind, AssignmentRow.failures,
 ).where(AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True)))  # fmt: skip
 _PLACES = (
     select(LocationRow.__table__.c.name, LocationRow.__table__.c.id)
@@ -77,7 +77,7 @@ class Assigned:
     spec: CheckSpec
     interval: int
     generation: int
-    slot: datetime | None
+    scheduled_at: datetime | None
     checked_at: datetime | None
     unconfirmed_at: datetime | None
     blind: bool
@@ -126,7 +126,7 @@ def _query(place: int) -> Select[Any]:
             *columns,
             MonitorRow.interval,
             AssignmentRow.generation,
-            AssignmentRow.slot,
+            AssignmentRow.scheduled_at,
             AssignmentRow.checked_at.label("checked_here_at"),
             AssignmentRow.blind,
             AssignmentRow.asked_at,
@@ -154,7 +154,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
             _spec(row),
             row.interval,
             row.generation,
-            row.slot,
+            row.scheduled_at,
             row.checked_here_at,
             row.unconfirmed_at,
             row.blind,
@@ -168,7 +168,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
 
 def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
     """The times (ms) of the newest results in this place. If a damaged file cannot be read, there
-    are none, and monitors are checked all the same: a slot may then be repeated.
+    are none, and monitors are checked all the same: a check may then be repeated.
     """
     try:
         return latest.in_place(monitor_ids, place, datetime.now(UTC))

@@ -1,8 +1,9 @@
 """The states of monitors: how to lock them, and results that are newer than they are.
 
 Good checks that change nothing write their result alone. The state's "last checked" and the
-assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so code that shows or
-uses them reads the newest result here, by the key of the results. Needs an application context.
+assignment's ``scheduled_at`` follow within a minute (``app/engine/recorder/steady.py``), so code
+that shows or uses them reads the newest result here, by the key of the results. Needs an
+application context.
 """
 
 from __future__ import annotations
@@ -156,8 +157,8 @@ def later(stored: datetime | None, at: int | None) -> datetime | None:
     return newest_at if stored is None or newest_at > stored else stored
 
 
-# Monitor, last check (ms), response time, slot (ms), and the generation for which that slot is
-# valid.
+# Monitor, last check (ms), response time, its scheduled time (ms), and the generation for which
+# that time is valid.
 Row = tuple[int, int, int | None, int, int]
 
 
@@ -165,9 +166,14 @@ def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
     """Bring states and assignments up to date with the newest results."""
     if not rows:
         return
-    states = [(id, at, response_time) for id, at, response_time, _slot, _generation in rows]
+    states = [(id, at, response_time) for id, at, response_time, *_rest in rows]
     columns = ("checked_at", "response_time")
     bulk_update(session, MonitorStateRow, ("monitor_id",), columns, states, rising="checked_at")
-    slots = [(id, place, generation, at, slot) for id, at, _response_time, slot, generation in rows]
+    assigned = [
+        (id, place, generation, at, scheduled_ms)
+        for id, at, _response_time, scheduled_ms, generation in rows
+    ]
     key = ("monitor_id", "location_id", AssignmentRow.generation.name)
-    bulk_update(session, AssignmentRow, key, ("checked_at", "slot"), slots)
+    bulk_update(
+        session, AssignmentRow, key, ("checked_at", AssignmentRow.scheduled_at.name), assigned
+    )

@@ -69,12 +69,12 @@ def _now() -> datetime:
 def _standing(assigned: assignments.Assigned) -> Standing:
     """The standing of a stored assignment, with the results that were recorded since."""
     checked_at = latest.later(assigned.checked_at, assigned.newest)
-    slot = schedule.done_until(
-        assigned.spec.monitor_id or 0, assigned.interval, assigned.slot, checked_at
+    scheduled_at = schedule.done_until(
+        assigned.spec.monitor_id or 0, assigned.interval, assigned.scheduled_at, checked_at
     )
     return Standing(
         assigned.generation,
-        slot,
+        scheduled_at,
         checked_at,
         assigned.unconfirmed_at,
         assigned.blind,

@@ -78,9 +78,9 @@ class OutcomeRecorder:
         self._record_batch()
 
     def before_reading(self) -> None:
-        """Write what waits, so that the rows which are read next say which slots are done: all good
-        checks, and one batch of the others. The rows of the monitors in ``unrecorded`` do not say
-        it yet.
+        """Write what waits, so that the rows which are read next say which checks were made: all
+        good checks, and one batch of the others. The rows of the monitors in ``unrecorded`` do not
+        say it yet.
 
         In an outage of thousands the others take minutes to write. Meanwhile the checker must
         renew its shards, or another one takes them and the results are dropped.

@@ -5,8 +5,8 @@ grid: offset, offset + interval, offset + 2 intervals and so on, counted from 19
 drifts, a restart changes no offset, and a thousand monitors created at once are spread over the
 interval.
 
-The times of this grid are the slots. The time of the next check is not stored: it follows from the
-last slot that was done, which is stored (``Standing``).
+The times of this grid are the scheduled times. That of the next check is not stored: it follows
+from that of the last check, which is stored (``Standing``).
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ def offset_of(monitor_id: int, interval: int) -> float:
 
 
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
-    """The next slot after ``now``; ``interval`` in seconds."""
+    """The next scheduled time after ``now``; ``interval`` in seconds."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
     number = math.floor((at - offset) / interval)
-    while (slot := _slot(offset, interval, number)) <= at:
+    while (scheduled := _scheduled(offset, interval, number)) <= at:
         number += 1
-    return datetime.fromtimestamp(slot, UTC)
+    return datetime.fromtimestamp(scheduled, UTC)
 
 
-def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
-    """The last slot that is not after ``now``."""
+def last_scheduled(monitor_id: int, interval: int, now: datetime) -> datetime:
+    """The last scheduled time that is not after ``now``."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
     number = math.floor((at - offset) / interval) + 1
-    while (slot := _slot(offset, interval, number)) > at:
+    while (scheduled := _scheduled(offset, interval, number)) > at:
         number -= 1
-    return datetime.fromtimestamp(slot, UTC)
+    return datetime.fromtimestamp(scheduled, UTC)
 
 
 def done_until(
-    monitor_id: int, interval: int, slot: datetime | None, checked_at: datetime | None
+    monitor_id: int, interval: int, scheduled_at: datetime | None, checked_at: datetime | None
 ) -> datetime | None:
-    """The last slot that was done: the stored one, or that of a newer check. None if a check is due
-    at once.
+    """The scheduled time of the last check: the stored one, or that of a newer check. None if a
+    check is due at once.
     """
-    if slot is None or checked_at is None:
-        return slot
-    return max(slot, last_slot(monitor_id, interval, checked_at))
+    if scheduled_at is None or checked_at is None:
+        return scheduled_at
+    return max(scheduled_at, last_scheduled(monitor_id, interval, checked_at))
 
 
-def _slot(offset: float, interval: int, number: int) -> float:
-    """The time of a slot in seconds since 1970, rounded to the millisecond as in the database."""
+def _scheduled(offset: float, interval: int, number: int) -> float:
+    """A scheduled time in seconds since 1970, rounded to the millisecond as in the database."""
     return round(number * interval + offset, 3)
 
 
@@ -78,14 +78,14 @@ class Standing:
     """What the schedule of one place needs of a monitor (``AssignmentRow``).
 
     ``generation`` fences results: only a check that was started at the present generation is
-    recorded. ``slot`` is the last slot that was done, None when a check is due at once.
-    ``unconfirmed_at`` is the monitor's: since when a result of any of its places waits to be
+    recorded. ``scheduled_at`` is the scheduled time of the last check, None when a check is due at
+    once. ``unconfirmed_at`` is the monitor's: since when a result of any of its places waits to be
     repeated. ``blind``: the last check here failed because of our own network. ``asked_at``: when
     somebody last asked for a check here ("check now").
     """
 
     generation: int
-    slot: datetime | None = None
+    scheduled_at: datetime | None = None
     checked_at: datetime | None = None
     unconfirmed_at: datetime | None = None
     blind: bool = False
@@ -96,7 +96,12 @@ class Standing:
         """Whether somebody waits for the next result: the monitor is new or has changed, somebody
         asks for a check, or a result waits to be repeated.
         """
-        return self.slot is None or self.unconfirmed_at is not None or self.blind or self.is_asked
+        return (
+            self.scheduled_at is None
+            or self.unconfirmed_at is not None
+            or self.blind
+            or self.is_asked
+        )
 
     @property
     def is_asked(self) -> bool:
@@ -131,10 +136,10 @@ def due(
 
     ``confirm`` is the pause before a check is repeated, ``network`` whether our own network works.
     """
-    slot, checked = standing.slot, standing.checked_at
-    if slot is None or slot > believable(now):
-        return now  # a slot in the future is from before the clock was set back
-    moments = [next_check(monitor_id, interval, slot)]
+    scheduled_at, checked = standing.scheduled_at, standing.checked_at
+    if scheduled_at is None or scheduled_at > believable(now):
+        return now  # a time in the future is from before the clock was set back
+    moments = [next_check(monitor_id, interval, scheduled_at)]
     if standing.unconfirmed_at is not None:
         moments.append(_repeat_at(standing.unconfirmed_at, checked, now, confirm))
     if standing.blind and network:

@@ -33,14 +33,14 @@ from statistics import median
 from typing import NamedTuple
 
 from app.i18n import N_, _
-from app.judge.verdict import SAME_SLOT, PastResult, Step, Vote, decide
+from app.judge.verdict import SAME_ROUND, PastResult, Step, Vote, decide
 from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import in_one_unit
 from app.rules.time import from_ms, to_ms
 
 MIN_CHECKS = 3  # whose median counts
 MIN_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
-_SAME_SLOT_MS = SAME_SLOT // timedelta(milliseconds=1)
+_SAME_ROUND_MS = SAME_ROUND // timedelta(milliseconds=1)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -142,7 +142,7 @@ class SlowWindows:
             return self._opened(newest, ended_at or _LONG_AGO)
         if self._verdict is Verdict.DOWN or fast_since is None:
             return SlowStep()
-        if not conclusive and newest.at_ms - fast_since < _SAME_SLOT_MS:
+        if not conclusive and newest.at_ms - fast_since < _SAME_ROUND_MS:
             return SlowStep(recheck=True)
         # With another limit, the checks of before may have been fast all the time.
         since = from_ms(fast_since)

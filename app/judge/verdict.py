@@ -81,8 +81,8 @@ from typing import Any, NamedTuple
 from app.records import GOOD_VERDICTS, LocationRule, Verdict
 from app.rules.clocks import believable
 
-# Checks of several places that start within this time belong to the same slot.
-SAME_SLOT = timedelta(seconds=2)
+# Checks of several places that start within this time belong to the same round.
+SAME_ROUND = timedelta(seconds=2)
 MAX_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
 MAX_OUTDATED = timedelta(seconds=120)  # twice the longest time limit of a check
 MIN_COVER_S = 1  # of a result that counts for its own moment only
@@ -203,7 +203,7 @@ class NewResult:
 @dataclass(frozen=True, slots=True)
 class Transition:
     """What ``advance`` returns. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
-    next slot. ``outdated``: a newer check was judged before, so this one changed nothing.
+    next scheduled time. ``outdated``: a newer check was judged before, so this one changed nothing.
     """
 
     state: State
@@ -445,7 +445,7 @@ class Decision:
     moment: datetime | None = None  # when the incident started or ended, by ``step``
     counted: bool = False  # the state machine has counted the result
     shown: bool = False  # the monitor shows this verdict and its cause now
-    recheck: bool = False  # the next check comes after CONFIRM_SECONDS, not at its next slot
+    recheck: bool = False  # the next check comes after CONFIRM_SECONDS, not when scheduled
     unconfirmed: bool = False  # the same, because too few places see a failure
     waits: bool = False  # enough places see a failure, and some have not repeated it yet
 
@@ -603,7 +603,7 @@ def _shown(state: State, decision: Decision, result: NewResult) -> Decision:
 
 def _waits_for_others(state: State, decision: Decision, result: NewResult) -> bool:
     """Whether a recovery that has begun leaves the monitor degraded only by failures of places
-    whose result of this slot is missing. They check at the same time, and an agent's result comes
+    whose result of this round is missing. They check at the same time, and an agent's result comes
     up to seconds later: until then the monitor stays down, or it would be degraded for a moment
     though all of them are good. The recheck that confirms the recovery ends the wait.
     """
@@ -612,8 +612,8 @@ def _waits_for_others(state: State, decision: Decision, result: NewResult) -> bo
     degrading = [
         vote for vote in decision.votes if vote.lasting or vote.verdict is Verdict.DEGRADED
     ]
-    slot = result.at - SAME_SLOT
-    return all(vote.verdict is Verdict.DOWN and vote.at < slot for vote in degrading)
+    begin = result.at - SAME_ROUND
+    return all(vote.verdict is Verdict.DOWN and vote.at < begin for vote in degrading)
 
 
 # --- Which checks count
@@ -662,7 +662,7 @@ def _repeats_counted(
     failures = decision.after.votes[result.place].failures
     if state.stage is Stage.CONFIRMING and failures > state.failures:
         return True
-    return previous is not None and previous.at >= state.checked_at - SAME_SLOT
+    return previous is not None and previous.at >= state.checked_at - SAME_ROUND
 
 
 def _with_only_repeated_failures(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:

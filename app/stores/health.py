@@ -249,12 +249,12 @@ def _count_unreadable() -> int:
 
 def late_checks(now: datetime) -> dict[str, float]:
     """For each place with watched monitors, the seconds since its most overdue check was due; 0 if
-    none is. Slots are stored within a minute, so up to 60 s mean nothing.
+    none is. Their times are stored within a minute, so up to 60 s mean nothing.
     """
-    # The next slot is at most an interval after the last one; a new monitor is due at once.
+    # The next check is at most an interval after the last one; a new monitor is due at once.
     due = case(
-        (AssignmentRow.slot.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
-        else_=type_coerce(AssignmentRow.slot, BigInteger)
+        (AssignmentRow.scheduled_at.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
+        else_=type_coerce(AssignmentRow.scheduled_at, BigInteger)
         + cast(MonitorRow.interval, BigInteger) * 1000,
     )
     rows = db.session.execute(

@@ -327,10 +327,10 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     with app.app_context():
         oslo = journal.location_id("oslo")
         places.keep_heartbeat("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
-    make_monitor(app, places=[1], assignment={"slot": at})
-    for slot in (at - timedelta(minutes=5), at - hour):
-        make_monitor(app, places=[oslo], assignment={"slot": slot})
-    make_monitor(app, places=[oslo], assignment={"slot": at - 2 * hour}, paused=True)
+    make_monitor(app, places=[1], assignment={"scheduled_at": at})
+    for scheduled in (at - timedelta(minutes=5), at - hour):
+        make_monitor(app, places=[oslo], assignment={"scheduled_at": scheduled})
+    make_monitor(app, places=[oslo], assignment={"scheduled_at": at - 2 * hour}, paused=True)
 
     def figures():
         return dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines())

@@ -31,7 +31,7 @@ from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.faults import Later
 from app.engine.plan import Job
-from app.engine.schedule import Standing, last_slot
+from app.engine.schedule import Standing, last_scheduled
 from app.errors import Conflict
 from app.net.client import Network
 from app.net.hosts import SystemNames
@@ -158,8 +158,8 @@ def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     with app.app_context():
         sign = db.session.scalars(select(HeartbeatRow)).one()
         assert (sign.location, sign.version, sign.clock_offset_ms) == ("oslo", "1.0", -5)
-        slot = db.session.scalar(select(AssignmentRow.slot))
-        assert slot == last_slot(monitor.id, 60, results[0].checked_at)
+        scheduled = db.session.scalar(select(AssignmentRow.scheduled_at))
+        assert scheduled == last_scheduled(monitor.id, 60, results[0].checked_at)
 
 
 def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place, ask):
@@ -476,10 +476,12 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
             eventually(lambda: waiting(agent) > before, "it goes on")
             gate.cut = False
             eventually(lambda: not waiting(agent), "all are sent")
-    slots = [last_slot(monitor.id, 1, result.checked_at) for result in stored(app, monitor.id)]
-    assert len(slots) == len(set(slots))
-    assert len(slots) >= 4
-    assert max(later - slot for slot, later in pairwise(slots)) <= timedelta(seconds=12)
+    scheduled = [
+        last_scheduled(monitor.id, 1, result.checked_at) for result in stored(app, monitor.id)
+    ]
+    assert len(scheduled) == len(set(scheduled))
+    assert len(scheduled) >= 4
+    assert max(later - earlier for earlier, later in pairwise(scheduled)) <= timedelta(seconds=12)
 
 
 def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path, caplog):

@@ -53,7 +53,7 @@ def test_what_is_read_in_pieces_is_read_whole(context, monkeypatch):
 def test_an_assignment_has_the_monitors_standing(context):
     assignment = {
         "generation": 5,
-        "slot": NOW,
+        "scheduled_at": NOW,
         "checked_at": NOW + timedelta(seconds=1),
         "blind": True,
     }
@@ -65,13 +65,16 @@ def test_an_assignment_has_the_monitors_standing(context):
 
 
 def test_a_place_is_added_and_removed(context):
-    id, oslo = make_monitor(context, assignment={"slot": NOW}).id, journal.location_id("oslo")
+    id, oslo = (
+        make_monitor(context, assignment={"scheduled_at": NOW}).id,
+        journal.location_id("oslo"),
+    )
     with writing() as session:
         assert assignments.assign(session, id, [1, oslo], NOW)
     with writing() as session:
         assert not assignments.assign(session, id, [1, oslo], NOW), "as it is"
-    assert db.session.get(AssignmentRow, (id, 1)).slot == NOW, "what is done stays done"
-    assert db.session.get(AssignmentRow, (id, oslo)).slot is None, "due at once"
+    assert db.session.get(AssignmentRow, (id, 1)).scheduled_at == NOW, "what is done stays done"
+    assert db.session.get(AssignmentRow, (id, oslo)).scheduled_at is None, "due at once"
     with writing() as session:
         assert assignments.assign(session, id, [oslo], NOW)
     assert ids(assignments.of_monitors(1, [id])) == []

@@ -47,7 +47,7 @@ def no_second_round(monkeypatch):
     """A monitor's place in its minute may come round during a test: one check more than counted."""
     monkeypatch.setattr(
         "app.engine.schedule.next_check",
-        lambda _id, _interval, _slot: datetime.now(UTC) + timedelta(hours=1),
+        lambda _id, _interval, _at: datetime.now(UTC) + timedelta(hours=1),
     )
 
 
@@ -133,7 +133,7 @@ def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings,
     with core.app_context():
         assert results(id) == []
         assert {shard.owner for shard in shards.read(1)} == {None}
-        assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
+        assert db.session.get(AssignmentRow, (id, 1)).scheduled_at is None, "due at once"
 
 
 @pytest.mark.both_databases
@@ -223,7 +223,7 @@ def test_a_failure_that_was_being_confirmed_is_confirmed_by_the_next_checker(cor
         now.check_now(id)
         assert db.session.scalar(select(IncidentRow.id)) is None
         with writing() as session:
-            session.execute(update(AssignmentRow).values(slot=datetime.now(UTC)))
+            session.execute(update(AssignmentRow).values(scheduled_at=datetime.now(UTC)))
     with running(core, settings):
         until(core, lambda: db.session.scalar(select(IncidentRow.id)))
 

@@ -253,7 +253,7 @@ def test_a_monitor_without_a_state_or_a_place_gets_them(house):
         session.execute(delete(AssignmentRow))
     repair_unassigned(house.now)
     assert db.session.get(MonitorStateRow, id) is not None
-    assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
+    assert db.session.get(AssignmentRow, (id, 1)).scheduled_at is None, "due at once"
 
 
 def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):

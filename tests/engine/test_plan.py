@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.engine.plan import GIVEN_UP, Job, Plan, end_of_round
-from app.engine.schedule import Standing, due, last_slot, next_check
+from app.engine.schedule import Standing, due, last_scheduled, next_check
 from app.records import CheckSpec
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -20,9 +20,11 @@ def at(seconds):
 
 
 def done(id, interval=60, now=START, **fields):
-    """A monitor whose last slot before ``now`` is done."""
-    slot = last_slot(id, interval, now)
-    return Standing(**{"generation": 1, "slot": slot, "checked_at": slot} | fields)
+    """A monitor whose last scheduled check before ``now`` was made."""
+    scheduled = last_scheduled(id, interval, now)
+    return Standing(
+        **{"generation": 1, "scheduled_at": scheduled, "checked_at": scheduled} | fields
+    )
 
 
 def job(id, standing=None, interval=60, token=1, **spec):
@@ -46,7 +48,7 @@ def taken(plan, now, limit=100):
 def test_after_a_slot_comes_the_next_one(interval):
     standing = done(7, interval)
     moment = due(7, interval, standing, START, CONFIRM)
-    assert moment == next_check(7, interval, standing.slot)
+    assert moment == next_check(7, interval, standing.scheduled_at)
     late = due(7, interval, standing, START + 5 * HOURS, CONFIRM)
     assert late == moment, "overdue, since then"
 
@@ -97,21 +99,21 @@ def test_a_check_that_our_own_network_failed_is_due_when_it_works_again():
 @pytest.mark.parametrize(
     "ahead",
     [
-        {"slot": START + HOURS},
+        {"scheduled_at": START + HOURS},
         {"checked_at": START + HOURS, "unconfirmed_at": START + HOURS},
         {"checked_at": START + HOURS, "blind": True},
     ],
-    ids=["slot", "repeat", "blind"],
+    ids=["scheduled_at", "repeat", "blind"],
 )
 def test_a_time_from_a_clock_that_was_ahead_is_not_waited_for(ahead):
     standing = done(7, 3600, **{"checked_at": at(-60)} | ahead)
     assert due(7, 3600, standing, START, CONFIRM) <= START + CONFIRM
 
 
-def test_a_small_difference_of_two_clocks_does_not_repeat_a_slot():
+def test_a_small_difference_of_two_clocks_does_not_repeat_a_check():
     standing = done(7)
-    behind = standing.slot - 5 * SECOND
-    assert due(7, 60, standing, behind, CONFIRM) == next_check(7, 60, standing.slot)
+    behind = standing.scheduled_at - 5 * SECOND
+    assert due(7, 60, standing, behind, CONFIRM) == next_check(7, 60, standing.scheduled_at)
 
 
 # --- the heap
@@ -130,7 +132,7 @@ def test_the_longest_overdue_monitors_come_first(plan):
     assert taken(plan, START + HOURS) == [], "all are on their way"
 
 
-def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
+def test_a_check_that_came_back_is_due_at_its_next_scheduled_time(plan):
     plan.put(job(7, Standing(generation=1)), START)
     [due] = plan.take(START, 5)
     after = done(7, generation=2)
@@ -219,7 +221,7 @@ def test_checks_of_a_quarter_second_begin_together_at_its_end(plan):
 @pytest.mark.parametrize(
     "awaited",
     [
-        {"slot": None},
+        {"scheduled_at": None},
         {"checked_at": at(-3), "unconfirmed_at": at(-2.9)},
         {"checked_at": at(-0.9), "blind": True},
         {"checked_at": at(-60), "asked_at": at(0.1)},

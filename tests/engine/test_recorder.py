@@ -25,7 +25,7 @@ from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import alerting
 from app.engine.recorder.monitors import WATCHING_STOPPED
-from app.engine.schedule import Standing, last_slot, next_check
+from app.engine.schedule import Standing, last_scheduled, next_check
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Timings
 from tests.factories import make_outcome
@@ -159,9 +159,10 @@ def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
     engine.check(id, "down", 1)
     assert count(ChangeRow) == 2, "the checker hears of it"
     assignment, state = engine.assignment(id), engine.state(id)
-    assert (assignment.generation, assignment.slot) == (before.generation, before.slot), (
-        "it takes nobody's slot"
-    )
+    assert (assignment.generation, assignment.scheduled_at) == (
+        before.generation,
+        before.scheduled_at,
+    ), "it takes no scheduled check's place"
     assert state.unconfirmed_at == at(1)
     assert engine.scheduled(engine.claim(id), "down", 8).unconfirmed_at is None
     assert len(engine.incidents(id)) == 1
@@ -248,7 +249,7 @@ def test_no_slot_is_recorded_twice(engine):
     id = engine.monitor()
     claim = engine.claim(id)
     standing = engine.scheduled(claim, "up", 0)
-    assert standing.slot == last_slot(id, 60, START)
+    assert standing.scheduled_at == last_scheduled(id, 60, START)
     assert engine.scheduled(claim, "up", 1) is None, "somebody has done it"
     both = [(engine.claim(id), make_outcome("up", at(second))) for second in (60, 61)]
     assert [bool(recorded) for recorded in recorder.record_claimed(both, at(61))] == [True, False]
@@ -400,7 +401,7 @@ def test_resuming_checks_at_once(engine):
     with writing() as session:
         recorder.pause(session, id, at(0))
         recorder.resume(session, id, at(0))
-    assert engine.assignment(id).slot is None
+    assert engine.assignment(id).scheduled_at is None
     assert not db.session.get(MonitorRow, id).paused
 
 
@@ -423,7 +424,7 @@ def test_a_change_of_what_is_checked_or_how_often_is_checked_at_once(engine, cha
     on_its_way, changes = engine.claim(id), count(ChangeRow)
     with writing() as session:
         recorder.apply_changes(session, session.get(MonitorRow, id), changed, at(30))
-    assert (engine.assignment(id).slot is None) == at_once
+    assert (engine.assignment(id).scheduled_at is None) == at_once
     assert count(ChangeRow) == changes + 1
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once
 
@@ -588,7 +589,7 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     for place in ids.values():
         assignment = engine.assignment(id, place)
         standing = Standing(
-            assignment.generation, assignment.slot, assignment.checked_at, unconfirmed
+            assignment.generation, assignment.scheduled_at, assignment.checked_at, unconfirmed
         )
         assert engine.due(id, standing, 6) == at(13)
 

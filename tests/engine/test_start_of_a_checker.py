@@ -97,7 +97,12 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
         make_monitor(
             core,
             state={"verdict": "up", "checked_at": then, "status_since": then},
-            assignment={"slot": then, "checked_at": then, "generation": 7, "verdict": Verdict.UP},
+            assignment={
+                "scheduled_at": then,
+                "checked_at": then,
+                "generation": 7,
+                "verdict": Verdict.UP,
+            },
         )
     checker, statements = Checker(core, settings, paced=False), []
     checker.checks.carrier = Carrier(Verdict.UP)

@@ -19,7 +19,7 @@ from app.db.tables import (
 from app.engine import recorder
 from app.engine.checker import _standing
 from app.engine.recorder.steady import steady_as_read
-from app.engine.schedule import Claim, last_slot, next_check
+from app.engine.schedule import Claim, last_scheduled, next_check
 from app.records import Verdict
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome
@@ -104,7 +104,7 @@ class Owner:
 @pytest.mark.both_databases
 def test_a_good_check_writes_its_result_and_nothing_else(owner):
     standing = owner.take(60, evidence=None)
-    assert standing.slot == last_slot(owner.id, 60, at(60))
+    assert standing.scheduled_at == last_scheduled(owner.id, 60, at(60))
     assert owner.times() == [0], "it waits for others"
     statements = []
     event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
@@ -131,7 +131,10 @@ def test_states_and_slots_are_stored_when_the_checker_ends(owner):
     owner.steady.save(all=True)
     state, assignment = owner.state(), owner.assignment()
     assert (state.checked_at, state.response_time) == (at(60), 120)
-    assert (assignment.checked_at, assignment.slot) == (at(60), last_slot(owner.id, 60, at(60)))
+    assert (assignment.checked_at, assignment.scheduled_at) == (
+        at(60),
+        last_scheduled(owner.id, 60, at(60)),
+    )
 
 
 def test_the_evidence_of_a_good_check_is_stored_for_comparison_with_the_next_failure(owner):
@@ -158,18 +161,18 @@ def test_a_failure_of_another_url_is_not_compared_with_a_good_check_of_the_old_o
 
 
 def test_a_new_owner_does_not_repeat_a_slot_that_the_assignment_does_not_know_of(owner):
-    done = owner.take(60).slot
+    done = owner.take(60).scheduled_at
     owner.steady.write(at(61))
     (assignment,) = assignments.of_monitors(1, [owner.id])
-    assert assignment.slot < done
-    assert _standing(assignment).slot == done
+    assert assignment.scheduled_at < done
+    assert _standing(assignment).scheduled_at == done
     assert _standing(assignment).checked_at == at(60)
 
 
 def test_a_check_that_came_back_after_it_was_given_up_is_recorded_once(owner):
     claim = owner.claim()
     first = owner.take(60, claim=claim)
-    assert owner.take(60.5, claim=claim).slot == first.slot
+    assert owner.take(60.5, claim=claim).scheduled_at == first.scheduled_at
     owner.steady.write(at(61))
     assert owner.times() == [0, 60]
 
@@ -201,10 +204,10 @@ def test_a_good_check_after_a_gap_changes_nothing_either(owner):
 
 
 def test_after_a_restart_the_first_good_check_reads_and_writes_no_state(owner):
-    done = owner.take(60).slot
+    done = owner.take(60).scheduled_at
     owner.steady.write(at(61))  # the state row does not follow: this process is killed
     owner.restart()
-    assert owner.take(60.5).slot == done, "this slot was done before"
+    assert owner.take(60.5).scheduled_at == done, "this check was made before"
     assert owner.take(120, response_time=80) is not None
     statements = []
     event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
@@ -251,7 +254,7 @@ def test_a_change_that_was_read_gives_no_check_back(owner):
 def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
     """What the rows say of each of the others is the one thing that it differs in."""
     good = {"verdict": "up", "checked_at": START, "status_since": START}
-    done = {"slot": START, "checked_at": START, "verdict": Verdict.UP}
+    done = {"scheduled_at": START, "checked_at": START, "verdict": Verdict.UP}
     with core.app_context():
         with writing():
             oslo = journal.location_id("oslo")
@@ -266,7 +269,7 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
             "to be repeated": make_monitor(
                 core, state=good | {"unconfirmed_at": START}, assignment=done
             ),
-            "due at once": make_monitor(core, state=good, assignment=done | {"slot": None}),
+            "due at once": make_monitor(core, state=good, assignment=done | {"scheduled_at": None}),
             "blind": make_monitor(core, state=good, assignment=done | {"blind": True}),
             "unknown in its place, from when it had others": make_monitor(
                 core, state=good, assignment=done | {"verdict": Verdict.UNKNOWN}

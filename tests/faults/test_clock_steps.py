@@ -70,9 +70,9 @@ def checked(core, id):
 
 @pytest.mark.both_databases
 def test_what_a_clock_that_was_ahead_has_planned_done_or_leased_is_due_now(core, running):
-    done = {"slot": now() + HOURS, "checked_at": now() + HOURS}
+    done = {"scheduled_at": now() + HOURS, "checked_at": now() + HOURS}
     ids = [make_monitor(core, assignment=done, interval=interval).id for interval in (60, 3600)]
-    before = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
+    before = {"scheduled_at": now(), "checked_at": now() - timedelta(minutes=1)}
     repeat = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
     ids += [make_monitor(core, assignment=before, state=repeat, interval=3600).id]
     with core.app_context():
@@ -89,8 +89,10 @@ def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
         shards.take(session, 1, shard, "checker:elsewhere:alive", now() + timedelta(seconds=25))
     make_monitor(core)
     leased = make_monitor(core, id=65)
-    planned = make_monitor(core, assignment={"slot": now(), "checked_at": now()}, interval=3600)
-    late = make_monitor(core, assignment={"slot": now() + HOURS})
+    planned = make_monitor(
+        core, assignment={"scheduled_at": now(), "checked_at": now()}, interval=3600
+    )
+    late = make_monitor(core, assignment={"scheduled_at": now() + HOURS})
     running()
     eventually(checked(core, late.id), "the other is checked")
     assert not checked(core, planned.id)()
@@ -261,7 +263,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
 
 
 def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
-    make_monitor(core, assignment={"slot": now() - timedelta(minutes=10)})
+    make_monitor(core, assignment={"scheduled_at": now() - timedelta(minutes=10)})
     heartbeat(core, now(), now() + HOURS)
     heartbeat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
     assert health.CHECKS_LATE in faults(core)

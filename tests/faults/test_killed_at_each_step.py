@@ -91,7 +91,7 @@ def test_a_kill_between_a_request_to_a_parent_and_its_answer_loses_neither(core,
         router_site.status = 200 if parent == "up" else 503
         router = make_monitor(
             core, name="Router", url=router_site.url, interval=86_400, confirmations=0,
-            state=long_ago, assignment=long_ago | {"slot": now()},
+            state=long_ago, assignment=long_ago | {"scheduled_at": now()},
         ).id  # fmt: skip
         child = make_monitor(core, url=site.url, interval=86_400, confirmations=0).id
         with core.app_context(), writing() as session:

@@ -29,7 +29,7 @@ from app.config import Settings
 from app.db import db, schema, writing
 from app.db.tables import IncidentRow, LocationRow, MonitorRow, ResultRow
 from app.db.types import from_ms
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from tests.conftest import SECRET_KEY
 from tests.factories import make_monitor
 from tests.support import command
@@ -300,11 +300,13 @@ def judge(app, monitors, places, began, ended):
     for monitor_id in monitors["healthy"]:
         for place in places:
             checked = times[monitor_id, place]
-            slots = [last_slot(monitor_id, INTERVAL, at) for at in checked]
-            # The very first check is due at once, within the slot that is already over.
-            twice = len(slots[1:]) - len(set(slots[1:]))
+            scheduled = [last_scheduled(monitor_id, INTERVAL, at) for at in checked]
+            # The very first check is due at once, at a scheduled time that is already over.
+            twice = len(scheduled[1:]) - len(set(scheduled[1:]))
             if twice:
-                problems.append(f"monitor {monitor_id} in place {place}: {twice} slots done twice")
+                problems.append(
+                    f"monitor {monitor_id} in place {place}: {twice} scheduled checks made twice"
+                )
             longest = max(later - earlier for earlier, later in pairwise([*checked, ended]))
             if longest > allowed:
                 problems.append(f"monitor {monitor_id} in place {place}: alone for {longest}")

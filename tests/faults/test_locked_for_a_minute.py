@@ -22,7 +22,7 @@ from app.db import Base, db, faults
 from app.db.tables import DeliveryRow, IncidentRow, ResultRow
 from app.db.types import from_ms
 from app.engine.checker import Checker
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from app.stores import writable
 from tests.factories import make_monitor, make_person
 from tests.support.checkers import Site
@@ -126,10 +126,10 @@ def test_a_lock_of_a_minute_loses_and_doubles_nothing(app, settings, site, shop,
     assert len(times_of(app, failing)) == shop.asked
     for monitor in healthy:
         checked = times_of(app, monitor)
-        slots = [
-            last_slot(monitor.id, INTERVAL, at) for at in checked[1:]
+        scheduled = [
+            last_scheduled(monitor.id, INTERVAL, at) for at in checked[1:]
         ]  # the first is due at once
-        assert len(slots) == len(set(slots)), "no slot is done twice"
+        assert len(scheduled) == len(set(scheduled)), "no scheduled check is made twice"
         longest = max(later - before for before, later in pairwise(checked))
         assert longest < timedelta(seconds=INTERVAL) + LATE
     [incident] = rows(app, sa.select(IncidentRow.monitor_id, IncidentRow.started_at))

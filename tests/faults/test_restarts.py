@@ -96,7 +96,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         checker._keep_shards(time.monotonic())
         taken = checker._plan.take(now(), 10)
         assert {job.monitor_id for job in taken} == ids
-        # Outcomes of the killed checker would be dropped: no slot is recorded twice.
+        # Outcomes of the killed checker would be dropped: no scheduled check is recorded twice.
         late = Outcome(Result(checked_at=now(), verdict=Verdict.UP))
         claim = taken[0].claim()
         of_killed = replace(claim, token=killed.tokens[claim.shard])

@@ -20,7 +20,7 @@ from app.config import Settings
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, LocationRow, ResultRow
 from app.db.types import from_ms
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from tests.factories import make_monitor
 from tests.support.agents import Gate
 from tests.support.loopback import serving
@@ -87,8 +87,8 @@ def test_an_agents_clock_is_set_while_its_server_is_away_and_while_it_is_there(a
     times = [from_ms(at) for at in scalars(app, results)]
     assert len(times) == site.asked
     assert began < times[0] < times[-1] < ended
-    slots = [last_slot(monitor.id, 2, at) for at in times[1:]]
-    assert len(slots) == len(set(slots)), "no slot is done twice"
+    scheduled = [last_scheduled(monitor.id, 2, at) for at in times[1:]]
+    assert len(scheduled) == len(set(scheduled)), "no scheduled check is made twice"
     assert max(later - earlier for earlier, later in pairwise(times)) < timedelta(seconds=30)
     assert scalars(app, sa.select(IncidentRow)) == []
 

@@ -365,7 +365,7 @@ def test_changing_checked_fields_makes_the_monitor_due_at_once(store: LocalStore
 
     def due_after(fields: dict[str, Any]) -> bool:
         with writing() as session:
-            session.execute(db.update(AssignmentRow).values(slot=moment(store)))
+            session.execute(db.update(AssignmentRow).values(scheduled_at=moment(store)))
         before = store.monitors.get(monitor.id).next_check_at
         due = store.monitors.update(monitor.id, fields).next_check_at
         return due is not None and before is not None and due < before

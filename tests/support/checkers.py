@@ -98,7 +98,7 @@ def due_at_once(core, id):
         session.execute(
             update(AssignmentRow)
             .where(AssignmentRow.monitor_id == id)
-            .values(slot=None, generation=AssignmentRow.generation + 1)
+            .values(scheduled_at=None, generation=AssignmentRow.generation + 1)
         )
         changes.note(session, id)
 

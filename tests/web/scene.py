@@ -118,7 +118,7 @@ def _make(app: Flask, part: Part) -> int:
             for name, value in _state(part, results).items():
                 setattr(state, name, value)
             if results:
-                session.get(AssignmentRow, (row.id, Location.DEFAULT)).slot = now()
+                session.get(AssignmentRow, (row.id, Location.DEFAULT)).scheduled_at = now()
                 session.add(MonitorEvidenceRow(monitor_id=row.id, last_good=_good(part, results)))
         db.session.remove()
     for ago, length in part.outages:

@@ -53,7 +53,7 @@ def no_second_round(monkeypatch):
     """A monitor's place in its minute may come round during a test: one check more than counted."""
     monkeypatch.setattr(
         "app.engine.schedule.next_check",
-        lambda _id, _interval, _slot: datetime.now(UTC) + timedelta(hours=1),
+        lambda _id, _interval, _at: datetime.now(UTC) + timedelta(hours=1),
     )
 
 
@@ -163,7 +163,7 @@ def checking(app, settings):
 
 
 def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monkeypatch):
-    """The checker has done the present slot of this monitor already, and makes one more check."""
+    """The checker has made this monitor's scheduled check already, and makes one more."""
     id, _token = place(app, "hq", carrier="local")
     with closing(Listener(serve)) as site:
         monitor = make_monitor(app, places=[id], url=page(site), interval=3600)

@@ -298,8 +298,8 @@ class AssignmentRow(Model):
     """A monitor that is checked from a place, and what the schedule needs of it after a restart.
 
     ``generation`` rises with each recorded check and with each change that makes running checks
-    worthless: only a check that was started at the present generation is recorded. So no slot of
-    the schedule is recorded twice.
+    worthless: only a check that was started at the present generation is recorded. So no scheduled
+    check is recorded twice.
     """
 
     __tablename__ = "assignments"
@@ -307,8 +307,8 @@ class AssignmentRow(Model):
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     location_id: Mapped[int] = belongs_to("locations", primary_key=True, index=True)
     generation: Mapped[int] = mapped_column("turn", BigInteger)
-    # The last moment of the monitor's grid that was done; null: a check is due at once
-    slot: Mapped[datetime | None] = mapped_column(Moment)
+    # The scheduled time of the last check; null: a check is due at once
+    scheduled_at: Mapped[datetime | None] = mapped_column("slot", Moment)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
     # The newest verdict of this place: its vote
     verdict: Mapped[Verdict | None] = mapped_column(VerdictNumber)

@@ -144,7 +144,7 @@ class Agent:
             if job is None or job.standing.generation != claim.generation:
                 continue  # the monitor was changed meanwhile
             # Not before its start: if the difference of the clocks was measured again meanwhile,
-            # the check would seem to belong to the slot before.
+            # the check would seem to belong to the scheduled time before.
             started = self._started_at.get(claim.monitor_id, EARLIEST)
             at = max(started, self._clock.corrected(outcome.result.checked_at))
             if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
@@ -224,8 +224,8 @@ class Agent:
         done_version, at = self._done.get(monitor_id, (version, None))
         if at is not None and done_version == version and _is_news(at, standing):
             # The result of a later check is on its way to the server.
-            slot = schedule.last_slot(monitor_id, interval, at)
-            standing = replace(standing, slot=slot, checked_at=at)
+            scheduled_at = schedule.last_scheduled(monitor_id, interval, at)
+            standing = replace(standing, scheduled_at=scheduled_at, checked_at=at)
         return Job(monitor_id, spec, interval, 0, 0, standing)
 
     def _update_standings(self, news: StandingsNews) -> None:
@@ -242,17 +242,17 @@ class Agent:
 
 def _is_news(at: datetime, standing: Standing) -> bool:
     """Whether our check at ``at`` is later than the server's ``standing`` of the monitor. A
-    standing with a check but no slot wants a check now: the monitor was resumed.
+    standing with a check but no scheduled time wants a check now: the monitor was resumed.
     """
-    if standing.slot is None:
+    if standing.scheduled_at is None:
         return standing.checked_at is None
     return standing.checked_at is None or at > standing.checked_at
 
 
 def _standing_after(job: Job, result: Result) -> Standing:
     at, blind = result.checked_at, result.cause_code == Cause.NETWORK_DOWN
-    slot = schedule.last_slot(job.monitor_id, job.interval, at)
-    return replace(job.standing, slot=slot, checked_at=at, blind=blind)
+    scheduled_at = schedule.last_scheduled(job.monitor_id, job.interval, at)
+    return replace(job.standing, scheduled_at=scheduled_at, checked_at=at, blind=blind)
 
 
 def _standing(standing: Json, generation: int) -> Standing:

@@ -1,5 +1,5 @@
-"""The assignments of a monitor to its places: the newest result of each, and the slots that are
-done.
+"""The assignments of a monitor to its places: the newest result of each, and the scheduled time
+of its check.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from sqlalchemy import bindparam, update
 from app.db import AnySession, assignments, latest
 from app.db.tables import AssignmentRow
 from app.db.types import from_ms
-from app.engine.schedule import Standing, last_slot
+from app.engine.schedule import Standing, last_scheduled
 from app.judge.verdict import Rules, Vote
 from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
-_WRITTEN = ("generation", "slot", "checked_at", "verdict", "blind", "failures")
+_WRITTEN = ("generation", "scheduled_at", "checked_at", "verdict", "blind", "failures")
 NOWHERE = 0  # the id of no place
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE = (
@@ -100,12 +100,12 @@ class MonitorAssignments:
             self.unwritten = True
 
     def mark_done(self, monitor_id: int, interval: int, result: Result) -> None:
-        """Mark the slot in which the check started as done."""
+        """Note for which scheduled time the check was made."""
         if self.here is None:
             return
         self.here |= {
             "generation": self.here["generation"] + 1,
-            "slot": last_slot(monitor_id, interval, result.checked_at),
+            "scheduled_at": last_scheduled(monitor_id, interval, result.checked_at),
             "blind": result.cause_code == Cause.NETWORK_DOWN,
         }
         self.by_hand, self.unwritten = False, True
@@ -122,7 +122,7 @@ class MonitorAssignments:
             return None
         return Standing(
             self.here["generation"],
-            self.here["slot"],
+            self.here["scheduled_at"],
             self.here["checked_at"],
             unconfirmed_at,
             self.here["blind"],

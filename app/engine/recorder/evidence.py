@@ -30,7 +30,7 @@ from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
-from app.engine.schedule import last_slot
+from app.engine.schedule import last_scheduled
 from app.records import GOOD_VERDICTS, PHASES, Outcome, Result, Verdict
 from app.rules.time import iso
 from app.rules.who_saw import named_places, title_of
@@ -286,8 +286,8 @@ def _places(
         for check in aside
         if check.get("location") not in failing_in
     }
-    # All places check in the same slot, some a moment before the first that failed.
-    begin = last_slot(incident.monitor.id, incident.monitor.interval, incident.since)
+    # All places check at the same scheduled time, some a moment before the first that failed.
+    begin = last_scheduled(incident.monitor.id, incident.monitor.interval, incident.since)
     return [
         by_place.place_of(place, begin, aside_by_place.get(place.name)) for place in incident.places
     ]

@@ -118,7 +118,7 @@ def apply_changes(
         _reset_places(session, monitor.id, now)
     elif "interval" in fields:
         # The last result counts for the old interval. With a longer one, the monitor would be
-        # unknown until its next slot, and an open incident would not count.
+        # unknown until its next check, and an open incident would not count.
         _make_due(session, monitor.id, now)
     if "depends_on" in fields:
         # Its next check decides whether it is behind one of the new ones.
@@ -250,7 +250,7 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
         .where(AssignmentRow.monitor_id == monitor_id)
         # A new place gets this generation too (``assignments.assign``): its vote is awaited from
         # now on.
-        .values(generation=case((risen > now_ms, risen), else_=now_ms), slot=None, **values)
+        .values(generation=case((risen > now_ms, risen), else_=now_ms), scheduled_at=None, **values)
     )
     changes.note(session, monitor_id)
 

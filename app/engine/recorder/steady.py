@@ -29,7 +29,7 @@ from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import alerting, evidence
 from app.engine.recorder.rows import cover_limit_s, state_of
-from app.engine.schedule import Claim, Standing, last_slot
+from app.engine.schedule import Claim, Standing, last_scheduled
 from app.judge.verdict import Stage, State
 from app.records import Outcome, Verdict, Warn
 
@@ -61,7 +61,7 @@ class SteadyMonitor:
     token: int
     generation: int
     interval: int
-    slot: datetime
+    scheduled_at: datetime
     checked_ms: int
     response_time: int | None
     covers_s: int
@@ -71,7 +71,7 @@ class SteadyMonitor:
     left_steady: bool = False
 
     def standing(self, checked_at: datetime) -> Standing:
-        return Standing(self.generation, self.slot, checked_at)
+        return Standing(self.generation, self.scheduled_at, checked_at)
 
     def fits(self, claim: Claim, outcome: Outcome) -> bool:
         """Whether the outcome of this check changes nothing."""
@@ -102,13 +102,13 @@ def steady_of(
         return None
     if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR or state.slow_since:
         return None
-    if standing.slot is None or standing.is_awaited:  # a request is another check of a done slot
-        return None
+    if standing.scheduled_at is None or standing.is_awaited:
+        return None  # a request is one more check for the same scheduled time
     fingerprint = columns["ssl_fingerprint"]
     notified = fingerprint and alerting.alerted(columns["alerted_certificates"], fingerprint)
     return SteadyMonitor(
         monitor.id, monitor.tags, monitor.maintenance_start_at, monitor.maintenance_end_at,
-        claim.shard, claim.token, standing.generation, monitor.interval, standing.slot,
+        claim.shard, claim.token, standing.generation, monitor.interval, standing.scheduled_at,
         checked_ms=to_ms(state.checked_at), response_time=columns["response_time"],
         covers_s=cover_limit_s(monitor), fingerprint=fingerprint, notified=bool(notified),
     )  # fmt: skip
@@ -190,12 +190,13 @@ class Steady:
             return None
         result = outcome.result
         at = to_ms(result.checked_at)
-        slot = last_slot(claim.monitor_id, monitor.interval, result.checked_at)
-        if slot == monitor.slot:  # done by a check that was given up, and came back after all
+        scheduled_at = last_scheduled(claim.monitor_id, monitor.interval, result.checked_at)
+        if scheduled_at == monitor.scheduled_at:  # by a check that was given up and came back
             return monitor.standing(result.checked_at)
-        if slot < monitor.slot or at <= monitor.checked_ms:
+        if scheduled_at < monitor.scheduled_at or at <= monitor.checked_ms:
             return None
-        monitor.slot, monitor.checked_ms, monitor.response_time = slot, at, result.response_time
+        monitor.scheduled_at, monitor.checked_ms = scheduled_at, at
+        monitor.response_time = result.response_time
         monitor.saved = False
         self._waiting.append((claim, outcome))
         return monitor.standing(result.checked_at)
@@ -321,5 +322,5 @@ class Steady:
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
         monitor = self._monitors[id]
-        slot = to_ms(monitor.slot)
-        return id, monitor.checked_ms, monitor.response_time, slot, monitor.generation
+        scheduled_ms = to_ms(monitor.scheduled_at)
+        return id, monitor.checked_ms, monitor.response_time, scheduled_ms, monitor.generation

@@ -174,7 +174,7 @@ class ResultIntake:
         self._outdated += len(of_monitor) - len(judged) - len(late)
         if voting := [result for result in late if _has_vote(result, row, self._now)]:
             self.standings[row.monitor_id] = Standing(
-                row.generation, row.slot, row.checked_at, row.unconfirmed_at, row.blind
+                row.generation, row.scheduled_at, row.checked_at, row.unconfirmed_at, row.blind
             )
         self._late += late
         self._voting += voting
@@ -262,7 +262,7 @@ def _results(sent: Iterable[AgentResult]) -> list[Result]:
 
 
 _COLUMNS = (
-    AssignmentRow.monitor_id, AssignmentRow.generation, AssignmentRow.slot,
+    AssignmentRow.monitor_id, AssignmentRow.generation, AssignmentRow.scheduled_at,
     AssignmentRow.checked_at, AssignmentRow.blind, MonitorRow.interval, MonitorRow.timeout,
     MonitorRow.paused, MonitorRow.created_at, MonitorRow.updated_at, MonitorStateRow.unconfirmed_at,
     MonitorStateRow.spec_since, MonitorStateRow.judged_since, MonitorStateRow.resumed_at,

@@ -39,7 +39,6 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 MAX_CHANGES = 5_000  # with more, the agent reads everything again
-STANDING_TIMES = ("slot", "checked_at", "unconfirmed_at")
 SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
 
 
@@ -186,11 +185,16 @@ def _assigned(assignment: Assigned, versions: Mapping[int, int]) -> dict[str, An
         "spec": pack(assignment.spec),
         "interval": assignment.interval,
         "version": versions.get(assignment.spec.monitor_id or 0, 0),
-        "standing": _standing(assignment, "asked_at"),
+        "standing": _standing(assignment),
     }
 
 
-def _standing(standing: Standing | Assigned, *others: str) -> dict[str, Any]:
-    times = {name: getattr(standing, name) for name in (*STANDING_TIMES, *others)}
+def _standing(standing: Standing | Assigned) -> dict[str, Any]:
+    times = {
+        "slot": standing.scheduled_at,
+        "checked_at": standing.checked_at,
+        "unconfirmed_at": standing.unconfirmed_at,
+        "asked_at": standing.asked_at,
+    }
     texts = {name: at and at.isoformat() for name, at in times.items()}
     return {**texts, "blind": standing.blind}

@@ -22,7 +22,7 @@ _WATCHED = (
         _ASSIGNED.monitor_id,
         _PLACE.name,
         _ASSIGNED.turn.label("generation"),
-        _ASSIGNED.slot,
+        _ASSIGNED.slot.label("scheduled_at"),
         _ASSIGNED.checked_at,
         _ASSIGNED.blind,
         MonitorRow.__table__.c.interval,
