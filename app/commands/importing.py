@@ -87,7 +87,7 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
     for line in (*reading.remarks, *_contacts(importer), *_notes(shared), *lines):
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
-    if silent := sum(not row.judged.alerts for row in chosen):
+    if silent := sum(not row.validated.alerts for row in chosen):
         click.echo(alert_nobody(silent))
     if dry_run:
         would = _n("%(num)s monitor would be created", "%(num)s monitors would be created",
@@ -117,7 +117,7 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
     with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
         for row in bar:
             try:
-                created = importer.create(row.judged)
+                created = importer.create(row.validated)
             except WakefulError as fault:
                 so_far = {"created": _created(created_count), "entry": _position(row)}
                 raise WakefulError(_(STOPPED, fault=fault, **so_far)) from fault
@@ -131,7 +131,7 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
 
 
 def _is_chosen(row: ImportRow, duplicates: bool) -> bool:
-    return row.judged.fits if duplicates else row.is_new
+    return row.validated.fits if duplicates else row.is_new
 
 
 def _notes(shared: Mapping[str, int]) -> Iterator[str]:
@@ -145,19 +145,19 @@ def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
         yield f"{word:<7} {_position(row)}"
-        if row.judged.settings:
-            yield f"        {' · '.join(row.judged.settings)}"
-        if row.judged.alerts:
-            alerts = ", ".join(map(_alert, row.judged.alerts))
+        if row.validated.settings:
+            yield f"        {' · '.join(row.validated.settings)}"
+        if row.validated.alerts:
+            alerts = ", ".join(map(_alert, row.validated.alerts))
             yield "        " + _("Alerts: %(alerts)s", alerts=alerts)
-        single = [sentence for sentence in row.judged.sentences if sentence not in shared]
+        single = [sentence for sentence in row.validated.sentences if sentence not in shared]
         for sentence in (*_twin(row), *single):
             yield f"        - {sentence}"
         numbers = [number for number, sentence in enumerate(shared, 1)
-                   if sentence in row.judged.sentences]  # fmt: skip
+                   if sentence in row.validated.sentences]  # fmt: skip
         if numbers:
             yield "        - " + _("Notes: %(numbers)s.", numbers=", ".join(map(str, numbers)))
-        if row.judged.fits and row.judged.candidate.paused:
+        if row.validated.fits and row.validated.candidate.paused:
             yield "        - " + _("Starts paused.")
 
 
@@ -174,9 +174,9 @@ def _alert(pair: Pair) -> str:
 
 
 def _position(row: ImportRow) -> str:
-    judged = row.judged
-    name = f"{shown(judged.name)} " if judged.name else ""
-    return f"{judged.candidate.position}: {name}{shown(judged.url)}".rstrip()
+    validated = row.validated
+    name = f"{shown(validated.name)} " if validated.name else ""
+    return f"{validated.candidate.position}: {name}{shown(validated.url)}".rstrip()
 
 
 def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int) -> str:

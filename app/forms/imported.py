@@ -39,7 +39,7 @@ _SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Validated:
     """A candidate and what a store takes for it; ``fields`` is None where something does not fit,
     and ``faults`` then say what, and how to correct it. ``settings``: what people look at before
     they agree, each as label and value.
@@ -86,19 +86,19 @@ class ImportDefaults:
     contacts: Sequence[str] = ()
 
 
-def judge(
+def validate(
     candidate: Candidate,
     shared: ImportDefaults,
     context: FormContext,
     *,
     own_fields: bool = True,
     contacts: bool = True,
-) -> Judged:
+) -> Validated:
     """``own_fields``, ``contacts``: whether the store has them; without, they are dropped and said
     to be.
     """
     if candidate.refusal:
-        return Judged(candidate, None, (candidate.refusal,))
+        return Validated(candidate, None, (candidate.refusal,))
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
     own = [tag for tag in values["tags"] if tag not in shared.tags]
@@ -112,9 +112,9 @@ def judge(
     try:
         fields = bind(MonitorStoreForm, _pairs(values), context)
     except Invalid as fault:
-        return Judged(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
+        return Validated(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
     lacking = () if own_fields else OWN_FIELDS
-    return Judged(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
+    return Validated(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
 
 
 def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:

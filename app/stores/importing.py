@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from app.errors import Accepted, Invalid, NotFound, WakefulError
-from app.forms.imported import ImportDefaults, Judged
-from app.forms.imported import judge as judge_one
+from app.forms.imported import ImportDefaults, Validated
+from app.forms.imported import validate as validate_one
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
@@ -33,13 +33,13 @@ class ImportRow:
     ``repeats``: the position of the earlier line with the same check.
     """
 
-    judged: Judged
+    validated: Validated
     watched_by: str = ""
     repeats: str = ""
 
     @property
     def is_new(self) -> bool:
-        return self.judged.fits and not self.watched_by and not self.repeats
+        return self.validated.fits and not self.watched_by and not self.repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Counts:
 
 
 def counts(rows: Sequence[ImportRow]) -> Counts:
-    new = [row.judged for row in rows if row.is_new]
-    unfit = sum(not row.judged.fits for row in rows)
-    paused = sum(judged.candidate.paused for judged in new)
-    silent = sum(not judged.alerts for judged in new)
+    new = [row.validated for row in rows if row.is_new]
+    unfit = sum(not row.validated.fits for row in rows)
+    paused = sum(validated.candidate.paused for validated in new)
+    silent = sum(not validated.alerts for validated in new)
     return Counts(len(new), len(rows) - len(new) - unfit, unfit, paused, silent)
 
 
@@ -67,7 +67,7 @@ def notes(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     """The sentences that many rows share, and how many have them. They are listed once, and their
     rows name the numbers: fifty entries with nine equal sentences are read by nobody.
     """
-    uses = Counter(sentence for row in rows for sentence in dict.fromkeys(row.judged.sentences))
+    uses = Counter(sentence for row in rows for sentence in dict.fromkeys(row.validated.sentences))
     return {sentence: count for sentence, count in uses.items() if count >= SHARED_BY}
 
 
@@ -172,8 +172,8 @@ class Importer:
         alerts = {"alerts": tuple(dict.fromkeys(rows))} if rows else {}
         return replace(candidate, fields={**candidate.fields, **alerts})
 
-    def judge(self, candidate: Candidate) -> Judged:
-        return judge_one(
+    def validate(self, candidate: Candidate) -> Validated:
+        return validate_one(
             self._with_stored_contacts(candidate),
             self.shared,
             self.context,
@@ -183,12 +183,12 @@ class Importer:
 
     def dry_run(self, candidates: Sequence[Candidate]) -> list[ImportRow]:
         """The row of each candidate. Nothing is stored."""
-        judged = [self.judge(entry) for entry in candidates]
-        addresses = {same_url.address(entry.url) for entry in judged if entry.fits}
+        validated = [self.validate(entry) for entry in candidates]
+        addresses = {same_url.address(entry.url) for entry in validated if entry.fits}
         watched: dict[str, list[Monitor]] = {}
         for monitor in self._stored(addresses) if addresses else ():
             watched.setdefault(same_url.address(monitor.url), []).append(monitor)
-        return _rows_of(judged, watched)
+        return _rows_of(validated, watched)
 
     def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
         """The monitors of these addresses."""
@@ -205,32 +205,32 @@ class Importer:
                 monitors.append(self.store.monitors.get(id))
         return monitors
 
-    def create(self, judged: Judged, *, unsure: bool = False) -> Created:
+    def create(self, validated: Validated, *, unsure: bool = False) -> Created:
         """Store a monitor, and the contacts of the file that it names. ``unsure``: an earlier
         attempt got no answer, so it may be there.
         """
-        if judged.fields is None:
-            return Created(False, " ".join(judged.faults))
-        id = self._id_of(judged) if unsure else None
+        if validated.fields is None:
+            return Created(False, " ".join(validated.faults))
+        id = self._id_of(validated) if unsure else None
         try:
-            for row in judged.fields.get("alerts") or ():
+            for row in validated.fields.get("alerts") or ():
                 unstored = self.new_contacts.keys() - self._stored_contacts
                 if row.key == CONTACT and row.value in unstored:
                     channels = tuple(self.new_contacts[row.value])
                     self.store.contacts.create({"name": row.value, "channels": channels})
                     self._stored_contacts.add(row.value)
             if id is None:
-                id = self.store.monitors.create(judged.fields).id
+                id = self.store.monitors.create(validated.fields).id
         except Invalid as fault:
             return Created(False, sentences(fault))
         except Accepted as fault:
-            running = f" {_(STILL_RUNS)}" if judged.candidate.paused else ""
+            running = f" {_(STILL_RUNS)}" if validated.candidate.paused else ""
             return Created(True, f"{fault}{running}")
-        return Created(True, self._pause(id) if judged.candidate.paused else "")
+        return Created(True, self._pause(id) if validated.candidate.paused else "")
 
-    def _id_of(self, judged: Judged) -> int | None:
-        monitors = self.store.monitors.watching(judged.url)
-        return next((monitor.id for monitor in monitors if monitor.name == judged.name), None)
+    def _id_of(self, validated: Validated) -> int | None:
+        monitors = self.store.monitors.watching(validated.url)
+        return next((monitor.id for monitor in monitors if monitor.name == validated.name), None)
 
     def _pause(self, id: int) -> str:
         try:
@@ -240,10 +240,12 @@ class Importer:
         return ""
 
 
-def _rows_of(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]) -> list[ImportRow]:
+def _rows_of(
+    validated: Sequence[Validated], watched: Mapping[str, Sequence[Monitor]]
+) -> list[ImportRow]:
     rows: list[ImportRow] = []
     earlier: dict[tuple[Any, ...], str] = {}
-    for entry in judged:
+    for entry in validated:
         if entry.fields is None:
             rows.append(ImportRow(entry))
             continue

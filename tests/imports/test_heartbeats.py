@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from app.forms.imported import ImportDefaults, judge
+from app.forms.imported import ImportDefaults, validate
 from app.forms.schema import FormContext
 from app.imports import files
 
@@ -40,9 +40,9 @@ GATUS = {
 }  # fmt: skip
 
 
-def judged(data):
+def validated(data):
     [candidate] = files.read(json.dumps(data).encode()).candidates
-    return judge(candidate, ImportDefaults(), FormContext()), candidate
+    return validate(candidate, ImportDefaults(), FormContext()), candidate
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def judged(data):
     ],
 )  # fmt: skip
 def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
-    monitor, candidate = judged(data)
+    monitor, candidate = validated(data)
     assert monitor.fits, monitor.faults
     assert (monitor.url, monitor.name) == ("heartbeat:", "Nightly")
     fields = dict(monitor.fields)
@@ -90,7 +90,7 @@ def test_a_job_keeps_its_secret_and_its_times(data, token, expected):
     ],
 )
 def test_a_job_without_a_name_is_not_named_by_its_secret(data, name):
-    monitor, _candidate = judged(data)
+    monitor, _candidate = validated(data)
     assert monitor.fits, monitor.faults
     assert monitor.name == name
     secret = monitor.fields["heartbeat_token"]
@@ -101,7 +101,7 @@ def test_more_tags_than_a_monitor_has_are_dropped_and_named():
     [candidate] = files.read(
         json.dumps([CHECK | {"tags": " ".join(f"t{n}" for n in range(22))}]).encode()
     ).candidates
-    monitor = judge(candidate, ImportDefaults(tags=("moved",)), FormContext())
+    monitor = validate(candidate, ImportDefaults(tags=("moved",)), FormContext())
     assert monitor.fits, monitor.faults
     assert {"moved", "t0", "t18"} <= {*monitor.tags}
     assert len(monitor.tags) == 20
@@ -118,13 +118,13 @@ def test_more_tags_than_a_monitor_has_are_dropped_and_named():
     ],
 )
 def test_a_paused_check_that_a_ping_resumed_is_remarked_on(more, remarked):
-    monitor, _candidate = judged({"checks": [CHECK | more]})
+    monitor, _candidate = validated({"checks": [CHECK | more]})
     assert ("stays paused" in str(monitor.remarks)) == remarked
 
 
 def test_what_healthchecks_has_besides_is_named():
     more = {"desc": "At night", "methods": "POST", "failure_kw": "ERROR"}
-    monitor, _candidate = judged({"checks": [CHECK | more | {"uuid": "", "ping_url": ""}]})
+    monitor, _candidate = validated({"checks": [CHECK | more | {"uuid": "", "ping_url": ""}]})
     assert monitor.fits
     assert monitor.fields["notes"] == "At night"
     assert monitor.fields["heartbeat_token"] is None

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from app.forms.imported import ImportDefaults, judge
+from app.forms.imported import ImportDefaults, validate
 from app.forms.schema import FormContext
 from app.imports import files, kuma_database, yaml_text
 from app.imports.candidates import NotReadable
@@ -303,4 +303,6 @@ def test_any_value_in_any_part_of_a_file_is_read_or_refused_in_a_sentence(format
             for candidate in (
                 candidate for candidate in reading.candidates if candidate not in plain
             ):
-                judge(candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True))
+                validate(
+                    candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True)
+                )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.forms.imported import ImportDefaults, judge
+from app.forms.imported import ImportDefaults, validate
 from app.forms.schema import FormContext
 from app.imports import files, table
 from app.imports.candidates import NotReadable
@@ -16,7 +16,7 @@ CONTEXT = FormContext(contact_exists=lambda name: name in ("Ops", "Shop team"))
 
 def rows(text):
     return [
-        judge(candidate, ImportDefaults(), CONTEXT)
+        validate(candidate, ImportDefaults(), CONTEXT)
         for candidate in files.read(text.encode()).candidates
     ]
 
@@ -73,7 +73,9 @@ def test_a_header_row_names_columns_in_any_order():
     )
     reading = files.read(text.encode())
     assert reading.remarks == ("Ignored columns: Colour.",)
-    shop, blog = (judge(candidate, ImportDefaults(), CONTEXT) for candidate in reading.candidates)
+    shop, blog = (
+        validate(candidate, ImportDefaults(), CONTEXT) for candidate in reading.candidates
+    )
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.position == "Line 4"

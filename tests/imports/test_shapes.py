@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from app.forms.imported import ImportDefaults, judge
+from app.forms.imported import ImportDefaults, validate
 from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
@@ -31,22 +31,24 @@ def entry(data, name="m", **more):
     """The entry of this name, and what a preview says of it and of the file."""
     whole = reading(data, **more)
     (candidate,) = [candidate for candidate in whole.candidates if candidate.name == name]
-    judged = judge(candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True))
-    return judged, " ".join([*judged.faults, *judged.remarks, *whole.remarks])
+    validated = validate(
+        candidate, ImportDefaults(), FormContext(contact_exists=lambda _name: True)
+    )
+    return validated, " ".join([*validated.faults, *validated.remarks, *whole.remarks])
 
 
 def check(data, wanted, sentences, **more):
     """``wanted``: fields that are kept, or ``REFUSED``. ``sentences``: parts of what is said."""
-    judged, text = entry(data, **more)
+    validated, text = entry(data, **more)
     if wanted is REFUSED:
-        assert not judged.fits, judged.fields
+        assert not validated.fits, validated.fields
     else:
-        assert judged.fits, judged.faults
-        values = {**judged.fields, "paused": judged.candidate.paused}
+        assert validated.fits, validated.faults
+        values = {**validated.fields, "paused": validated.candidate.paused}
         assert {name: values[name] for name in wanted} == wanted
     for part in sentences:
         assert part in text
-    return judged
+    return validated
 
 
 def kuma(*others, **fields):
@@ -657,10 +659,11 @@ def test_what_a_tool_writes_keeps_its_meaning_or_is_named(data, wanted, sentence
 
 def test_variables_are_filled_in_where_they_are_given():
     data = gatus(more=HEADER + "    body: '$$5 ${API_KEY}'\n")
-    judged = check(data, {"request_body": "$5 a$b"}, ["Filled with environment variables: API_KEY"],
-                   variables={"API_KEY": "a$b"})  # fmt: skip
-    assert judged.fields["request_headers"] == (Pair("Authorization", "Bearer a$b"),)
-    assert "a$b" not in " ".join([*judged.remarks, *judged.settings])
+    remarks = ["Filled with environment variables: API_KEY"]
+    variables = {"API_KEY": "a$b"}
+    validated = check(data, {"request_body": "$5 a$b"}, remarks, variables=variables)
+    assert validated.fields["request_headers"] == (Pair("Authorization", "Bearer a$b"),)
+    assert "a$b" not in " ".join([*validated.remarks, *validated.settings])
 
 
 def test_what_is_of_all_endpoints_of_gatus_is_said_once():
@@ -795,8 +798,8 @@ push-monitors:
 def test_kuvasz():
     wanted = {**PAUSED, "interval": 300, "ssl_alert_days": None, "alert_text_lookup": "ok"}
     sentences = ["response headers dropped", "case-sensitive", "does not contain its address"]
-    judged = check(KUVASZ, wanted, sentences)
-    assert [pair.value for pair in judged.fields["alerts"]] == ["ops"]
+    validated = check(KUVASZ, wanted, sentences)
+    assert [pair.value for pair in validated.fields["alerts"]] == ["ops"]
     check(KUVASZ, {"url": "tcp://db.example:5432", "timeout": 5}, [], name="t")
     check(KUVASZ, {"url": "ping://db.example", "timeout": 3}, [], name="i")
     check(KUVASZ, REFUSED, ["Push"], name="p")
@@ -828,8 +831,8 @@ def test_checkmate():
         "statusWindowThreshold": 80, "cpuAlertThreshold": 90, "diskAlertCounter": 5,
     }  # fmt: skip
     wanted = {"request_method": "HEAD", "accepted_statuses": "200-299,401", "confirmations": 3}
-    judged = check([record | more], wanted, ["Down after 4 of 5 checks"])
-    assert "Alert" not in " ".join(judged.remarks)
+    validated = check([record | more], wanted, ["Down after 4 of 5 checks"])
+    assert "Alert" not in " ".join(validated.remarks)
 
 
 def test_the_csv_of_checkmate_has_milliseconds():

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from app.forms.imported import ImportDefaults, judge
+from app.forms.imported import ImportDefaults, validate
 from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
@@ -31,15 +31,15 @@ RECHECKS = (
 )
 
 
-def judged(reading):
+def validated(reading):
     return {
-        candidate.name: judge(candidate, ImportDefaults(), FormContext())
+        candidate.name: validate(candidate, ImportDefaults(), FormContext())
         for candidate in reading.candidates
     }
 
 
 def sample(name):
-    return judged(files.read_path(SAMPLES / name))
+    return validated(files.read_path(SAMPLES / name))
 
 
 @pytest.mark.parametrize(("name", "source"), FORMATS.items())
@@ -54,7 +54,7 @@ def test_no_sentence_and_no_repr_of_a_candidate_repeats_a_secret(name):
         [repr(reading), *reading.remarks]
         + [
             " ".join([repr(verdict), *verdict.faults, *verdict.remarks])
-            for verdict in judged(reading).values()
+            for verdict in validated(reading).values()
         ]
     )
     # The word of a way to log in is no secret.
@@ -164,7 +164,7 @@ def test_several_answers_of_an_api_may_stand_in_one_list():
 
 def test_a_login_in_a_url_moves_to_its_own_fields():
     reading = files.read(b"Shop, https://ada:p%40ss@shop.example.com/x?a=b@c")
-    fields = judged(reading)["Shop"].fields
+    fields = validated(reading)["Shop"].fields
     assert fields["url"] == "https://shop.example.com/x?a=b@c"
     assert (fields["request_auth_username"], fields["request_auth_password"]) == ("ada", "p@ss")
 
@@ -176,7 +176,7 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
     path = kuma_db(tmp_path / "kuma?#.db")
     before = path.read_bytes()
     for reading in (files.read_path(path), files.read(before)):
-        rows = judged(reading)
+        rows = validated(reading)
         fields = rows["Shop"].fields
         assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (60, 48, 2)
         assert fields["accepted_statuses"] == "200-299,418"
@@ -220,7 +220,7 @@ def test_an_older_uptime_kuma_database_without_some_columns_is_read(tmp_path):
     script = """CREATE TABLE monitor
           (id INTEGER PRIMARY KEY, name TEXT, type TEXT, url TEXT, interval INTEGER);
         INSERT INTO monitor VALUES (1, 'Old', 'http', 'https://old.example.com', 60);"""
-    rows = judged(files.read_path(kuma_db(tmp_path / "kuma.db", script)))
+    rows = validated(files.read_path(kuma_db(tmp_path / "kuma.db", script)))
     assert rows["Old"].fields["url"] == "https://old.example.com"
     assert "request_auth_username" not in rows["Old"].candidate.fields
 

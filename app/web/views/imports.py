@@ -168,7 +168,7 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
     shown: dict[str, Any] = {
         "form": form,
         "plan": plan,
-        "rows": sorted(enumerate(rows), key=lambda entry: entry[1].judged.fits),
+        "rows": sorted(enumerate(rows), key=lambda entry: entry[1].validated.fits),
         "counts": counts(rows),
         "notes": notes(rows),
         "ticked": {index for index, row in enumerate(rows) if row.is_new},
@@ -196,7 +196,7 @@ def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     """One refusal of each network that URLs name, and how many entries it is about."""
     refusals: dict[Network, tuple[str, int]] = {}
     for row in rows:
-        refusal = allowing.refusal_of(row.judged.url) if row.is_new else None
+        refusal = allowing.refusal_of(row.validated.url) if row.is_new else None
         if refusal is not None:
             sentence, count = refusals.get(refusal.network, (str(refusal), 0))
             refusals[refusal.network] = sentence, count + 1
@@ -345,8 +345,8 @@ def create() -> tuple[str, int, dict[str, str]]:
     unsure, back = request.form.get("unsure", ""), url_for("monitors.index")
 
     def act(index: int) -> bool:
-        judged = importer.judge(plan.candidates[index])
-        created = importer.create(judged, unsure=str(index) == unsure)
+        validated = importer.validate(plan.candidates[index])
+        created = importer.create(validated, unsure=str(index) == unsure)
         if created.problem:
             problems[index] = created.problem
         return created.stored
@@ -364,7 +364,9 @@ def create() -> tuple[str, int, dict[str, str]]:
         "imports/result.html",
         bare=servers.is_bare(),
         made=made,
-        problems=[(importer.judge(plan.candidates[index]), why) for index, why in problems.items()],
+        problems=[
+            (importer.validate(plan.candidates[index]), why) for index, why in problems.items()
+        ],
     )
     return page, 200, {"Location": back}
 
