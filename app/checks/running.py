@@ -30,7 +30,7 @@ from app.records import (
     Timings,
     Verdict,
 )
-from app.rules.assertions import AnswerParts, judge, unjudged
+from app.rules.assertions import AnswerParts, evaluate, unevaluated
 from app.rules.url import Target
 
 Done = Callable[[Outcome], None]
@@ -97,15 +97,15 @@ class RunningCheck:
     def cancel(self) -> None:
         raise NotImplementedError
 
-    def guard(self, step: Callable[..., None]) -> Callable[..., None]:
-        """``step``, to be called by the loop: what it raises goes to ``on_error``, or the check
+    def guard(self, call: Callable[..., None]) -> Callable[..., None]:
+        """``call``, to be called by the loop: what it raises goes to ``on_error``, or the check
         would never finish.
         """
-        return partial(self._guarded, step)
+        return partial(self._guarded, call)
 
-    def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
+    def _guarded(self, call: Callable[..., None], *arguments: Any) -> None:
         try:
-            step(*arguments)
+            call(*arguments)
         except Exception as error:
             self.on_error(error)
 
@@ -116,13 +116,13 @@ class RunningCheck:
     # --- The addresses that it may connect to
 
     def look_up(self, target: Target, then: Callable[[Resolution], None]) -> None:
-        """Resolve the target's name until the deadline, and judge its addresses by policy. ``then``
-        is called once: immediately for an IP address or a cached name, else on the loop.
+        """Resolve the target's name until the deadline, and ask the policy about its addresses.
+        ``then`` is called once: immediately for an IP address or a cached name, else on the loop.
         """
         name, resolver = target.dns_name, self.tools.resolver
 
         def finish(resolved: Resolved, seconds: float | None) -> None:
-            self._guarded(then, self._judged(target, resolved, seconds))
+            self._guarded(then, self._permitted(target, resolved, seconds))
 
         if target.address is not None:
             finish(Resolved(target.ascii_host, (target.address,)), None)
@@ -145,12 +145,12 @@ class RunningCheck:
         timer = self.tools.loop.call_at(self.deadline, self.guard(give_up))
         forget = resolver.lookup(name, self.guard(answered))
 
-    def _judged(self, target: Target, resolved: Resolved, seconds: float | None) -> Resolution:
+    def _permitted(self, target: Target, resolved: Resolved, seconds: float | None) -> Resolution:
         if resolved.cause is not None:
             return Resolution(dns=seconds, failure=Failure(resolved.cause, resolved.sentence))
-        judged = [(address, self.policy.refusal(address)) for address in resolved.addresses]
-        allowed = tuple(address for address, refusal in judged if refusal is None)
-        refusals = tuple(refusal for _address, refusal in judged if refusal is not None)
+        by_address = [(address, self.policy.refusal(address)) for address in resolved.addresses]
+        allowed = tuple(address for address, refusal in by_address if refusal is None)
+        refusals = tuple(refusal for _address, refusal in by_address if refusal is not None)
         failure = None
         if not allowed:
             sentence = refusals[0].sentence
@@ -173,11 +173,11 @@ class RunningCheck:
         other fields of the outcome.
         """
         spec = self.spec
-        checked = unjudged(spec.assertions)
+        checked = unevaluated(spec.assertions)
         if failure is None and spec.assertions:
             values = {**single, AssertionSource.RESPONSE_TIME: response_ms}
             parts = AnswerParts(values, hide=Redactor(spec).text)
-            checked, sentence = judge(spec.assertions, parts)
+            checked, sentence = evaluate(spec.assertions, parts)
             failure = None if sentence is None else Failure(Cause.ASSERTION_FAILED, sentence)
         verdict, failure = verdict_of(failure, spec, response_ms)
         result = Result(

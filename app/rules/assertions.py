@@ -1,6 +1,6 @@
 """Assertions about an answer (decision 19): what one may say, and whether it holds. Pure.
 
-``faults`` is what the form refuses. ``judge`` takes the parts of an answer and returns each
+``faults`` is what the form refuses. ``evaluate`` takes the parts of an answer and returns each
 assertion with what the answer has there, and the sentence of the first that does not hold.
 
 What the answer has is a list of values: a path finds any number of them, a header may come twice,
@@ -53,7 +53,7 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _COMPARED = frozenset({AssertionOp.EQ, AssertionOp.NE, *_ORDERS})
 _PATTERNS = frozenset({AssertionOp.MATCHES, AssertionOp.NOT_MATCHES})
-# Where more of a cut body could change whether these hold, it is not judged.
+# Where more of a cut body could change whether these hold, it is not evaluated.
 _SEARCHES = frozenset({AssertionOp.CONTAINS, AssertionOp.MATCHES})
 # Possessive (``++``): with backtracking, a million digits before a letter take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?", re.ASCII)
@@ -169,10 +169,10 @@ class _Json:
         self.value = value
 
 
-def judge(
+def evaluate(
     assertions: Sequence[Assertion], answer: AnswerParts
 ) -> tuple[tuple[CheckedAssertion, ...], str | None]:
-    """Each assertion as it was judged, and the sentence of the first that does not hold."""
+    """Each assertion as it was evaluated, and the sentence of the first that does not hold."""
     checked: list[CheckedAssertion] = []
     sentence = None
     for assertion in assertions:
@@ -181,7 +181,7 @@ def judge(
             ok = None
             if not (answer.cut and assertion.source == AssertionSource.JSON):
                 values = answer.values(assertion)
-                ok = _judged(assertion, values, answer)
+                ok = _evaluated(assertion, values, answer)
             why = None
         except (ValueError, RecursionError) as fault:
             reason = fault if isinstance(fault, ValueError) else _(TOO_DEEP)
@@ -196,7 +196,7 @@ def judge(
     return tuple(checked), sentence
 
 
-def unjudged(assertions: Sequence[Assertion]) -> tuple[CheckedAssertion, ...]:
+def unevaluated(assertions: Sequence[Assertion]) -> tuple[CheckedAssertion, ...]:
     """The assertions about an answer that failed before."""
     return tuple(
         CheckedAssertion(plain.source, plain.property, plain.op, plain.value)
@@ -204,7 +204,7 @@ def unjudged(assertions: Sequence[Assertion]) -> tuple[CheckedAssertion, ...]:
     )
 
 
-def _judged(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> bool | None:
+def _evaluated(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> bool | None:
     """Whether it holds; None where more of a body that was cut could change that."""
     op, expected, work = AssertionOp(assertion.op), assertion.value or "", answer.work
     plain = OPPOSITES.get(op, op)

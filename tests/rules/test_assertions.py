@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.records import BODY_CAP_BYTES, Assertion
-from app.rules.assertions import AnswerParts, WorkBudget, faults, judge, unjudged
+from app.rules.assertions import AnswerParts, WorkBudget, evaluate, faults, unjudged
 
 
 def row(source, property=None, op="=", value=None):
@@ -16,7 +16,7 @@ def judged(assertion, body="", *, headers=(), cut=False, work=None, **single):
     """Whether an assertion holds, what the answer has there, and the sentence."""
     single = {name: str(value) for name, value in single.items()}
     answer = AnswerParts(single, headers, lambda _is_json: body, cut=cut, work=work or WorkBudget())
-    (checked,), sentence = judge([assertion], answer)
+    (checked,), sentence = evaluate([assertion], answer)
     return checked.ok, checked.found, sentence
 
 
@@ -116,7 +116,7 @@ def test_the_cause_says_what_is_there_and_what_is_expected(assertion, sentence):
 
 def test_the_first_that_fails_names_the_cause_and_all_are_judged():
     rows = [row("status", op="=", value=str(code)) for code in (200, 201, 202)]
-    checked, sentence = judge(rows, AnswerParts({"status": "200"}))
+    checked, sentence = evaluate(rows, AnswerParts({"status": "200"}))
     assert [each.ok for each in checked] == [True, False, False]
     assert sentence == 'Status code is "200", expected "201"'
 
@@ -214,7 +214,7 @@ def test_a_body_of_digits_is_read_in_one_pass():
 def test_what_a_pattern_costs_is_counted_over_all_assertions():
     slow = row("body", op="not_matches", value="(?:[^a]{20}){20}z")
     answer = AnswerParts({}, (), lambda _is_json: "b" * BODY_CAP_BYTES)
-    checked, sentence = judge([slow] * 20, answer)
+    checked, sentence = evaluate([slow] * 20, answer)
     assert checked[0].ok is False
     assert "too large" in sentence
 

@@ -29,8 +29,7 @@ from app.records import (
     Verdict,
     Warn,
 )
-from app.rules.assertions import AnswerParts, unjudged
-from app.rules.assertions import judge as judge_assertions
+from app.rules.assertions import AnswerParts, evaluate, unevaluated
 from app.rules.text import is_accepted, shortened
 from app.rules.time import warns
 
@@ -54,7 +53,7 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdi
     leaf, leaf_host = _leaf(trace)
     failure = trace.failure
     matched: str | None = None
-    checked = unjudged(trace.spec.assertions)
+    checked = unevaluated(trace.spec.assertions)
     warnings = list(trace.warnings)
     exchange = trace.last.exchange if trace.last else None
     if failure is None and exchange is not None:
@@ -131,7 +130,7 @@ def _content(
     failure, matched = None, None
     if spec.alert_condition in TEXT_CONDITIONS:
         failure, matched = _text(exchange, trace, answer.body)
-    checked, sentence = judge_assertions(spec.assertions, answer)
+    checked, sentence = evaluate(spec.assertions, answer)
     if failure is None and sentence is not None:
         failure = Failure(Cause.ASSERTION_FAILED, sentence)
     return failure, matched, checked

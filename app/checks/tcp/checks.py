@@ -30,8 +30,7 @@ from app.records import (
     Outcome,
     Timings,
 )
-from app.rules.assertions import OPPOSITES, AnswerParts
-from app.rules.assertions import judge as judge_assertions
+from app.rules.assertions import OPPOSITES, AnswerParts, evaluate
 from app.rules.text import shortened
 
 BANNER_BYTES = 1024  # decision 3
@@ -68,7 +67,7 @@ class TcpTrace(Connection):
             return False
         if any(row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._of_banner):
             return False
-        return judge_assertions(self._of_banner, AnswerParts(self.single))[1] is None
+        return evaluate(self._of_banner, AnswerParts(self.single))[1] is None
 
     @property
     def single(self) -> dict[AssertionSource, object]:
