@@ -24,7 +24,7 @@ register(INCIDENTS, query=IncidentQueryForm, refusals={"create": (409,)})
     form=IncidentUpdateForm,
     update=True,
     refusals=(409,),
-    since=0,
+    level=0,
 )
 def update(call: Call) -> Response:
     """Changes what is sent. An empty `ended_at` opens the incident again: 409 if its monitor has

@@ -201,7 +201,7 @@ class Operation:
     ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
     read for reading and write for writing. ``refusals``: statuses that other operations do not
     answer. ``several``: the answer has one for each of several records. ``rows``: so it is, and the
-    body is a list of this name, of records that ``form`` reads. ``since``: the level of the API
+    body is a list of this name, of records that ``form`` reads. ``level``: the level of the API
     that has it; 0 for the base API.
     """
 
@@ -219,7 +219,7 @@ class Operation:
     refusals: tuple[int, ...] = ()
     several: bool = False
     rows: str = ""
-    since: int = 1
+    level: int = 1
 
     @property
     def description(self) -> str:
@@ -391,7 +391,7 @@ def register(
             name=f"{resource.name}_{_OPERATION_IDS.get(verb, verb)}",
             description=description,
             refusals=handlers.refusals.get(verb, ()),
-            since=0 if resource.kind in _BASE else 1,
+            level=0 if resource.kind in _BASE else 1,
             **more,
         )(getattr(handlers, verb))
 

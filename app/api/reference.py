@@ -84,7 +84,7 @@ class Reference:
     summary: str
     description: str
     tag: str
-    since: int
+    level: int
     scope: str
     parameters: Sequence[ReferenceField]
     body: Sequence[ReferenceField]
@@ -177,7 +177,7 @@ def _described(path: Path, methods: Sequence[str], operation: Operation) -> Refe
         summary=operation.summary,
         description=operation.description,
         tag=path.template.split("/")[1],
-        since=operation.since,
+        level=operation.level,
         scope="" if path.public else operation.scope or (Scope.READ if reads else Scope.WRITE),
         parameters=parameters,
         body=body,
