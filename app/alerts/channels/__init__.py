@@ -25,7 +25,7 @@ from app.alerts.channels import (
     telegram,
     webhook,
 )
-from app.alerts.channels.base import Outgoing, Sender, step_of
+from app.alerts.channels.base import Outgoing, Sender, action_of
 from app.alerts.messages.message import SIGNS
 from app.config import Settings
 from app.i18n import N_, _
@@ -65,8 +65,8 @@ def _with_sign(outgoing: Outgoing) -> str:
 
 def _of_incident(outgoing: Outgoing) -> str:
     """The service has an alert for the incident already: only its state is sent."""
-    step = step_of(outgoing.message)
-    return outgoing.message.text if step == "trigger" else f"{step}: {outgoing.message.title}"
+    action = action_of(outgoing.message)
+    return outgoing.message.text if action == "trigger" else f"{action}: {outgoing.message.title}"
 
 
 _TEXTS: Mapping[str, Callable[[Outgoing], str]] = {

@@ -148,7 +148,7 @@ _SAME_METHOD = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_RE
 _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
 
-def step_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
+def action_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
     """What becomes of the alert at a service that has one for each incident (BY_INCIDENT)."""
     if message.event == Event.INCIDENT_ACKNOWLEDGED:
         return "acknowledge"

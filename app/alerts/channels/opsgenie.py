@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.alerts.answers import Answer
-from app.alerts.channels.base import Outgoing, Tools, dedup_key_of, post, reasons, step_of
+from app.alerts.channels.base import Outgoing, Tools, action_of, dedup_key_of, post, reasons
 from app.alerts.messages.message import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_opsgenie
@@ -22,11 +22,11 @@ ACTIONS = {"acknowledge": "acknowledge", "resolve": "close"}
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_opsgenie(outgoing.value)
     message, alias = outgoing.message, dedup_key_of(outgoing, tools)
-    url, step = API.format(region=region), step_of(message)
-    if step == "trigger":
+    url, action = API.format(region=region), action_of(message)
+    if action == "trigger":
         body = {"alias": alias, "source": "Wakeful", **payload(message)}
     else:
-        url = f"{url}/{alias}/{ACTIONS[step]}?identifierType=alias"
+        url = f"{url}/{alias}/{ACTIONS[action]}?identifierType=alias"
         body = {"source": "Wakeful", "note": f"{message.title}. {message.summary}"}
     return post(
         outgoing,

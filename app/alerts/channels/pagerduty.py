@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.alerts.answers import Answer
-from app.alerts.channels.base import Outgoing, Tools, dedup_key_of, post, reasons, step_of
+from app.alerts.channels.base import Outgoing, Tools, action_of, dedup_key_of, post, reasons
 from app.alerts.messages.message import Message, Tone
 from app.alerts.words import shorten
 from app.rules.channel_values import parse_pagerduty
@@ -23,9 +23,9 @@ SEVERITIES = {
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     region, key = parse_pagerduty(outgoing.value)
-    step = step_of(outgoing.message)
-    body = {"routing_key": key, "event_action": step, "dedup_key": dedup_key_of(outgoing, tools)}
-    if step == "trigger":
+    action = action_of(outgoing.message)
+    body = {"routing_key": key, "event_action": action, "dedup_key": dedup_key_of(outgoing, tools)}
+    if action == "trigger":
         body |= payload(outgoing.message)
     return post(outgoing, tools, body, url=API.format(region=region), secrets=[key], read=reasons)
 
