@@ -49,7 +49,7 @@ class ClientConnection:
         self.ended = False  # the client sends no more
         self.keep = False  # for another request
         # Used by the event loop: what to do when the socket is ready, and the time limit for it.
-        self.step: Callable[[ClientConnection], None]
+        self.handler: Callable[[ClientConnection], None]
         self.until = 0.0
         self.ask_at = 0.0  # when to ask whether the application needs the body
         self.counted = 0

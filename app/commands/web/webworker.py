@@ -124,12 +124,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _park(
         self,
         conn: ClientConnection,
-        step: Callable[[ClientConnection], None],
+        handler: Callable[[ClientConnection], None],
         seconds: float,
         events: int = selectors.EVENT_READ,
     ) -> None:
-        """Run ``step`` whenever the socket is ready; after ``seconds`` the connection is late."""
-        conn.step, conn.until = step, time.monotonic() + seconds
+        """Call ``handler`` when the socket is ready; after ``seconds`` the connection is late."""
+        conn.handler, conn.until = handler, time.monotonic() + seconds
         self._parked[conn] = None
         self._count_bytes(conn)
         self.poller.register(conn.socket, events, partial(self._ready, conn))
@@ -147,14 +147,14 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _ready(self, conn: ClientConnection, _socket: object) -> None:
         if conn in self._parked:  # not closed by an event that came together with this one
-            self._run_step(conn, conn.step)
+            self._handle(conn, conn.handler)
         if conn in self._parked:
             self._count_bytes(conn)
 
-    def _run_step(self, conn: ClientConnection, step: Callable[[ClientConnection], None]) -> None:
-        """Run a step. An error in one connection must not end the event loop."""
+    def _handle(self, conn: ClientConnection, handler: Callable[[ClientConnection], None]) -> None:
+        """Call a handler. An error in one connection must not end the event loop."""
         try:
-            step(conn)
+            handler(conn)
         except OSError:
             self._close(conn)
         except Exception:
@@ -191,7 +191,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         except Exception as fault:
             self._refuse(conn, fault)
         else:
-            conn.step = self._read_body
+            conn.handler = self._read_body
             conn.until = time.monotonic() + self._limits.body_seconds
             conn.ask_at = time.monotonic() + self._limits.ask_seconds
             if not conn.body.complete and _is_ping(conn):
@@ -299,7 +299,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         """A thread has done its part. Runs in the event loop."""
         result = False if future.cancelled() or future.exception() else future.result()
         conn.keep = result is True
-        self._run_step(conn, self._await_body if result is _BODY_NEEDED else self._send)
+        self._handle(conn, self._await_body if result is _BODY_NEEDED else self._send)
 
     def _await_body(self, conn: ClientConnection) -> None:
         self._park(conn, self._read_body, conn.until - time.monotonic())
@@ -357,7 +357,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         self._expiry_due = now + _EXPIRY_PAUSE
         for conn in list(self._parked):
-            if conn.step == self._read_body and not conn.asked and conn.ask_at <= now:
+            if conn.handler == self._read_body and not conn.asked and conn.ask_at <= now:
                 self._ask(conn)
             elif conn.until <= now:
                 self._expire(conn)
@@ -366,8 +366,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         return self.nr_conns >= self.worker_connections or self._buffered > self._limits.held_bytes
 
     def _expire(self, conn: ClientConnection) -> None:
-        has_begun = conn.step == self._read_head and bool(conn.received)
-        if conn.step != self._read_body and not has_begun:
+        has_begun = conn.handler == self._read_head and bool(conn.received)
+        if conn.handler != self._read_body and not has_begun:
             self._close(conn)
             return
         if conn.step == self._read_body and _is_ping(conn):
@@ -375,7 +375,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         conn.keep = False
         self._unpark(conn)
-        self._run_step(conn, self._refuse_late)
+        self._handle(conn, self._refuse_late)
 
     def _refuse_late(self, conn: ClientConnection) -> None:
         conn.sock.sendall(_refusal(conn, "408 Request Timeout", _(_LATE)))
@@ -384,7 +384,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _cap_keepalive(self, deadline: float) -> None:
         """The worker stops: close connections that have not sent a request by ``deadline``."""
         for conn in self._parked:
-            if conn.step in (self._read_head, self._drain):
+            if conn.handler in (self._read_head, self._drain):
                 conn.until = min(conn.until, deadline)
 
 

@@ -63,7 +63,7 @@ class PersonAdding(Editing[Person, NewPersonForm]):
 
 class PersonEditing(Editing[Person, PersonForm]):
     template, subject = "people/edit.html", "person"
-    settled: Mapping[str, Any] = {}  # what becomes of their keys
+    keys_to: Mapping[str, Any] = {}  # what becomes of their keys
 
     def load(self) -> Person:
         return current_access().people.get(self.id)
@@ -99,8 +99,8 @@ class PersonEditing(Editing[Person, PersonForm]):
         if "keys" in form and form.disabled.data and (chosen := form.keys.data) is not None:
             # If somebody gets the keys, it is the admin who acts.
             heir = current_user.person.id if chosen == KeysOf.MINE else None
-            self.settled = {"settle": True, "heir_id": heir}
-        return people.update(self.id, form.fields(), rewritten=["role"], **self.settled)
+            self.keys_to = {"settle": True, "heir_id": heir}
+        return people.update(self.id, form.fields(), rewritten=["role"], **self.keys_to)
 
     def refuse(self, fault: WakefulError) -> Response:
         if not isinstance(fault, Conflict):
@@ -113,8 +113,8 @@ class PersonEditing(Editing[Person, PersonForm]):
             # Their own change must not log them out, nor count as typing the password.
             session.begin(record, password_at=current_user.session.password_at)
         response = super().done(record)
-        if self.settled:
-            flash(_(HANDED_OVER if self.settled["heir_id"] else ALL_REVOKED), "info")
+        if self.keys_to:
+            flash(_(HANDED_OVER if self.keys_to["heir_id"] else ALL_REVOKED), "info")
         return response
 
     def name_of(self, record: Person) -> str:
