@@ -97,8 +97,8 @@ def _rows(fields: Json) -> Json:
     lists: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
     for raw, value in fields.items():
         name = brackets.parse(raw) if "[" in raw else None
-        if name is not None and name.half is not None:
-            lists.setdefault(name.field, {}).setdefault(name.order, {})[name.half] = value
+        if name is not None and name.column is not None:
+            lists.setdefault(name.field, {}).setdefault(name.order, {})[name.column] = value
     return {name: [rows[order] for order in sorted(rows)] for name, rows in lists.items()}
 
 

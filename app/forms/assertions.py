@@ -28,7 +28,7 @@ _CHOICES = {
 class AssertionRow(PairRow):
     """One row as sent or shown."""
 
-    halves: ClassVar[tuple[str, ...]] = ("source", "property", "op", "value")
+    columns: ClassVar[tuple[str, ...]] = ("source", "property", "op", "value")
     source: str = ""
     property: str = ""
     op: str = ""
@@ -79,19 +79,19 @@ class AssertionList(PairList):
     def validated(self, row: Any) -> Assertion:
         """JSON may send a number or a boolean as the value: it is compared as it is written."""
         entry = self.entry_of(row)
-        for half in row.halves:
-            sent = getattr(row, half)
-            is_plain = half == "value" and getattr(sent, "kind", "") in ("number", "boolean")
+        for column in row.columns:
+            sent = getattr(row, column)
+            is_plain = column == "value" and getattr(sent, "kind", "") in ("number", "boolean")
             if isinstance(sent, Typed) and not is_plain:
                 fault = text.fault_of(lambda sent=sent: text.characters(sent))  # type: ignore[misc]
-                row.errors[half].append(fault or _(text.ONE_VALUE))
+                row.errors[column].append(fault or _(text.ONE_VALUE))
         if row.all_errors:
             return entry
         if looks_masked(row.value):
             row.errors["value"].append(_(MASK_WITHOUT_STORED))
         else:
-            for half, sentence in faults(entry).items():
-                row.errors[half].append(sentence)
+            for column, sentence in faults(entry).items():
+                row.errors[column].append(sentence)
         return entry
 
     def add_offered(self, pressed: str) -> None:
@@ -100,15 +100,15 @@ class AssertionList(PairList):
             parts = json.loads(pressed)
         except (ValueError, RecursionError):
             parts = None
-        if isinstance(parts, list) and len(parts) == len(AssertionRow.halves):
+        if isinstance(parts, list) and len(parts) == len(AssertionRow.columns):
             self.rows = [row for row in self.rows if not row.is_blank]
             row = self.add_row()
-            for half, part in zip(row.halves, parts, strict=True):
-                setattr(row, half, part if isinstance(part, str) else "")
+            for column, part in zip(row.columns, parts, strict=True):
+                setattr(row, column, part if isinstance(part, str) else "")
 
-    def add_row_fault(self, position: int, half: str, sentence: str) -> None:
+    def add_row_fault(self, position: int, column: str, sentence: str) -> None:
         """``position``: of the entry among the values."""
         browser = form_of(self).context.browser
         row = [row for row in self.rows if not (browser and row.is_blank)][position]
-        if not row.errors[half]:
-            row.errors[half].append(sentence)
+        if not row.errors[column]:
+            row.errors[column].append(sentence)

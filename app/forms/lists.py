@@ -40,18 +40,18 @@ class IndexedRow:
     list_name: str
     index: str
 
-    def name_of(self, half: str) -> str:
-        return f"{self.list_name}[{self.index}][{half}]"
+    def name_of(self, column: str) -> str:
+        return f"{self.list_name}[{self.index}][{column}]"
 
-    def id_of(self, half: str) -> str:
-        return f"{self.list_name}-{self.index}-{half}"
+    def id_of(self, column: str) -> str:
+        return f"{self.list_name}-{self.index}-{column}"
 
 
 @dataclass(slots=True)
 class PairRow(IndexedRow):
     """One row of key and value as sent or shown."""
 
-    halves: ClassVar[tuple[str, ...]] = ("key", "value")
+    columns: ClassVar[tuple[str, ...]] = ("key", "value")
     key: str = ""
     value: str = field(default="", repr=False)
     sent: frozenset[str] = frozenset()
@@ -59,11 +59,11 @@ class PairRow(IndexedRow):
 
     @property
     def is_blank(self) -> bool:
-        return not any(getattr(self, half) for half in self.halves)
+        return not any(getattr(self, column) for column in self.columns)
 
     @property
     def all_errors(self) -> list[str]:
-        return [sentence for half in self.halves for sentence in self.errors[half]]
+        return [sentence for column in self.columns for sentence in self.errors[column]]
 
     @property
     def button_value(self) -> str:
@@ -161,7 +161,7 @@ class PairList(ListField):
         self.replaces = False  # whether the box is ticked that replaces an unclear list
 
     def name_fault(self, name: Name) -> str | None:
-        if name.index is None or name.half in self.row_type.halves:
+        if name.index is None or name.column in self.row_type.columns:
             return None
         return self.how_to_send_row(name.index[:20])
 
@@ -227,14 +227,14 @@ class PairList(ListField):
         rows: dict[tuple[int, str], PairRow] = {}
         for name in names:
             row = rows.setdefault(name.order, self.row_type(self.name, name.index or ""))
-            value = formdata.getlist(f"{self.name}[{name.index}][{name.half}]")
-            if name.half not in row.halves or not value:
+            value = formdata.getlist(f"{self.name}[{name.index}][{name.column}]")
+            if name.column not in row.columns or not value:
                 continue
-            if name.half in row.sent:  # alerts[1] and alerts[01]
-                row.errors[row.halves[0]].append(_(TWICE))
+            if name.column in row.sent:  # alerts[1] and alerts[01]
+                row.errors[row.columns[0]].append(_(TWICE))
                 continue
-            row.sent |= {name.half}
-            setattr(row, name.half, value[0])
+            row.sent |= {name.column}
+            setattr(row, name.column, value[0])
         return list(rows.values())
 
     def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
@@ -255,9 +255,9 @@ class PairList(ListField):
         self.data = tuple(stored_rows.get(row.index) or self.validated(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
-        for half in row.halves:
-            if half not in row.sent:
-                row.errors[half].append(_(text.HALF_ROW))
+        for column in row.columns:
+            if column not in row.sent:
+                row.errors[column].append(_(text.INCOMPLETE_ROW))
 
     def validated(self, row: PairRow) -> Any:
         self.note_missing(row)
@@ -266,8 +266,8 @@ class PairList(ListField):
             if looks_masked(row.value):
                 row.errors["value"].append(_(MASK_WITHOUT_STORED))
             elif self.check:
-                for half, fault in zip(row.halves, self.check(self, pair), strict=True):
-                    row.errors[half] += [fault] if fault else []
+                for column, fault in zip(row.columns, self.check(self, pair), strict=True):
+                    row.errors[column] += [fault] if fault else []
         return Pair(str(pair.key), str(pair.value))
 
     def refuse_stored(self) -> None:
@@ -289,9 +289,9 @@ class PairList(ListField):
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for row in self.rows:
-            for half in row.halves:
-                if errors := row.errors[half]:
-                    yield f"{row.index}.{half}", row.id_of(half), errors
+            for column in row.columns:
+                if errors := row.errors[column]:
+                    yield f"{row.index}.{column}", row.id_of(column), errors
 
     def add_row(self) -> PairRow:
         """Add a blank row, for a browser without JavaScript."""
@@ -323,7 +323,7 @@ class EntryList(ListField):
         self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
 
     def name_fault(self, name: Name) -> str | None:
-        if name.half is None:
+        if name.column is None:
             return None
         return _(
             "Send %(name)s[0]=%(example)s, one value for each index.",
@@ -489,7 +489,7 @@ class Tags(OneValue):
         super().__init__(*args, **{"default": (), **kwargs})
 
     def name_fault(self, name: Name) -> str | None:
-        return None if name.half is None else self.how_to_send()
+        return None if name.column is None else self.how_to_send()
 
     def how_to_send(self) -> str:
         return _("Send comma-separated words, such as %(name)s=web,shop.", name=self.name)

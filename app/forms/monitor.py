@@ -308,8 +308,8 @@ class MonitorForm(SchemaForm):
             for name, sentence in kinds.fields_of_other_kinds(self.url.data, values):
                 field, _dot, part = name.partition(".")
                 if part:
-                    position, _dot, half = part.partition(".")
-                    self.assertions.add_row_fault(int(position), half, sentence)
+                    position, _dot, column = part.partition(".")
+                    self.assertions.add_row_fault(int(position), column, sentence)
                 else:
                     by_name[field].add_fault(sentence)
         self._keep_secrets_from_others()

@@ -140,7 +140,7 @@ class GroupList(ListField):
         )
 
     def repeat_fault(self, name: Name) -> str:
-        bare = name.half == MONITORS and name.entry is None
+        bare = name.column == MONITORS and name.entry is None
         return (
             _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().repeat_fault(name)
         )
@@ -178,7 +178,7 @@ class GroupList(ListField):
 
     def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
         """Add what was sent under one name to its row."""
-        part = str(name.half) if name.entry is None else f"{MONITORS}.{name.entry}"
+        part = str(name.column) if name.entry is None else f"{MONITORS}.{name.entry}"
         if part in row.sent:  # groups[1][name] and groups[01][name]
             row.errors[part] = _(TWICE)
         elif part == NAME:
@@ -206,7 +206,7 @@ class GroupList(ListField):
         names = (parse(raw) for raw in formdata if raw.startswith(f"{self.name}["))
         return sorted(
             (name for name in names if name),
-            key=lambda name: (name.order, name.half or "", index_order(name.entry or "")),
+            key=lambda name: (name.order, name.column or "", index_order(name.entry or "")),
         )
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
@@ -228,12 +228,12 @@ def _how(name: str) -> str:
 
 
 def _is_known(name: Name) -> bool:
-    return name.half == MONITORS or (name.half == NAME and name.entry is None)
+    return name.column == MONITORS or (name.column == NAME and name.entry is None)
 
 
 def _raw(name: Name) -> str:
     entry = "" if name.entry is None else f"[{name.entry}]"
-    return f"{name.field}[{name.index}][{name.half}]{entry}"
+    return f"{name.field}[{name.index}][{name.column}]{entry}"
 
 
 def _group(row: GroupRow, grouped: set[int]) -> records.Group:

@@ -19,7 +19,7 @@ Pairs = Sequence[tuple[str, str]]
 
 _NAME = re.compile(
     r"(?P<field>[^\[\]]+)"
-    r"(?:\[(?P<index>[0-9]+)\](?:\[(?P<half>[a-z]+)\](?:\[(?P<entry>[0-9]+)\])?)?)?"
+    r"(?:\[(?P<index>[0-9]+)\](?:\[(?P<column>[a-z]+)\](?:\[(?P<entry>[0-9]+)\])?)?)?"
 )
 
 
@@ -57,13 +57,13 @@ class Name:
 
     field: str
     index: str | None = None
-    half: str | None = None
+    column: str | None = None
     entry: str | None = None
 
     @property
     def dotted(self) -> str:
         """The name as errors write it: ``alerts.7.value`` (decision 1)."""
-        parts = (self.field, self.index, self.half, self.entry)
+        parts = (self.field, self.index, self.column, self.entry)
         return ".".join(part for part in parts if part is not None)
 
     @property
@@ -80,7 +80,7 @@ def index_order(index: str) -> tuple[int, str]:
 def parse(name: str) -> Name | None:
     """Split ``alerts[7][value]``; None for a name that is not in the notation."""
     match = _NAME.fullmatch(name)
-    return None if match is None else Name(*match.group("field", "index", "half", "entry"))
+    return None if match is None else Name(*match.group("field", "index", "column", "entry"))
 
 
 def rows(pairs: Pairs, field: str) -> tuple[list[list[tuple[str, str]]], list[tuple[str, str]]]:
@@ -169,10 +169,10 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, tuple | list):
         if isinstance(value[0], Pair | ComponentName | MonitorImpact | Assertion):
             return [
-                (f"{name}[{index}][{half}]", str(content))
+                (f"{name}[{index}][{column}]", str(content))
                 for index, row in enumerate(value)
-                for half in row.__match_args__
-                if (content := getattr(row, half)) is not None
+                for column in row.__match_args__
+                if (content := getattr(row, column)) is not None
             ]
         if isinstance(value[0], Group):
             return [

@@ -33,7 +33,7 @@ END_BEFORE_START = N_("The end must be later than the start.")
 NOT_JSON = N_("This is not valid JSON.")
 OBJECT_NEEDED = N_('Send a JSON object, such as {"name": "value"}.')
 TOO_LARGE = N_("This is too large. At most %(most)s MiB are read.")
-HALF_ROW = N_("This row is incomplete. Send both its key and its value.")
+INCOMPLETE_ROW = N_("This row is incomplete. Send both its key and its value.")
 NESTED = N_("This is nested too deeply.")
 TAKEN = N_("This is already in use. Choose another one.")
 
@@ -163,7 +163,7 @@ def _offset(sign: str, hours: int, minutes: int) -> timezone:
 
 def header_name(value: str) -> str:
     if not value:
-        raise ValueError(_(HALF_ROW))
+        raise ValueError(_(INCOMPLETE_ROW))
     characters(value)
     if not _TOKEN.fullmatch(value):
         sentence = N_(

@@ -72,10 +72,10 @@ def shown(pages, form_class=BrowserMonitorForm, record=STORED, **more):
         lists = form.pair_lists()
         sent = Inputs("".join(str(field()) for field in form if field not in lists)).sent
         sent.update(
-            (row.name_of(half), getattr(row, half) if half == "key" else row.value)
+            (row.name_of(column), getattr(row, column) if column == "key" else row.value)
             for rows in lists
             for row in rows.rows
-            for half in ("key", "value")
+            for column in ("key", "value")
         )
         return sent
 

@@ -294,10 +294,10 @@ ROWS = [
      "request_method", "no body"),
     ({"assertions[3][source]": "body", "assertions[3][op]": "=", "assertions[3][value]": "••••"},
      "assertions.3.value", "masked"),
-    ({f"assertions[{n}][{half}]": value for n in range(21)
-      for half, value in (("source", "body"), ("op", "exists"))}, "assertions", "20 at most"),
-    ({f"alerts[{n}][{half}]": value for n in range(21)
-      for half, value in (("key", "email"), ("value", "a@b.example"))}, "alerts", "20 at most"),
+    ({f"assertions[{n}][{column}]": value for n in range(21)
+      for column, value in (("source", "body"), ("op", "exists"))}, "assertions", "20 at most"),
+    ({f"alerts[{n}][{column}]": value for n in range(21)
+      for column, value in (("key", "email"), ("value", "a@b.example"))}, "alerts", "20 at most"),
 ]  # fmt: skip
 
 
@@ -313,8 +313,8 @@ def test_sections_1_and_2_a_rows_error_is_named_with_its_index_as_sent(sent, nam
         ([("tags[0]", "a"), ("tags[0]", "a")], "tags.0"),
         ([("locations[0]", "default")] * 2, "locations.0"),
         ([("alerts[0][key]", "email")] * 2 + [("alerts[0][value]", "a@b.example")], "alerts.0.key"),
-        ([(f"alerts[{index}][{half}]", value) for index in ("1", "01")
-          for half, value in (("key", "email"), ("value", "a@b.example"))], "alerts.1.key"),
+        ([(f"alerts[{index}][{column}]", value) for index in ("1", "01")
+          for column, value in (("key", "email"), ("value", "a@b.example"))], "alerts.1.key"),
     ],
 )  # fmt: skip
 def test_section_1_a_name_sent_twice_is_refused(sent, name):
@@ -414,9 +414,9 @@ def changed(sent):
 
 def rows(*pairs, start=0):
     return {
-        f"alerts[{start + n}][{half}]": getattr(pair, half)
+        f"alerts[{start + n}][{column}]": getattr(pair, column)
         for n, pair in enumerate(pairs)
-        for half in ("key", "value")
+        for column in ("key", "value")
     }
 
 

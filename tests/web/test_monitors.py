@@ -152,9 +152,9 @@ def test_what_an_answer_has_becomes_an_assertion_by_a_click(app, editor, httpser
     editor.press("status = ok")
     form, _ = editor.form_with("Save")
     values = dict(form.values)
-    assert [values[f"assertions[0][{half}]"] for half in ("source", "property", "op", "value")] == [
-        "json", "$.status", "=", "ok",
-    ]  # fmt: skip
+    columns = ("source", "property", "op", "value")
+    sent = [values[f"assertions[0][{column}]"] for column in columns]
+    assert sent == ["json", "$.status", "=", "ok"]
     wrong = {"assertions[0][value]": "", "assertions[0][op]": "<"}
     assert editor.press("Save", **wrong).shows("< needs a value.").status == 422
     editor.press("Save", **{"assertions[0][value]": "degraded", "assertions[0][op]": "="})

@@ -226,11 +226,11 @@ def label_of(name: str) -> str:
     field = _fields().get(base)
     given = [field.kwargs.get("label"), *field.args[:1]] if field else []
     label = _(next(filter(None, given), base.replace("_", " ").capitalize()))
-    number, half = rest.rstrip("]").partition("][")[::2]
+    number, column = rest.rstrip("]").partition("][")[::2]
     if number.isdecimal() and len(number) < 4:
         label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)
-    halves = (field.kwargs.get("labels") if field else None) or {}
-    return f"{label}: {_(halves[half])}" if half in halves else label
+    labels = (field.kwargs.get("labels") if field else None) or {}
+    return f"{label}: {_(labels[column])}" if column in labels else label
 
 
 def is_box(name: str) -> bool:
