@@ -126,7 +126,7 @@ def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_pa
     person, access = make_person(app), app.extensions["wakeful.access"]
     with app.app_context():
         session = access.sessions.begin(person.id).session
-        half, link = access.half_logins.begin(person.id), access.recovery.make(person.id)
+        half, link = access.pending_logins.begin(person.id), access.recovery.make(person.id)
         path = back_up(app, tmp_path / "backup")
         access.sessions.end_all(person.id)
         db.session.remove()
@@ -135,7 +135,7 @@ def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_pa
     with app.app_context():
         assert access.people.get(person.id).email == person.email
         assert access.sessions.person(session) is None
-        assert access.half_logins.person(half) is None
+        assert access.pending_logins.person(half) is None
         assert access.recovery.person(link) is None
 
 

@@ -108,7 +108,7 @@ def test_disable_ends_sessions_and_enable_gives_access_back(people):
 
 def test_reset_removes_the_second_factor_only(people):
     with access() as here:
-        token, half = here.sessions.begin(2).session, here.half_logins.begin(2)
+        token, half = here.sessions.begin(2).session, here.pending_logins.begin(2)
     code, out, _err = people("user", "reset", "bob@example.org")
     assert code == 0
     assert out == (
@@ -117,7 +117,7 @@ def test_reset_removes_the_second_factor_only(people):
     )
     with access() as here:
         assert here.sessions.person(token) is None
-        assert here.half_logins.person(half) is None
+        assert here.pending_logins.person(half) is None
         assert not here.factors.of(2).is_set
         assert not here.people.login("bob@example.org", PASSWORD).second_factor
         assert audit()[-1] == ("deleted", "second_factor", "Bob@example.org")

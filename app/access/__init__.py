@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from app.access import devices
 from app.access.audit_log import AuditLog
 from app.access.counters import Counters
-from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
 from app.access.keys import ApiKeys
 from app.access.passkeys import Passkeys
+from app.access.pending_logins import PendingLogins
 from app.access.people import People
 from app.access.recovery import Recovery
 from app.access.second_factor import SecondFactors
@@ -42,7 +42,7 @@ class Access:
         self.people = People(now, self.counters)
         self.factors = SecondFactors(now, self.people, self.settings)
         self.passkeys = Passkeys(now, self.people, self.factors)
-        self.half_logins = HalfLogins(now, self.counters, self.people, self.passkeys)
+        self.pending_logins = PendingLogins(now, self.counters, self.people, self.passkeys)
         self.sessions = LoginSessions(now)
         self.keys = ApiKeys(now)
         self.setup = Setup(self.people, self.settings)
@@ -56,7 +56,7 @@ class Access:
         """Delete what is over. The engine's housekeeping calls it."""
         for part in (
             self.counters, self.sent_forms, self.sessions, self.invitations, self.recovery,
-            self.half_logins, self.passkeys, self.audit,
+            self.pending_logins, self.passkeys, self.audit,
         ):  # fmt: skip
             part.forget_old()
         devices.forget_old(self.clock())

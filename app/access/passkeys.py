@@ -135,7 +135,7 @@ class Passkeys:
             return changed, self.factors.first_codes(session, person, codes)
 
     def request(self, id: int, site: Site, holder: str) -> str:
-        """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the half login.
+        """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the pending login.
         Raises Denied if the person has no passkey for this site.
         """
         from webauthn import generate_authentication_options, options_to_json

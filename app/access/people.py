@@ -25,7 +25,7 @@ from app.access.keys import transfer_or_revoke_keys
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of
 from app.db import DbSession, db, writing
-from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.tables import InvitationRow, PendingLoginRow, PersonRow, RecoveryRow, SessionRow
 from app.db.types import record_of
 from app.errors import Conflict, Invalid, Throttled, existing
 from app.i18n import N_, _
@@ -158,7 +158,7 @@ class People:
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
         """The person, or None if email or password is wrong or the account is disabled. Somebody
-        with a ``second_factor`` is not logged in by that: see ``HalfLogins``.
+        with a ``second_factor`` is not logged in by that: see ``PendingLogins``.
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
@@ -261,7 +261,7 @@ def end_sessions(session: DbSession, id: int, keep: int | None = None) -> None:
     """
     conditions = () if keep is None else (SessionRow.id != keep,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *conditions))
-    for table in (HalfLoginRow, RecoveryRow):
+    for table in (PendingLoginRow, RecoveryRow):
         session.execute(delete(table).where(table.person_id == id))
 
 

@@ -23,7 +23,7 @@ from app.alerts.chores import hold_after_restore
 from app.commands.opened import opened
 from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing
-from app.db.tables import HalfLoginRow, HeartbeatRow, RecoveryRow, SessionRow
+from app.db.tables import HeartbeatRow, PendingLoginRow, RecoveryRow, SessionRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
@@ -208,7 +208,7 @@ def _prepare(now: datetime) -> int:
     with writing() as session:
         session.execute(delete(HeartbeatRow))  # of processes that are not here
         # One that was ended since, because its cookie was stolen, would let the thief in again.
-        for table in (SessionRow, HalfLoginRow, RecoveryRow):
+        for table in (SessionRow, PendingLoginRow, RecoveryRow):
             session.execute(delete(table))
         installation = Thing(ObjectKind.INSTALLATION)
         audit.note(session, Action.RESTORED, installation, actor=actors.by_command())

@@ -12,7 +12,7 @@ EMAIL = "ada@example.org"
 CODES = re.compile(r"\b[0-9a-z]{4}(?:-[0-9a-z]{4}){3}\b")  # recovery codes
 
 
-def half(app: Flask) -> Visitor:
+def pending_login(app: Flask) -> Visitor:
     """A browser in which Ada has typed her password."""
     visitor = Visitor(app).log_in(EMAIL)
     assert visitor.page.location == "/login/second"

@@ -181,7 +181,7 @@ def menu(page: Page) -> None:
 
 
 def type_password(page: Page) -> None:
-    """Half a login."""
+    """A login that waits for the second factor."""
     press("Log in", email=SECURED, password=PASSWORD)(page)
 
 

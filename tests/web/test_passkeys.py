@@ -19,7 +19,7 @@ from app.errors import Conflict
 from app.records import MAX_PASSKEYS
 from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
-from tests.support.logins import CODES, EMAIL, half, is_in
+from tests.support.logins import CODES, EMAIL, is_in, pending_login
 from tests.web.visitor import Visitor, token
 
 pytestmark = pytest.mark.settings(public_url=None)
@@ -178,11 +178,11 @@ def owner(app, access, ada):
 
 
 def test_a_signature_logs_in_once(app, owner):
-    visitor, other = half(app), half(app)
+    visitor, other = pending_login(app), pending_login(app)
     answer = owner.key.get(ask_to_use(visitor).json)
     assert other.press("Use a passkey", credential=answer).status == 422, "of another browser"
     assert is_in(visitor.press("Use a passkey", credential=answer))
-    again = half(app)
+    again = pending_login(app)
     ask_to_use(again)
     assert again.press("Use a passkey", credential=answer).status == 422
     assert "could not be verified" in again.text
@@ -190,7 +190,7 @@ def test_a_signature_logs_in_once(app, owner):
 
 
 def test_a_challenge_ends_with_the_first_answer_and_after_five_minutes(app, access, owner):
-    visitor = half(app)
+    visitor = pending_login(app)
     options = ask_to_use(visitor).json
     assert visitor.press("Use a passkey", credential="{}").status == 422
     late = visitor.press("Use a passkey", credential=owner.key.get(options))
@@ -218,7 +218,7 @@ def test_a_lying_key_does_not_log_in(app, owner):
     ):
         key = copy(owner.key)
         vars(key).update(lie)
-        visitor = use(half(app), key)
+        visitor = use(pending_login(app), key)
         assert visitor.status == 422, lie
         assert "The passkey could not be verified. Try again." in visitor.text, lie
         assert not is_in(visitor), lie
@@ -226,7 +226,7 @@ def test_a_lying_key_does_not_log_in(app, owner):
 
 def test_nonsense_is_refused_with_a_sentence(app, owner):
     empty = json.dumps({"id": "a", "rawId": "a", "type": "public-key", "response": {}})
-    visitor = half(app)
+    visitor = pending_login(app)
     for answer in ("", "x", "[]", "null", '{"id": 5}', '{"id": "\\u0000"}', "[" * 20_000, empty):
         ask_to_use(visitor)
         visitor.press("Use a passkey", credential=answer)
@@ -240,8 +240,8 @@ def test_a_key_that_asks_for_nothing_works_and_need_not_count(app, access, ada):
     visitor = Visitor(app).log_in(EMAIL)
     key = Key(verifies=False, counts=False)
     add(visitor, key)
-    assert is_in(use(half(app), key))
-    assert is_in(use(half(app), key))
+    assert is_in(use(pending_login(app), key))
+    assert is_in(use(pending_login(app), key))
 
 
 def test_a_passkey_of_somebody_else_does_not_log_in(app, access, owner):
@@ -249,7 +249,7 @@ def test_a_passkey_of_somebody_else_does_not_log_in(app, access, owner):
     visitor = Visitor(app).log_in(mallory.email)
     key = Key()
     add(visitor, key)
-    victim = half(app)
+    victim = pending_login(app)
     assert use(victim, key).status == 422
     assert not is_in(victim)
     again = add(visitor, owner.key)
@@ -260,7 +260,7 @@ def test_adding_needs_the_password_a_name_and_the_challenge_of_this_session(app,
     assert ask_to_add(owner, "not it").status_code == 422
     assert add(owner, Key(), name="  ").status == 422
     assert add(owner, Key(), name="x" * 81).status == 422
-    other = half(app).press("Log in with this code", recovery_code=owner.codes[0])
+    other = pending_login(app).press("Log in with this code", recovery_code=owner.codes[0])
     options = ask_to_add(other).json
     stolen = {"credential": Key().create(options), "current_password": PASSWORD}
     owner.open("/profile/two-factor/passkeys/new").press("Add passkey", name="x", **stolen)
@@ -301,7 +301,7 @@ def test_there_are_twenty_passkeys_at_most_also_where_two_were_asked_for_at_once
         with pytest.raises(Conflict, match="20 passkeys at most"):
             store("another")
         assert db.session.query(PasskeyRow).count() == MAX_PASSKEYS
-    owner = use(half(app), owner.key)  # a new one ends all sessions
+    owner = use(pending_login(app), owner.key)  # a new one ends all sessions
     assert ask_to_add(owner).status_code == 422
     owner.press("Add passkey", name="x", current_password=PASSWORD)
     assert "There can be 20 passkeys at most." in owner.text
@@ -361,7 +361,7 @@ def test_with_a_public_url_passkeys_are_of_that_address_alone(app, ada):
 def test_passkeys_of_another_address_are_named_at_the_login(app, owner):
     with app.app_context(), writing() as session:
         session.query(PasskeyRow).one().host = "old.example"
-    visitor = half(app)
+    visitor = pending_login(app)
     assert "Your passkeys were made at another address (old.example)" in visitor.text
     assert is_in(visitor.press("Log in with this code", recovery_code=owner.codes[0]))
     assert "only at old.example" in visitor.open("/profile/two-factor").text

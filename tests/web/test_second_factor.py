@@ -10,17 +10,17 @@ import pyotp
 import pytest
 
 from app.access import passwords, second_factor
-from app.access.half_logins import LASTS, LONG_WINDOW_MAX
+from app.access.pending_logins import LASTS, LONG_WINDOW_MAX
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
-from app.db.tables import AuditRow, AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
+from app.db.tables import AuditRow, AuthenticatorAppRow, PendingLoginRow, PersonRow, RecoveryCodeRow
 from app.db.unreadable import scan
 from app.errors import Invalid, WakefulError
 from app.pages.visitors import Visitors
 from app.web.frame import session as sessions
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_key, make_person
-from tests.support.logins import CODES, EMAIL, half, is_in
+from tests.support.logins import CODES, EMAIL, is_in, pending_login
 from tests.support.queries import queries
 from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
@@ -129,9 +129,11 @@ def test_codes_are_those_of_the_standard():
 
 
 def test_each_code_logs_in_once(app, access, secured):
-    assert half(app).press("Log in", second_code=secured.phone.code(-30)).status == 422, "set up by"
+    assert pending_login(app).press("Log in", second_code=secured.phone.code(-30)).status == 422, (
+        "set up by"
+    )
     code = secured.phone.code()
-    first, second = half(app), half(app)
+    first, second = pending_login(app), pending_login(app)
     assert first.press("Log in", second_code=code).path == "/"
     assert second.press("Log in", second_code=code).status == 422
     assert "was used already" in second.text
@@ -143,11 +145,11 @@ def test_each_code_logs_in_once(app, access, secured):
 
 def test_after_the_clock_was_set_back_codes_work_again(app, access, secured):
     access.clock.advance(seconds=3600)
-    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+    assert pending_login(app).press("Log in", second_code=secured.phone.code()).path == "/"
     access.clock.advance(seconds=-3600)
     code = secured.phone.code()
-    assert half(app).press("Log in", second_code=code).path == "/"
-    assert half(app).press("Log in", second_code=code).status == 422, "and each once again"
+    assert pending_login(app).press("Log in", second_code=code).path == "/"
+    assert pending_login(app).press("Log in", second_code=code).status == 422, "and each once again"
 
 
 def at_once(app, act, *choices):
@@ -169,7 +171,7 @@ def at_once(app, act, *choices):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("how", ["code", "recovery code"])
 def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured, how):
-    logins = access.half_logins
+    logins = access.pending_logins
     with app.app_context():
         tokens = [logins.begin(1) for _ in range(4)]
     act = logins.by_code if how == "code" else logins.by_recovery_code
@@ -181,9 +183,9 @@ def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured,
 @pytest.mark.both_databases
 def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
     with app.app_context():
-        token = access.half_logins.begin(1)
+        token = access.pending_logins.begin(1)
     choices = [(token, code) for code in secured.codes[:4]]
-    outcomes = at_once(app, access.half_logins.by_recovery_code, *choices)
+    outcomes = at_once(app, access.pending_logins.by_recovery_code, *choices)
     assert sum(not isinstance(outcome, WakefulError) for outcome in outcomes) == 1, outcomes
     with app.app_context():
         assert access.factors.of(1).codes_left == 9, "the others keep their codes"
@@ -191,16 +193,16 @@ def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
 
 def test_recovery_codes_log_in_once_each_however_they_are_typed(app, secured):
     first, second = secured.codes[:2]
-    visitor = half(app).press("Log in with this code", recovery_code=first)
+    visitor = pending_login(app).press("Log in with this code", recovery_code=first)
     assert "If you have lost your app or passkey, remove it" in visitor.text
     assert is_in(visitor)
-    again = half(app).press("Log in with this code", recovery_code=first)
+    again = pending_login(app).press("Log in with this code", recovery_code=first)
     assert (again.status, "wrong or was used already" in again.text) == (422, True)
     sloppy = f" {second.upper().replace('-', ' ').replace('0', 'O').replace('1', 'l')} "
-    assert is_in(half(app).press("Log in with this code", recovery_code=sloppy))
+    assert is_in(pending_login(app).press("Log in with this code", recovery_code=sloppy))
     assert "8 codes are left." in visitor.open("/profile/two-factor").text
     for code in secured.codes[2:8]:
-        visitor = half(app).press("Log in with this code", recovery_code=code)
+        visitor = pending_login(app).press("Log in with this code", recovery_code=code)
     assert "You have 2 recovery codes left." in visitor.text
 
 
@@ -210,9 +212,9 @@ def test_new_recovery_codes_end_the_old_ones(app, secured):
     fresh = CODES.findall(page.press("Make new codes", current_password=PASSWORD).text)
     assert len(fresh) == 10
     assert not set(fresh) & set(secured.codes)
-    old = half(app).press("Log in with this code", recovery_code=secured.codes[0])
+    old = pending_login(app).press("Log in with this code", recovery_code=secured.codes[0])
     assert old.status == 422
-    assert is_in(half(app).press("Log in with this code", recovery_code=fresh[0]))
+    assert is_in(pending_login(app).press("Log in with this code", recovery_code=fresh[0]))
 
 
 def test_a_recovery_code_has_16_letters_and_one_slow_hash_checks_it(app, secured, monkeypatch):
@@ -226,7 +228,7 @@ def test_a_recovery_code_has_16_letters_and_one_slow_hash_checks_it(app, secured
         return hash_slowly(*given, **more)
 
     monkeypatch.setattr(passwords, "hash_secret_raw", counted)
-    assert is_in(half(app).press("Log in with this code", recovery_code=secured.codes[9]))
+    assert is_in(pending_login(app).press("Log in with this code", recovery_code=secured.codes[9]))
     assert len(calls) == 1
     with app.app_context():
         digests = {second_factor.digest_of_code(codes[0], person) for person in (1, 2)}
@@ -238,21 +240,21 @@ def test_codes_of_28_letters_that_were_made_before_go_on_working(app, secured):
     digest = hashlib.sha256(old.replace("-", "").encode()).hexdigest()
     with app.app_context(), writing() as session:
         session.add(RecoveryCodeRow(person_id=1, digest=digest))
-    assert is_in(half(app).press("Log in with this code", recovery_code=old.upper()))
-    assert not is_in(half(app).press("Log in with this code", recovery_code=old))
+    assert is_in(pending_login(app).press("Log in with this code", recovery_code=old.upper()))
+    assert not is_in(pending_login(app).press("Log in with this code", recovery_code=old))
 
 
 def test_codes_cannot_be_guessed(app, access, secured):
     for _ in range(LOGINS_PER_ACCOUNT):
-        assert half(app).press("Log in", second_code="000000").status == 422
-    visitor = half(app)
+        assert pending_login(app).press("Log in", second_code="000000").status == 422
+    visitor = pending_login(app)
     locked = visitor.press("Log in", second_code=secured.phone.code())
     assert (locked.status, "Too many attempts" in locked.text) == (429, True)
     assert int(locked.page.headers["Retry-After"]) > 0
-    by_code = half(app).press("Log in with this code", recovery_code=secured.codes[0])
+    by_code = pending_login(app).press("Log in with this code", recovery_code=secured.codes[0])
     assert by_code.status == 429, "one count for all ways"
     access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
-    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+    assert pending_login(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
 def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured):
@@ -261,24 +263,24 @@ def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured
         if guess and guess % LOGINS_PER_ACCOUNT == 0:
             access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
         with app.app_context(), pytest.raises(Invalid):
-            access.half_logins.by_code(access.half_logins.begin(1), "000000")
+            access.pending_logins.by_code(access.pending_logins.begin(1), "000000")
     access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
-    assert half(app).press("Log in", second_code="000000").status == 429
+    assert pending_login(app).press("Log in", second_code="000000").status == 429
     access.clock.advance(seconds=12 * 3600)
-    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+    assert pending_login(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
 @pytest.mark.both_databases
 def test_guesses_at_once_all_count(app, access, secured):
     with app.app_context():
-        tokens = [access.half_logins.begin(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
-    outcomes = at_once(app, access.half_logins.by_code, *((token, "000000") for token in tokens))
+        tokens = [access.pending_logins.begin(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
+    outcomes = at_once(app, access.pending_logins.by_code, *((token, "000000") for token in tokens))
     names = [type(outcome).__name__ for outcome in outcomes]
     assert (names.count("Invalid"), names.count("Throttled")) == (LOGINS_PER_ACCOUNT, 4)
 
 
 def test_a_half_login_ends_after_ten_minutes(app, access, secured):
-    visitor = half(app)
+    visitor = pending_login(app)
     access.clock.advance(seconds=LASTS.total_seconds() - 1)
     assert visitor.open("/login/second").path == "/login/second"
     access.clock.advance(seconds=1)
@@ -286,12 +288,12 @@ def test_a_half_login_ends_after_ten_minutes(app, access, secured):
     assert late.path == "/login"
     assert "The login took too long" in late.text
     with app.app_context():
-        access.half_logins.forget_old()
-        assert db.session.query(HalfLoginRow).count() == 0
+        access.pending_logins.forget_old()
+        assert db.session.query(PendingLoginRow).count() == 0
 
 
 def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
-    visitor = half(app)
+    visitor = pending_login(app)
     cookie = visitor.client.get_cookie("wakeful")
     other = Visitor(app).open("/login/second")
     assert other.path == "/login"
@@ -314,7 +316,7 @@ def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
     ids=["disabled", "role", "email", "password", "reset", "deleted"],
 )
 def test_what_ends_sessions_ends_half_logins(app, access, secured, end):
-    visitor = half(app)
+    visitor = pending_login(app)
     with app.app_context():
         end(access)
     assert visitor.press("Log in", second_code=secured.phone.code()).path == "/login"
@@ -322,7 +324,7 @@ def test_what_ends_sessions_ends_half_logins(app, access, secured, end):
 
 
 def test_the_second_step_needs_the_pages_token(app, secured):
-    visitor = half(app)
+    visitor = pending_login(app)
     answer = visitor.client.post("/login/second", data={"second_code": secured.phone.code()})
     assert answer.status_code == 400
     assert not is_in(visitor)
@@ -332,7 +334,7 @@ def test_the_second_step_needs_the_pages_token(app, secured):
 
 
 def test_removing_it_needs_the_password_and_ends_other_sessions(app, access, secured):
-    other = half(app).press("Log in", second_code=secured.phone.code())
+    other = pending_login(app).press("Log in", second_code=secured.phone.code())
     page = secured.open("/profile/two-factor/app/remove")
     assert "your only second factor" in page.text
     assert page.press("Remove the app", current_password="no").status == 422
@@ -364,13 +366,13 @@ def test_a_page_of_another_account_sets_nothing_up(app, access, secured):
     )
     assert answer.status == 422
     assert "This page belongs to another account." in answer.text
-    assert is_in(half(app).press("Log in", second_code=secured.phone.code()))
+    assert is_in(pending_login(app).press("Log in", second_code=secured.phone.code()))
 
 
 def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, secured):
     with app.app_context(), writing() as session:
         session.connection().exec_driver_sql("UPDATE authenticator_apps SET secret = 'damaged'")
-    visitor = half(app)
+    visitor = pending_login(app)
     assert "cannot be read on the server" in visitor.text
     assert not any(name == "Log in" for form in visitor.forms for name, *_ in form.buttons)
     assert is_in(visitor.press("Log in with this code", recovery_code=secured.codes[0]))
@@ -396,7 +398,7 @@ def test_the_person_is_notified_by_mail(app, access, ada, monkeypatch):
         phone = Phone(access, begin(visitor))
         confirm(visitor, phone)
         codes = CODES.findall(visitor.text)
-        half(app).press("Log in with this code", recovery_code=codes[0])
+        pending_login(app).press("Log in with this code", recovery_code=codes[0])
         with app.app_context():
             while works:
                 works.pop(0)()
@@ -519,7 +521,7 @@ def test_an_admin_sees_who_has_one_and_resets_it(app, access, secured, admin):
 def test_nobody_resets_their_own_without_the_password(app, access, secured):
     with app.app_context():
         access.people.update(1, {"role": "admin"})
-    boss = half(app).press("Log in", second_code=secured.phone.code())
+    boss = pending_login(app).press("Log in", second_code=secured.phone.code())
     app.config["WTF_CSRF_ENABLED"] = False
     assert boss.client.post("/people/1/second-factor/reset").location == "/profile/two-factor"
     with app.app_context():
@@ -533,7 +535,7 @@ def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, se
     new = "another long passphrase"
     visitor.press("Set password", password=new, password_again=new)
     assert visitor.press("Log in", email=EMAIL, password=new).path == "/login/second"
-    assert sessions.HALF == "half_login"
+    assert sessions.PENDING_LOGIN == "half_login"
 
 
 def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, access, ada, caplog):
@@ -542,9 +544,9 @@ def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, acc
     phone = Phone(access, begin(visitor))
     confirm(visitor, phone)
     codes = CODES.findall(visitor.text)
-    half(app).press("Log in", second_code="000000")
-    half(app).press("Log in with this code", recovery_code=codes[0])
-    half(app)
+    pending_login(app).press("Log in", second_code="000000")
+    pending_login(app).press("Log in with this code", recovery_code=codes[0])
+    pending_login(app)
     with app.app_context():
         access.factors.reset(1)
         rows = db.session.scalars(db.select(AuditRow).order_by(AuditRow.id)).all()
@@ -567,7 +569,7 @@ def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, acc
 
 def test_somebody_in_a_known_browser_is_not_locked_out_by_others(app, access, secured):
     for _ in range(LOGINS_PER_ACCOUNT + 1):
-        stranger = half(app).press("Log in", second_code="000000")
+        stranger = pending_login(app).press("Log in", second_code="000000")
     assert stranger.status == 429, "a thief with the password"
     secured.open("/profile").press("Log out")
     secured.log_in(EMAIL).open("/login/second")

@@ -189,7 +189,7 @@ class RecoveryCodeRow(Numbered, Model):
     digest: Mapped[str] = mapped_column(String(64))
 
 
-class HalfLoginRow(Numbered, Model):
+class PendingLoginRow(Numbered, Model):
     """A browser in which a person has typed their password, and not shown the second factor."""
 
     __tablename__ = "half_logins"
@@ -205,7 +205,7 @@ class PasskeyChallengeRow(Model):
 
     __tablename__ = "passkey_challenges"
 
-    # SHA-256 of the token of the session or of the half login
+    # SHA-256 of the token of the session or of the pending login
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
     person_id: Mapped[int] = belongs_to("people", index=True)
     challenge: Mapped[str] = mapped_column(Text)  # in base64url

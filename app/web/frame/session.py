@@ -32,7 +32,9 @@ Answer = str | Response | tuple[str, int]  # of a view
 
 TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
 DEVICE = "device"  # the cookie
-HALF = "half_login"  # where the cookie has the token of a login that waits for the second factor
+PENDING_LOGIN = (
+    "half_login"  # where the cookie has the token of a login that waits for the second factor
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
@@ -110,21 +112,21 @@ def client() -> Client:
     )
 
 
-def begin_half(person: Person) -> None:
+def begin_pending(person: Person) -> None:
     """The password was right, and the second factor is still to come. Nothing is open yet."""
     end()
-    session[HALF] = current_access().half_logins.begin(person.id)
+    session[PENDING_LOGIN] = current_access().pending_logins.begin(person.id)
 
 
-def half_token() -> str:
+def pending_token() -> str:
     """The token of the login that waits in this browser; empty if none does."""
-    return str(session.get(HALF, ""))
+    return str(session.get(PENDING_LOGIN, ""))
 
 
-def give_up_half() -> None:
+def end_pending() -> None:
     """End the login that waits in this browser."""
-    if half := session.pop(HALF, None):
-        current_access().half_logins.end(half)
+    if token := session.pop(PENDING_LOGIN, None):
+        current_access().pending_logins.end(token)
 
 
 def begin(person: Person, *, password_at: datetime | None = None) -> None:
@@ -148,7 +150,7 @@ def end(*, forget: bool = False) -> None:
     if token := session.get(TOKEN):
         load(token)  # otherwise the audit log does not name who logs out
         current_access().sessions.log_out(token, forget=forget)
-    give_up_half()
+    end_pending()
     _clear()
 
 

@@ -46,7 +46,7 @@ def login() -> Answer:
         form.password.add_fault(_(WRONG))
         return _login_page(form)
     if person.second_factor:
-        sessions.begin_half(person)
+        sessions.begin_pending(person)
         return redirect(url_for("second.show", next=request.args.get("next")))
     sessions.begin(person)
     if not has_logged_in:

@@ -13,8 +13,8 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 from wtforms import widgets
 
-from app.access.half_logins import LOGIN_ENDED
 from app.access.passkeys import CREDENTIAL, Site
+from app.access.pending_logins import LOGIN_ENDED
 from app.errors import Denied, Invalid, Throttled
 from app.forms.browser import BrowserForm
 from app.forms.fields import Text
@@ -107,13 +107,13 @@ Forms = CodeForm | RecoveryCodeForm | SignedForm
 def show() -> Answer:
     if current_user.is_authenticated:
         return redirect(_target())
-    person = current_access().half_logins.person(sessions.half_token())
+    person = current_access().pending_logins.person(sessions.pending_token())
     return _to_first_step() if person is None else _page(person)
 
 
 @blueprint.post("")
 def code() -> Answer:
-    form, logins = CodeForm(), current_access().half_logins
+    form, logins = CodeForm(), current_access().pending_logins
     return _complete_login(
         form, lambda token: logins.by_code(token, form.second_code.data, sessions.client())
     )
@@ -121,7 +121,7 @@ def code() -> Answer:
 
 @blueprint.post("/recovery")
 def recovery() -> Answer:
-    form, log_in = RecoveryCodeForm(), current_access().half_logins.by_recovery_code
+    form, log_in = RecoveryCodeForm(), current_access().pending_logins.by_recovery_code
     return _complete_login(
         form, lambda token: log_in(token, form.recovery_code.data, sessions.client())
     )
@@ -137,7 +137,7 @@ def passkey() -> Answer:
             raise Invalid({CREDENTIAL: [why_not]})
         if not form.credential.data:
             raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
-        by_passkey = current_access().half_logins.by_passkey
+        by_passkey = current_access().pending_logins.by_passkey
         return by_passkey(token, site, form.credential.data, sessions.client())
 
     return _complete_login(form, log_in)
@@ -146,8 +146,8 @@ def passkey() -> Answer:
 @blueprint.post("/passkey/request")
 def passkey_request() -> Answer:
     """What the script hands to the browser, which asks for the passkey."""
-    access, token = current_access(), sessions.half_token()
-    person = access.half_logins.person(token)
+    access, token = current_access(), sessions.pending_token()
+    person = access.pending_logins.person(token)
     if person is None:
         return _to_first_step()
     site, _why_not = passkey_site()
@@ -158,8 +158,8 @@ def passkey_request() -> Answer:
 
 
 def _complete_login(form: Forms, log_in: Callable[[str], Person]) -> Answer:
-    token = sessions.half_token()
-    person = current_access().half_logins.person(token)
+    token = sessions.pending_token()
+    person = current_access().pending_logins.person(token)
     if person is None:
         return _to_first_step()
     if not form.validate_on_submit():
@@ -203,7 +203,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
 
 def _to_first_step() -> Response:
     """Redirect to the first step, which leads to the same page."""
-    sessions.give_up_half()
+    sessions.end_pending()
     flash(_(LOGIN_ENDED), "warning")
     return redirect(url_for("auth.login", next=request.args.get("next")))
 

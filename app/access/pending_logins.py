@@ -1,4 +1,4 @@
-"""Log-ins that wait for the second factor: the password was right, and nothing is open yet.
+"""Pending logins wait for the second factor: the password was right, and nothing is open yet.
 
 The token of one is in the cookie of the browser where the password was typed, and nowhere else. It
 is valid for ten minutes and for one login, and ends with everything that ends sessions.
@@ -31,7 +31,7 @@ from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.statements import delete_rows
-from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
+from app.db.tables import AuthenticatorAppRow, PendingLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
@@ -52,7 +52,7 @@ UNREADABLE = N_(
 )
 
 
-class HalfLogins:
+class PendingLogins:
     def __init__(
         self, clock: Callable[[], datetime], counters: Counters, people: People, passkeys: Passkeys
     ) -> None:
@@ -61,7 +61,7 @@ class HalfLogins:
     def begin(self, person_id: int) -> str:
         """Start one after the right password. Returns its token, which only the browser gets."""
         token = make_token()
-        row = HalfLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
+        row = PendingLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
             session.add(row)
         # Whoever has the password and stops here leaves no other trace.
@@ -69,22 +69,22 @@ class HalfLogins:
         return token
 
     def person(self, token: str) -> Person | None:
-        """Who has typed the password; None if the half login is over."""
+        """Who has typed the password; None if the pending login is over."""
         row = db.session.execute(
-            select(HalfLoginRow.created_at, PersonRow)
-            .join(PersonRow, PersonRow.id == HalfLoginRow.person_id)
-            .where(HalfLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
+            select(PendingLoginRow.created_at, PersonRow)
+            .join(PersonRow, PersonRow.id == PendingLoginRow.person_id)
+            .where(PendingLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
         if row is None or not runs(row.created_at, self.clock(), LASTS):
             return None
         return person_record(row.PersonRow)
 
     def end(self, token: str) -> None:
-        delete_rows(HalfLoginRow, HalfLoginRow.digest == digest_of(token))
+        delete_rows(PendingLoginRow, PendingLoginRow.digest == digest_of(token))
 
     def by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
-        """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the half login
-        is over, and Throttled.
+        """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the pending
+        login is over, and Throttled.
         """
         return self._log_in(token, client, lambda _person: partial(self._use_code, code))
 
@@ -109,8 +109,8 @@ class HalfLogins:
 
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
-        now, created_at = self.clock(), HalfLoginRow.created_at
-        delete_rows(HalfLoginRow, ~created_at.between(now - LASTS, believable(now)))
+        now, created_at = self.clock(), PendingLoginRow.created_at
+        delete_rows(PendingLoginRow, ~created_at.between(now - LASTS, believable(now)))
 
     def _waiting(self, token: str) -> Person:
         person = self.person(token)
@@ -139,14 +139,17 @@ class HalfLogins:
         return logged_in
 
     def _complete(self, token: str, use: Use) -> Person:
-        """End the half login, with the proof in the same transaction: of two requests at once with
-        the same proof or the same token, one logs in.
+        """End the pending login, with the proof in the same transaction: of two requests at once
+        with the same proof or the same token, one logs in.
         """
-        deletion = delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token))
+        deletion = delete(PendingLoginRow).where(PendingLoginRow.digest == digest_of(token))
         waiting = self._waiting(token)
         with writing() as session:
             row = locked(session, waiting.id)
-            if row.disabled or session.execute(deletion.returning(HalfLoginRow.id)).first() is None:
+            if (
+                row.disabled
+                or session.execute(deletion.returning(PendingLoginRow.id)).first() is None
+            ):
                 raise Denied(_(LOGIN_ENDED))
             use(session, waiting)
             row.last_login_at = self.clock()
