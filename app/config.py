@@ -306,8 +306,8 @@ def _check_database(url: URL) -> None:
     try:
         named = conninfo.conninfo_to_dict(conninfo.make_conninfo(*names, **options))
         conninfo.timeout_from_conninfo(named)
-        # libpq reads the values of options as it begins to connect. Where nobody can listen, it
-        # fails with the first wrong one, and only then with that.
+        # libpq reads the values of options as it begins to connect. If nobody can listen, it fails
+        # with the first wrong address.
         nowhere = named | {"host": "/nonexistent", "hostaddr": None, "port": None}
         begun = pq.PGconn.connect_start(conninfo.make_conninfo("", **nowhere).encode())
     except ProgrammingError as fault:  # names the option alone

@@ -12,12 +12,14 @@ _HOST = "__Host-"  # browsers take such a cookie from this host alone, for all o
 
 
 def session_cookie(*, https: bool, folder: str) -> str:
-    """The name of the session's cookie. Who else has a folder of this host must not get it."""
+    """The name of the session's cookie. Another service in a folder of this host must not
+    get it.
+    """
     return ("__Secure-" if folder else _HOST) * https + "wakeful"
 
 
 def cookie_path(app: Flask) -> str:
-    """Where browsers send the cookies of this request's session: to Wakeful alone."""
+    """The path to which browsers send the cookies of this request's session: Wakeful's own."""
     if app.config["SESSION_COOKIE_NAME"].startswith(_HOST):
         return "/"
     # Without the remote server that the root path may name: all have one session.

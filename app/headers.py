@@ -1,8 +1,8 @@
 """Headers that every answer has, whoever made it: dashboard, API, status pages, a refusal.
 
-What an answer says of its own stays. With an https ``PUBLIC_URL``, browsers are told to use HTTPS
-alone from then on (HSTS), but not under a status page's own host name: whoever owns that decides
-it, and may move it to a server without TLS.
+What an answer says of its own stays. If ``PUBLIC_URL`` is https, browsers are told to use HTTPS
+alone from then on (HSTS), but not under a status page's own host name: its owner decides that, and
+may move it to a server without TLS.
 """
 
 from __future__ import annotations

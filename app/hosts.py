@@ -1,4 +1,4 @@
-"""Which hosts Wakeful answers for (decision 15).
+"""The hosts that Wakeful answers for (decision 15).
 
 A page builds links from the Host header of its request, and a browser can be led to any server
 under a name of a stranger (DNS rebinding). So where ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` says which

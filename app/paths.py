@@ -1,4 +1,4 @@
-"""Where the files that are not code lie, in a checkout and in an installed wheel.
+"""The paths of the files that are not code, in a checkout and in an installed wheel.
 
 The checkout keeps `templates/`, `static/` and `docs/` at its top. In site-packages those names
 would belong to nobody, so the wheel carries them inside the package, with an underscore (see

@@ -1,8 +1,8 @@
 """Who acts now: in this request, command or task. Lines of the audit log name them.
 
 The dashboard, the API, the page behind an alert's link and the commands set the actor
-(``acting_as``, or ``begin`` at both ends of a request). Where nobody is set, Wakeful itself acts:
-its own changes leave no line.
+(``acting_as``, or ``begin`` at both ends of a request). If nobody is set, Wakeful itself acts; its
+own changes leave no line.
 """
 
 from __future__ import annotations

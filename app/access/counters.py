@@ -46,7 +46,7 @@ def origin_of(address: str | None) -> str:
 
 
 def window_of(now: datetime, seconds: int) -> int:
-    """Where the window of this length begins that ``now`` is in, in s since 1970."""
+    """The start of the window of this length that contains ``now``, in s since 1970."""
     at = int(now.timestamp())
     return at - at % seconds
 
@@ -122,7 +122,7 @@ class Counters:
         ``share``: the process takes so many numbers in one write, and hands them out one by one. No
         two processes hand out the same. A number counts as soon as it is taken: so a count is never
         too low, and it is too high by less than a share for each process, and for each start of
-        one. Where the database cannot be written, such a count is 0.
+        one. While the database cannot be written, such a count is 0.
         """
         window = window_of(self.clock(), window_seconds)
         if share is None:

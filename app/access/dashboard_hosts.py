@@ -1,5 +1,5 @@
-"""At which host names people use the dashboard. Where no setting names its hosts, a status page
-could otherwise be given one of them, and would take the dashboard's place there.
+"""At which host names people use the dashboard. Otherwise, if no setting names its hosts, a status
+page could be given one of them and would take the dashboard's place there.
 """
 
 from __future__ import annotations

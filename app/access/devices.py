@@ -40,7 +40,7 @@ def remember(
     """
     new = make_token()
     if token:
-        # Also the marks of others who share the browser: it has one cookie.
+        # This includes the marks of others who share the browser: it has one cookie.
         session.execute(
             update(DeviceRow)
             .where(DeviceRow.digest == digest_of(token))

@@ -2,9 +2,9 @@
 are counted, and a later line has the count. So none is lost, and nobody fills the disk by failing.
 
 A window is the one in which wrong passwords are counted. In it, an account that exists has as many
-lines as strangers may have wrong passwords, and beyond that a count of its own. Of accounts that do
-not exist there are some lines from each address and some in all, and a count for each address:
-their names are what somebody typed.
+lines as strangers may have wrong passwords, and beyond that a count of its own. For accounts that
+do not exist, the log has a limited number of lines for each address and in all, and a count for
+each address: their names are what somebody typed.
 
 The counts are rows, so they are right with several processes, and outlive each. The first event in
 a later window makes lines of them, or the engine's housekeeping.

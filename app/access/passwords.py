@@ -20,7 +20,7 @@ from app.rules import text
 from app.slots import BUSY_SECONDS, PASSWORDS, TRUSTED_PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
-# Who waits is served in turn, for some seconds; PASSWORDS bounds how many wait.
+# Requests wait for some seconds and are served in order; PASSWORDS limits how many wait.
 _AT_ONCE = Slots(2, patience=20.0)
 
 _hasher = PasswordHasher()

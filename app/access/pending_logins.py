@@ -41,8 +41,8 @@ from app.rules.clocks import believable, runs
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
 
 LASTS = timedelta(minutes=10)
-# Whoever knows a password may guess at codes for days: ten in five minutes alone would find one of
-# a hundred accounts in a day.
+# Somebody who knows a password may guess at codes for days: ten in five minutes alone would find
+# one of a hundred accounts in a day.
 LONG_WINDOW_SECONDS = 12 * 3600
 LONG_WINDOW_MAX = 50
 LOGIN_ENDED = N_("The login took too long, or was ended. Log in again.")
@@ -64,12 +64,12 @@ class PendingLogins:
         row = PendingLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
             session.add(row)
-        # Whoever has the password and stops here leaves no other trace.
+        # Somebody who has the password and stops here leaves no other trace.
         security_log.log_event(SecurityEvent.SECOND_FACTOR_ASKED, self.people.get(person_id))
         return token
 
     def person(self, token: str) -> Person | None:
-        """Who has typed the password; None if the pending login is over."""
+        """The person who typed the password; None if the pending login is over."""
         row = db.session.execute(
             select(PendingLoginRow.created_at, PersonRow)
             .join(PersonRow, PersonRow.id == PendingLoginRow.person_id)

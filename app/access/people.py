@@ -163,7 +163,7 @@ class People:
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = row_of_email(email)
-        # Also asked where no account has the address: the time must not reveal it.
+        # Asked even if no account has the address: the time must not reveal that.
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
@@ -193,8 +193,8 @@ class People:
     ) -> bool:
         """Whether the password is right, within these limits. Raises Throttled."""
         self.counters.refuse(TOO_MANY_LOGINS, *limits)
-        # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile,
-        # and those for whom there is no room must not cost a write each.
+        # Nothing was written yet. A login that waits must not keep a connection, and one that is
+        # refused must not cost a write.
         db.session.rollback()
         count = partial(self.counters.count_attempt, TOO_MANY_LOGINS, *limits)
         return passwords.matches(hash_, password, count=count, trusted=trusted)
@@ -230,7 +230,7 @@ class People:
         time_zone: str = "UTC",
     ) -> Person:
         refuse_taken(session, email)
-        # Whoever has an account needs no invitation.
+        # Somebody who has an account needs no invitation.
         session.execute(delete(InvitationRow).where(InvitationRow.email_folded == email.casefold()))
         row = PersonRow(
             email=email,

@@ -85,7 +85,7 @@ class Recovery:
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
-        # Whoever has the link, not somebody who is logged in beside it.
+        # The actor is whoever has the link, not somebody who is logged in in the same browser.
         address = (actors.actor() or actors.WAKEFUL).address
         actor = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(actor), writing() as session:
@@ -100,7 +100,7 @@ class Recovery:
             link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, link)
             security_log.log_event(SecurityEvent.PASSWORD_CHANGED, person)
-        # Who guessed passwords until now must not keep the owner out.
+        # Somebody who guesses passwords must not keep the owner out.
         self.counters.reset(logins_of(person.email))
         return person
 

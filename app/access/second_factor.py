@@ -1,8 +1,8 @@
 """What a person shows at login besides the password: an authenticator app, passkeys, recovery
 codes. And which roles must have a second factor (decision 15).
 
-Whoever adds, changes or removes something types the present password, and every session of the
-person ends with it.
+To add, change or remove one, a person types the present password, and all sessions of the person
+end.
 """
 
 from __future__ import annotations

@@ -100,9 +100,9 @@ def log_event(
     address: str | None = None,
 ) -> None:
     """``event`` happened to ``person``, or to the account whose email address is ``typed``.
-    ``address``: the client's, if not that of the request. Where it changes something, call this
-    inside its ``writing()``: the audit line stands or falls with the change. A failure whose line
-    cannot be written raises the database's error.
+    ``address``: the client's, if not that of the request. If the event changes something, call this
+    inside its ``writing()``, so that the audit line is stored with the change or not at all. A
+    failure whose line cannot be written raises the database's error.
     """
     actor = actors.actor()
     address = address or (actor.address if actor else None)

@@ -1,5 +1,5 @@
-"""Which forms were sent, so that one that is sent twice is carried out once, in whichever processes
-the two arrive.
+"""The forms that were sent: a form that arrives twice is carried out once, also in two
+processes.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ def _usable(name: str) -> str | None:
 
 
 # --- The mail server that alerts, confirmations, invitations and recovery links go through.
-# ``WAKEFUL_SMTP_URL`` overrides what an admin sets. Who asks whether email can be sent asks here.
+# ``WAKEFUL_SMTP_URL`` overrides what an admin sets. Code that asks whether email can be sent asks
+# here.
 
 SMTP_URL = "smtp_url"  # the setting's name
 

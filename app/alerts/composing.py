@@ -67,7 +67,9 @@ def _sources(row: Row) -> str | None:
 
 
 def _reader(row: Row) -> str:
-    """Where the acknowledge link is, without secrets: an acknowledgement by it says so."""
+    """The name of the channel that has the acknowledge link, without secrets: an acknowledgement by
+    it says so.
+    """
     if row.channel == Channel.EMAIL:
         return _("a link in the email to %(address)s", address=row.value)
     return _("a link in %(channel)s", channel=channel_label(row.channel))

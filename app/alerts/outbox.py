@@ -228,8 +228,9 @@ def _targets_of_follow_up(
     targets: dict[Target, Sequence[Source]] = {
         target: (Source(),) for target in before.targets.values() if target is not None
     }
-    # With the sources that the outage was sent through, though the monitor may have lost them
-    # since: whoever was notified at night is notified of the recovery at night.
+    # The recovery goes to the sources that the outage was sent through, even if the monitor has
+    # lost them since: somebody who was notified of the outage at night is notified of the recovery
+    # at night.
     for target, sources in present_targets.items():
         ids = {source.id for source in sources}
         name = lane(*target)

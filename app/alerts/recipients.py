@@ -1,4 +1,4 @@
-"""Who was alerted to an incident. Every function runs inside a transaction.
+"""The people who were alerted to an incident. Every function runs inside a transaction.
 
 What comes after an outage that quiet hours hold must neither overtake it nor be sent a second time:
 a contact may be added or change its hours between the two, so that only the first is on hold.
@@ -92,7 +92,7 @@ def _recipients(rows: Sequence[Any]) -> Recipients:
 def notified_lanes(
     session: AnySession, incident_ids: Collection[int]
 ) -> Mapping[str, frozenset[int]]:
-    """By lane, those of these incidents whose outage was delivered there, also in a burst."""
+    """For each lane, the incidents whose outage was delivered there, alone or in a burst."""
     row = DeliveryRow
     query = select(row.lane, row.incident_id).where(
         is_among(row.incident_id, incident_ids),

@@ -1,5 +1,5 @@
-"""Who gets a monitor's alerts: its own channel values and those of its contacts, each once, with
-all of its sources (decision 13).
+"""The recipients of a monitor's alerts: its own channel values and those of its contacts, each
+once, with all of its sources (decision 13).
 
 A channel value with several sources gets a message if one of them alone would.
 """

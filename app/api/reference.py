@@ -152,7 +152,7 @@ def groups() -> Mapping[str, tuple[str, list[Reference]]]:
 
 @cache
 def references() -> Mapping[str, Reference]:
-    """By the name of the operation, in the order of the table."""
+    """The entries by the name of the operation, in the order of the table."""
     described = {}
     for path in PATHS.values():
         methods: dict[str, list[str]] = {}
@@ -301,8 +301,8 @@ def send(app: Flask, reference: Reference, target: str, secret: str, body: str) 
         content_type=JSON if body else None,
         data=body or None,
     ).get_environ()
-    # With a context of its own: the person who is logged in must not be there for the API, nor
-    # their language, which a request forgets at its end.
+    # The call has a context of its own: the API must see neither the person who is logged in nor
+    # their language.
     with speaking(None), actors.acting_as(actors.actor()), app.app_context():
         answer = Response.from_app(partial(Flask.wsgi_app, app), environ, buffered=True)
     text = answer.get_data(as_text=True)

@@ -72,7 +72,9 @@ class Redactor:
 
 
 def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
-    """Where ``secret`` is in ``text``; with ``cut``, also where its beginning ends the text."""
+    """The positions of ``secret`` in ``text``; with ``cut``, also a beginning of it at the end of
+    the text.
+    """
     first = text.find(secret)
     while first >= 0:
         yield first, first + len(secret)

@@ -3,7 +3,7 @@ queue.
 
 It must satisfy the rules of a stored monitor. Otherwise whoever took that machine over could have
 this one send what no monitor sends: a method with line breaks is a request of another protocol to
-any host that this machine may reach. Which URLs can be checked, ``checks.kinds`` says.
+any host that this machine may reach. ``checks.kinds`` decides which URLs can be checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the installed ``wakeful`` command begins."""
+"""The entry point of the installed ``wakeful`` command."""
 
 from __future__ import annotations
 

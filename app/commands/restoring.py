@@ -135,8 +135,8 @@ def _sqlite(
 
 
 def _refuse_if_open(path: Path) -> None:
-    """Also moves what the write-ahead log holds into the file. A log that were left beside the
-    restored database would be taken for its own, and destroy it.
+    """This also moves the write-ahead log into the file. A log that were left beside the restored
+    database would be taken for its own, and destroy it.
     """
     try:
         with closing(sqlite3.connect(path, timeout=1)) as connection:

@@ -255,7 +255,7 @@ class Supervisor:
             return
         name = heartbeats.process_name(child.words[0], child.pid)
         try:
-            # With a short time limit: meanwhile the other children are not supervised.
+            # The time limit is short, because the other children are not supervised meanwhile.
             with self.app.app_context(), patience(NOTE_SECONDS):
                 heartbeats.note_end(name, datetime.now(UTC))
         except Exception as fault:

@@ -60,7 +60,7 @@ UNCLEAR = N_(
     "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP %(status)s)."
 )
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-# Where Twilio and Vonage describe an account to whoever has its token.
+# The addresses at which Twilio and Vonage describe an account to the owner of its token.
 ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
 
 

@@ -251,8 +251,8 @@ def _busy_ms() -> int:
 def _write_ahead(cursor: sqlite3.Cursor) -> None:
     """Turn WAL on, or find it on.
 
-    Where another process turns it on at the same moment, SQLite says "locked" without waiting for
-    the busy timeout; the first start of two processes on one new file would fail.
+    If another process turns it on at the same moment, SQLite says "locked" without waiting for the
+    busy timeout; the first start of two processes on one new file would fail.
     """
     patient = Retrying(
         retry=retry_if_exception(lambda fault: primary_code(fault) == sqlite3.SQLITE_BUSY),

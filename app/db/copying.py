@@ -70,7 +70,7 @@ def _placed(copy: Path) -> Iterator[Path]:
 
 
 def _remove(unfinished: Path) -> None:
-    """With its log: that of a copy that was cut off would destroy the next one."""
+    """Its log is deleted too: the log of an unfinished copy would destroy the next one."""
     for name in ("", "-wal", "-shm", "-journal"):
         Path(f"{unfinished}{name}").unlink(missing_ok=True)
 

@@ -1,5 +1,5 @@
-"""Which monitors are reached through which others (``depends_on``), and who was behind an outage
-(decision 20). Needs an application context.
+"""The monitors that others are reached through (``depends_on``), and those that were unreachable
+because of an outage (decision 20). Needs an application context.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
     On PostgreSQL, a statement that waits for a lock goes on with the locked row as it is now, and
     with the rows of all other tables as they were before the wait: the recorder opened incidents of
     monitors that somebody had just paused. So lock first, and read with the statements that follow.
-    Whoever changes a monitor locks its state too, so what is read then stays true until the
-    transaction ends.
+    Each change of a monitor locks its state too, so the values stay true until the transaction
+    ends.
     """
     if session.get_bind().dialect.name != "postgresql":
         return

@@ -119,8 +119,8 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
 
 
 def _signs(place: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
-    """The signs of a place. ``rows``: its heartbeats, the newest first. Those of a queue's checker
-    are no signs of its probers.
+    """The signs of a place. ``rows``: its heartbeats, the newest first. The results of a queue's
+    checker are no signs of its probers.
     """
     of_checks = rows
     if place.carrier == Carrier.QUEUE:

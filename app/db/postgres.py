@@ -166,7 +166,7 @@ def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[An
     )
     try:
         connection.autocommit = True
-        # By a statement: poolers refuse it among the parameters of the connection.
+        # Set by a statement: poolers refuse it among the parameters of the connection.
         connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
         connection.autocommit = False
     except psycopg.Error:

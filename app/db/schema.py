@@ -102,7 +102,7 @@ def _migrate(copy: bool) -> None:
 
 
 def location() -> str:
-    """Where the database is, for people: the path of a file, or name and server."""
+    """The location of the database, for people: the path of a file, or name and server."""
     url = db.engine.url
     if db.engine.dialect.name == "sqlite":
         return os.path.abspath(url.database) if url.database else _("in memory")

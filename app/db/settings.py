@@ -76,7 +76,9 @@ def keep_setting(name: str, value: str | None, now: datetime) -> None:
 
 
 def remove_setting(name: str) -> bool:
-    """Remove a setting; True if it existed. Of two removals at once, only one gets True."""
+    """Remove a setting; True if it existed. If two processes remove it at once, only one
+    gets True.
+    """
     statement = delete(SettingRow).where(SettingRow.name == name)
     with writing() as session:
         return session.execute(statement.returning(SettingRow.name)).first() is not None

@@ -418,8 +418,8 @@ class _Cipher:
     """Encrypts with the first key, decrypts with all.
 
     Short texts that were decrypted lately are cached: otherwise a list of a hundred monitors that
-    refreshes itself spends a tenth of its time on the same secrets. Whoever can read this process's
-    memory has the key anyway. Evidence is long, and seldom read twice.
+    refreshes itself spends a tenth of its time on the same secrets. Somebody who can read this
+    process's memory has the key anyway. Evidence is long, and seldom read twice.
     """
 
     def __init__(self, fernets: Sequence[Fernet]) -> None:

@@ -2,12 +2,12 @@
 changed, alert workers for a message to send. They would have to poll several times a second
 otherwise.
 
-Whoever writes what a role waits for calls ``note`` in the same transaction. Once it commits, each
-process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the database;
-on PostgreSQL, whose processes may be on several machines, by NOTIFY. Nothing but time depends on
-it: processes poll too, seldom, so a wake-up that is lost delays what it was about. One that cannot
-be woken polls often: its connection was lost, or a pooler gives transactions of one connection to
-several, so that no notification comes.
+The code that writes what a role waits for calls ``note`` in the same transaction. Once it commits,
+each process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the
+database; on PostgreSQL, whose processes may be on several machines, by NOTIFY. Nothing but time
+depends on it: processes poll too, seldom, so a wake-up that is lost delays what it was about. One
+that cannot be woken polls often: its connection was lost, or a pooler gives transactions of one
+connection to several, so that no notification comes.
 """
 
 from __future__ import annotations

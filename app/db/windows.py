@@ -94,7 +94,7 @@ RECORDED_WITHIN = timedelta(minutes=5)
 
 
 class MaintenanceTimes:
-    """The maintenance windows, read once for a batch of results. Those that have ended are left
+    """The maintenance windows, read once for a batch of results. Windows that have ended are left
     out; the others are few.
     """
 

@@ -1,8 +1,8 @@
 """The loop of every process that makes checks: checker, agent, and prober of a queue.
 
 It starts due checks, collects their outcomes, holds back failures that may be those of its own
-network, counts, and hands on the final outcomes. Which checks are due, and what becomes of an
-outcome, is the caller's.
+network, counts, and hands on the final outcomes. The caller decides which checks are due and what
+happens to an outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who notices that no ping came, and whether pings can arrive at all (decision 18).
+"""The watch that notices that no ping came, and whether pings can arrive at all (decision 18).
 
 Each checker watches the deadlines of heartbeats: it waits for the next stored one, and is woken
 when a ping or a change stores a sooner one. Several may do so at once: who is first records it.

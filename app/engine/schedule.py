@@ -5,8 +5,8 @@ grid: offset, offset + interval, offset + 2 intervals and so on, counted from 19
 drifts, a restart changes no offset, and a thousand monitors created at once are spread over the
 interval.
 
-The times of this grid are the scheduled times. That of the next check is not stored: it follows
-from that of the last check, which is stored (``Standing``).
+The times of this grid are the scheduled times. The time of the next check is not stored: it follows
+from the scheduled time of the last check, which is stored (``Standing``).
 """
 
 from __future__ import annotations
@@ -192,8 +192,9 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once. Where
-    the first is overdue, it allows those of that time: with a far database, a turn takes a second.
+    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once. If
+    the first is overdue, the bucket allows the starts of that time too: with a far database, a turn
+    takes a second.
 
     Times are of the monotonic clock, given by the caller.
     """

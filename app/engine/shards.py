@@ -1,4 +1,5 @@
-"""Which shards of its place this checker owns. It takes its fair share, renews it, and gives it up.
+"""The shards of its place that this checker owns. It takes its fair share, renews it, and gives it
+up.
 
 Every few seconds (``pause``) it writes its heartbeat, counts the live checkers, gives up the shards
 beyond its share and takes free ones up to it. A checker that ends releases its shards, or stops

@@ -277,7 +277,7 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         else:  # a page without the boxes
             contacts = tuple(pair for pair in stored if pair.key == records.CONTACT)
         alerts = contacts + records.own_alerts(values["alerts"])
-        # Where only their order differs, nothing was changed.
+        # If only their order differs, nothing was changed.
         values["alerts"] = stored if Counter(alerts) == Counter(stored) else alerts
         return values
 

@@ -435,7 +435,7 @@ class Places(EntryList):
 
 
 def _boxes_of_names(field: ContactNames, **_attributes: Any) -> Markup:
-    """With a hidden input that says that the boxes were shown."""
+    """The boxes come with a hidden input that says that they were shown."""
     shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
     return _boxes(field, field.choices) + shown
 

@@ -321,8 +321,8 @@ class MonitorForm(SchemaForm):
                     by_name[name].add_fault(sentence)
 
     def _keep_secrets_from_others(self) -> None:
-        """Whoever may change a URL must not learn the stored secrets: they go to the server for
-        which they were entered, and to no other.
+        """A person who may change a URL must not learn the stored secrets: they go to the server
+        for which they were entered, and to no other.
         """
         if self.leads_elsewhere():
             for name in records.SENT_SECRETS:

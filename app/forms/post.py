@@ -39,7 +39,9 @@ def _check_family(form: Any) -> None:
 
 
 class PostForm(SchemaForm):
-    """A post. Which monitors and incidents it may name is up to the page, which the store knows."""
+    """A post. The store decides which monitors and incidents it may name, because it has
+    the page.
+    """
 
     title = Text(N_("Title"), required=True, most=MAX_NAME)
     state = state()

@@ -365,7 +365,7 @@ class Draft:
             self.fields["request_auth_password"] = password
 
     def basic(self, user: str, password: str) -> None:
-        """Where the other tool says that it uses Basic authentication."""
+        """Set if the other tool says that it uses Basic authentication."""
         if not user:
             self.refuse(N_("The file lacks the user name of its Basic authentication."))
         elif not password:

@@ -1,4 +1,4 @@
-"""Which of Wakeful's channels a notification of another tool corresponds to."""
+"""The channel of Wakeful that a notification of another tool corresponds to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source a file is of, and how much of it is read."""
+"""The source that a file is of, and how much of it is read."""
 
 from __future__ import annotations
 

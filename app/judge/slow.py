@@ -144,7 +144,7 @@ class SlowWindows:
             return SlowStep()
         if not conclusive and newest.at_ms - fast_since < _SAME_ROUND_MS:
             return SlowStep(recheck=True)
-        # With another limit, the checks of before may have been fast all the time.
+        # If the limit was changed, earlier checks may have been fast all the time.
         since = from_ms(fast_since)
         return SlowStep(Step.END, since if since > open_since else from_ms(newest.at_ms))
 

@@ -7,8 +7,8 @@ The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknow
    or ``unknown``. The monitor's rule makes one verdict of the votes (``decide``): ``down`` if
    enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few places
    see has lasted through all confirmations. Else ``up``.
-2. Of several places that repeat a check at once, one counts for all (``_is_counted``).
-3. The state machine runs over the verdicts that count (``advance``).
+2. If several places repeat a check at once, one counts for all (``_is_counted``). 3. The state
+machine runs over the verdicts that count (``advance``).
 
 ``replay.py`` judges the results that come after newer ones of other places. When a monitor's rule
 or places change, the newest results of its places are judged again (``revote``). A monitor of which
@@ -311,7 +311,8 @@ def is_open(state: State) -> bool:
 
 def is_failing(state: State) -> bool:
     """Whether what is reached through this monitor is expected to fail: it is down, or fails and is
-    not confirmed, or its recovery is not confirmed. Of one that is unknown, nothing is expected.
+    not confirmed, or its recovery is not confirmed. A monitor that is unknown is not expected to
+    fail.
     """
     if state.verdict in (None, Verdict.UNKNOWN):
         return False
@@ -385,9 +386,9 @@ def decide(
 ) -> Verdict:
     """The verdict of all places together, from the votes that count; ``unknown`` if there is none.
 
-    ``awaited``: how many more places are about to vote for the first time. They count as voters:
-    of a new monitor, the place that is first would otherwise be the majority. Where an
-    ``incident`` is open they count as failing: their silence must not end it.
+    ``awaited``: how many more places are about to vote for the first time. They count as voters: of
+    a new monitor, the place that is first would otherwise be the majority. While an ``incident`` is
+    open they count as failing: their silence must not end it.
     """
     if not votes:
         return Verdict.UNKNOWN
@@ -484,7 +485,8 @@ def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     vote = rules.vote(result.place, result.at, result.verdict, failures)
     votes = {**before.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # With one place alone, each result counts. The code below comes to the same, but is slower.
+        # If there is one place alone, each result counts. The code below comes to the same, but is
+        # slower.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _advanced(rules, state, alone, result)
     at = _verdict_time(before, result)

@@ -229,8 +229,8 @@ def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
-    """The first ``most`` bytes of the body as text, and whether there is more. Of a body that is
-    broken or too slow: what arrived.
+    """The first ``most`` bytes of the body as text, and whether there is more. If the body is
+    broken or too slow, it is what arrived.
 
     Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
     """

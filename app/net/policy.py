@@ -1,4 +1,4 @@
-"""Which addresses checks and alerts may reach (decision 9).
+"""The addresses that checks and alerts may reach (decision 9).
 
 Policy judges the addresses that a name resolves to, never the name. By default only public
 addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is

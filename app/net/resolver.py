@@ -244,8 +244,8 @@ class _Lookup:
         self._resolver.finished(self, resolved, ttl)
 
 
-# Which fault is reported when A and AAAA (or two search names) fail differently. NXDOMAIN concerns
-# the name itself, so it wins; "no address" is reported only if both families have none.
+# The fault that is reported when A and AAAA (or two search names) fail differently. NXDOMAIN
+# concerns the name itself, so it wins; "no address" is reported only if both families have none.
 _GRAVITY: dict[Cause | None, int] = {
     Cause.DNS_NXDOMAIN: 0, Cause.DNS_SERVFAIL: 1, Cause.DNS_REFUSED: 2, Cause.DNS_TIMEOUT: 3,
     None: 4,

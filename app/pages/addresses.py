@@ -1,4 +1,6 @@
-"""Where a request for a status page leads, and what makers of answers are handed for it."""
+"""The page and the answer that a request for a status page leads to, and what each maker of an
+answer gets.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ def is_ours(path: str) -> bool:
 
 
 def without_slash(path: str) -> str | None:
-    """Where ``/status/`` and ``/status/SLUG/`` lead, relative to them: some people write a slash at
-    the end.
+    """The targets of ``/status/`` and ``/status/SLUG/``, relative to them: some people write a
+    slash at the end.
     """
     if path == f"{FOLDER}/":
         return f"..{FOLDER}"

@@ -77,7 +77,7 @@ def shields(component: Component) -> bytes:
         "message": _message(component),
         "color": _colour(component),
         "labelColor": LABEL_COLOUR,
-        # Whoever embeds it cannot paint an outage green.
+        # A site that embeds it cannot paint an outage green.
         "isError": component.state == ComponentState.OUTAGE,
         "cacheSeconds": SHIELDS_SECONDS,
     }

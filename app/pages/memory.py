@@ -1,7 +1,7 @@
 """Answers that are kept: read again when they are a second and a half old, by one thread at a time.
 
 While one thread reads, the others get the last answer, and only wait for it where that is too old
-to show a change in time, or where something was written in this process since. Where nothing can be
+to show a change in time, or where something was written in this process since. If nothing can be
 read, or not promptly, all get the last answer, which then says so.
 """
 

@@ -295,8 +295,8 @@ class StatusPageLayer(Layer):
         return self._serve_form(asked, replace(route, answer=subscribe.void), None)
 
     def _serve_favicon(self, asked: PageRequest, admitted: bool) -> PageAnswer:
-        """Where the icon is that browsers ask for by themselves. Redirected, so that none keeps the
-        product's for a year after the page got its own.
+        """The address of the icon that browsers ask for by themselves. Redirected, so that none
+        keeps the product's for a year after the page got its own.
         """
         version = asked.address.brand.favicon if admitted else None
         own = f"favicon?v={version}"

@@ -1,8 +1,8 @@
 """Subscribing to a status page: the form, and the links that its messages bring.
 
 Programs that look at mail follow links, so a GET shows a button and only its POST does something
-(RFC 8058 has mail programs send that POST themselves). Whoever signs up reads the same whether the
-address was known or not.
+(RFC 8058 has mail programs send that POST themselves). A person who signs up reads the same whether
+the address was known or not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JSON in the shape of Statuspage's ``/api/v2/summary.json``, for the programs that read that.
 
-As there, incidents and maintenance that have ended are left out, and a group is a component that
+Incidents and maintenance that have ended are left out there too, and a group is a component that
 lists its members.
 """
 

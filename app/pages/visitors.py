@@ -1,4 +1,6 @@
-"""Who may read a page that is not for everybody: people with its password, or with an account."""
+"""The visitors of a page that is not for everybody: people with its password, or with an
+account.
+"""
 
 from __future__ import annotations
 

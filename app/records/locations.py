@@ -26,7 +26,8 @@ class Carrier(StrEnum):
 
 def needs_admin(carrier: str, before: str | None) -> bool:
     """Whether only an admin may give a place this carrier; ``before``: the one that it has, None
-    for a new place. Whoever has an agent's token gets the secrets of the monitors of its place.
+    for a new place. Somebody who has an agent's token gets the secrets of the monitors of its
+    place.
     """
     return carrier == Carrier.AGENT if before is None else carrier != before
 

@@ -39,7 +39,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which page of a list that has no other parameters."""
+    """The page of a list that has no other parameters."""
 
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1

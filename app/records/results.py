@@ -220,8 +220,8 @@ class PlaceChecked:
 class CheckedNow(Result):
     """The answer to a check on request: the worst result, and the answer of each place.
 
-    The worst is ``down``, else ``degraded``, else ``up``; ``unknown`` only if all are. Of equals it
-    is the first. ``places`` is empty if another server does not send it.
+    The worst is ``down``, else ``degraded``, else ``up``; ``unknown`` only if all are. If several
+    are equal, it is the first. ``places`` is empty if another server does not send it.
     """
 
     places: Sequence[PlaceChecked] = ()

@@ -53,7 +53,7 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _COMPARED = frozenset({AssertionOp.EQ, AssertionOp.NE, *_ORDERS})
 _PATTERNS = frozenset({AssertionOp.MATCHES, AssertionOp.NOT_MATCHES})
-# Where more of a cut body could change whether these hold, it is not evaluated.
+# These are not evaluated if the body was cut and more of it could change whether they hold.
 _SEARCHES = frozenset({AssertionOp.CONTAINS, AssertionOp.MATCHES})
 # Possessive (``++``): with backtracking, a million digits before a letter take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?", re.ASCII)

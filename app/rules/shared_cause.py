@@ -1,4 +1,5 @@
-"""Which incidents have one cause: home shows them as one card, and they are acknowledged together.
+"""The incidents that have one cause: home shows them as one card, and they are acknowledged
+together.
 
 A code alone is not enough: of two monitors that lack a text, each lacks another one. And sentences
 alone are never the same where a switch fails: each names its own host. So two causes are one if

@@ -69,7 +69,7 @@ def zone_of(name: str | None) -> tzinfo:
 
 def clock_moment(wall: datetime, zone: tzinfo, *, second: bool) -> datetime:
     """When the clocks of ``zone`` show ``wall``, in UTC. A time that they skip counts as much later
-    as they skip. Of one that they show twice, the first, or the second.
+    as they skip. If they show it twice, it is the first of the two, or the second.
     """
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.

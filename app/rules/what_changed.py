@@ -107,8 +107,8 @@ class GoodCheck:
 
 
 def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
-    """Which good check the evidence has. That of good checks is kept every ten minutes, and when an
-    answer changes.
+    """The good check that the evidence has. The evidence of good checks is stored every ten
+    minutes, and when an answer changes.
     """
     pair = _pair(evidence)
     if pair is None:
@@ -311,7 +311,7 @@ def _issued(certificate: Mapping[str, Any]) -> str:
 
 
 def _redirects(check: Check) -> list[str]:
-    """Where it was redirected to, without the queries, which may differ each time."""
+    """The targets of its redirects, without the queries, which may differ each time."""
     hops = check.get("redirects") or []
     urls = (hop.get("url") if isinstance(hop, Mapping) else hop for hop in hops)
     return [_plain(url) for url in urls if url]

@@ -1,4 +1,6 @@
-"""Who saw a failure and who did not, in words, from the evidence of an incident. Pure."""
+"""The places that saw a failure and those that did not, in words, from the evidence of an incident.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def fell_silent(titles: Sequence[str]) -> str:
 
 
 def seen_from(titles: Sequence[str]) -> str | None:
-    """Who saw it, in a few words for a list; None where no place is named."""
+    """The places that saw it, in a few words for a list; None if no place is named."""
     if not titles:
         return None
     if len(titles) > NAMED:

@@ -37,10 +37,10 @@ def covered(
 ) -> list[Cover]:
     """The time that ``checks`` (in order) cover; adjoining spans of a kind are merged.
 
-    A check counts until the next one of its place, ``limit`` ms at most. Where several places
-    check, the kind is that of all together (``_kind_of_all``), for which a failure of one place
-    counts once it has lasted through ``confirmations``. A check in a window of ``planned`` does not
-    make the time after the window maintenance.
+    A check counts until the next one of its place, ``limit`` ms at most. If several places check,
+    the kind is that of all together (``_kind_of_all``), for which a failure of one place counts
+    once it has lasted through ``confirmations``. A check in a window of ``planned`` does not make
+    the time after the window maintenance.
 
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """

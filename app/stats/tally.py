@@ -268,7 +268,7 @@ def middle(bucket: int) -> float:
 
 
 def percentile(sums: Sums, percent: float) -> int | None:
-    """The response time in ms that ``percent`` of all do not exceed. Where all are in one bucket,
+    """The response time in ms that ``percent`` of all do not exceed. If all are in one bucket,
     their mean says more of them than the middle of the bucket, which may lie below all of them.
     """
     count = sum(sums.histogram.values())

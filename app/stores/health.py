@@ -1,7 +1,7 @@
 """The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which parts
 run, and what is overdue, checks and alerts. Every function needs an application context.
 
-Checkers and alert workers write a heartbeat while they run. That none runs is no fault where there
+Checkers and alert workers write a heartbeat while they run. It is no fault that none runs if there
 is nothing for them to do: a fresh installation is ready. A dashboard over remote servers has
 neither, and is ready while one of its servers answers.
 """
@@ -232,8 +232,8 @@ def has_monitors(*conditions: ColumnElement[bool]) -> bool:
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:
-    """Whether a check has been due for long and none has finished for as long. That none finished
-    while none was due is no fault.
+    """Whether a check has been due for long and none has finished for as long. It is no fault that
+    none finished if none was due.
     """
     if checked is None or now - checked <= CHECKS_LATE_AFTER:
         return False

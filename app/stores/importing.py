@@ -44,8 +44,8 @@ class ImportRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of a dry run's rows. Of the new monitors, ``paused`` start paused and ``silent``
-    would alert nobody.
+    """The counts of a dry run's rows. ``paused`` counts the new monitors that start paused,
+    ``silent`` those that would alert nobody.
     """
 
     new: int

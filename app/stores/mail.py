@@ -1,6 +1,6 @@
 """Mails that this installation sends to people about itself: invitations, recovery links, tests.
-They go out at once and are tried once; alerts go through the outbox. Also over a remote store,
-because people are always local.
+They go out at once and are tried once; alerts go through the outbox. It is used over a remote store
+too, because people are always local.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def base_here(settings: Settings) -> str:
     """
     if settings.public_url or not has_request_context():
         return base_url(settings.public_url, settings.bind)
-    # Where the dashboard shows another server's records, its own root is elsewhere.
+    # If the dashboard shows another server's records, its own root is elsewhere.
     root: str = request.environ.get("wakeful.root", request.root_path)
     return f"{request.host_url.rstrip('/')}{root.rstrip('/')}"
 
@@ -116,7 +116,7 @@ class Mail:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        # Whoever asks for a link sees and measures nothing of what is done for it.
+        # A person who asks for a link cannot see or measure what is done for it.
         self.recoveries = _MailQueue("recovery links")
         # Another queue, because strangers can fill the first one.
         self.notices = _MailQueue("notices of a changed second factor")

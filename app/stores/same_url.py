@@ -1,4 +1,4 @@
-"""Which URLs are the same address: a monitor that checks one, checks the other."""
+"""URLs that are the same address: a monitor that checks one checks the other."""
 
 from __future__ import annotations
 

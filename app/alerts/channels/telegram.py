@@ -60,7 +60,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def accepts(response: Response) -> Acceptance | None:
-    """By the status, which a self-hosted server (TELEGRAM_API) may put into the body alone."""
+    """A self-hosted server (TELEGRAM_API) may put the status into the body alone."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None

@@ -1,6 +1,6 @@
 """Webhooks: JSON, signed as Standard Webhooks says; without a signature to the subscriber of a
-status page. Whoever subscribes chooses the URL, and that may be a receiver of our own alerts: with
-a signature of this instance, a stranger could send it messages that it believes.
+status page. A subscriber chooses the URL, which may be a receiver of our own alerts: with a
+signature of this instance, a stranger could send it messages that it believes.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """

@@ -125,7 +125,8 @@ def digest(facts: Facts, context: MessageContext) -> Message:
         )
         for member in members
     ]
-    # With the present time: the number of days left has changed while the notices waited.
+    # The text is made with the present time: the number of days left has changed while the notices
+    # waited.
     expiries = [
         EXPIRIES[notice["event"]]({**notice, "at": facts["at"]}, context) for notice in notices
     ]

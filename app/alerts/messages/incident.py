@@ -233,8 +233,8 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
 
 
 def _ending(facts: Facts, length: str) -> tuple[str, str]:
-    """Title and summary. Whoever resolves an incident does not bring the monitor up, nor does a
-    place that falls silent: it may still fail, so the message must not say that it is up.
+    """Title and summary. If a person resolves an incident, or a place falls silent, the monitor may
+    still fail, so the message must not say that it is up.
     """
     slow = is_degraded(facts["incident"])
     if recovered(facts) and slow:
@@ -293,7 +293,7 @@ def _flapping(facts: Facts) -> int | None:
 
 
 def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
-    """Which places see it, where there are several; what may be behind it; since when."""
+    """The places that see it, if there are several; what may be the reason; since when."""
     incident = facts["incident"]
     if places := incident.get("seen_from"):
         yield _("Seen from"), words.shorten(str(places), 200)

@@ -1,10 +1,10 @@
 """Lets one curl handle speak with old servers, for a monitor that does not verify the certificate.
 
 Versions and weak keys are options of pycurl. Servers without secure renegotiation (RFC 5746) are an
-option of OpenSSL alone, which curl leaves to a callback (CURLOPT_SSL_CTX_FUNCTION) that pycurl
-does not offer, and pycurl's wheels read no OPENSSL_CONF. So the callback is set by curl's own
-function, on the handle within pycurl's object. Where pycurl or curl are built otherwise, such
-servers cannot be checked, and nothing else changes.
+option of OpenSSL alone, which curl leaves to a callback (CURLOPT_SSL_CTX_FUNCTION) that pycurl does
+not offer, and pycurl's wheels read no OPENSSL_CONF. So the callback is set by curl's own function,
+on the handle within pycurl's object. If pycurl or curl are built otherwise, such servers cannot be
+checked, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _setter() -> Callable[[pycurl.Curl], None] | None:
 
 
 def _handle_offset(curl: object) -> int | None:
-    """Where curl's handle lies in pycurl's object: behind its __dict__ and its weak references.
+    """The offset of curl's handle in pycurl's object: behind its __dict__ and its weak references.
     None if something else is in memory there.
     """
     kind = type(curl)

@@ -155,7 +155,7 @@ def evidence(trace: TlsTrace) -> dict[str, Any]:
 
 def judge(trace: TlsTrace, trust: TrustStore, now: datetime) -> Failure | None:
     if (failure := trace.failure) is not None:
-        # As https names a reset: the handshake had hardly begun.
+        # A reset has the same name as for https: the handshake had hardly begun.
         is_reset = failure.code == Cause.CONNECTION_RESET
         return replace(failure, code=Cause.TLS_HANDSHAKE) if is_reset else failure
     if trace.exchange is not None:

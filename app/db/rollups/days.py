@@ -109,8 +109,8 @@ def _read(
 
 
 def _packed_days(midnights: Sequence[int], whole_until: int) -> Select[Any]:
-    """A row for each monitor: its days as ``index:up:down:unknown:maintenance`` by comma. As rows
-    of their own, they would take three times as long.
+    """A row for each monitor: its days as ``index:up:down:unknown:maintenance`` by comma. Rows of
+    their own would take three times as long.
     """
     runs = union_all(
         *(_part_of_days(*run) for run in _even_days(midnights, whole_until))

@@ -115,8 +115,8 @@ def _delete_future(until: int) -> None:
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
     """Sum the hours between two times again, because an incident in them has changed.
 
-    ``to`` defaults to now. Joins the caller's transaction. Of hours that are not summed yet,
-    readers read the figures again. Hours whose results have been deleted by age stay as they are.
+    ``to`` defaults to now. Joins the caller's transaction. For hours that are not summed yet,
+    readers read the results. Hours whose results have been deleted by age stay as they are.
     """
     reroll_each({monitor_id: (from_, to)})
 

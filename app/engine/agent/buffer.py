@@ -81,7 +81,7 @@ class Buffer:
     nothing can be written there.
 
     Each result has an id, the same in memory and in the file: one that is written down while it is
-    sent is still the same. Those of this process begin with 1, so an id does not come again with
+    sent is still the same. The ids of this process begin with 1, so an id does not come again with
     another result if the file is replaced. What the file had before has ids of 0 and less.
     """
 

@@ -185,7 +185,7 @@ class ServerLink:
                 self._log_fault(fault)
                 if last:
                     return
-                # Also if many results wait: each attempt would be another request.
+                # This holds even if many results wait: each attempt would be another request.
                 self._pause_after(fault)
                 continue
             if last and not more:

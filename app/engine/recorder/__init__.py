@@ -13,8 +13,8 @@ so that a store can change a monitor's fields in the same transaction:
 
 Whoever judges a result, or changes a state or an incident, locks the monitor's state first and
 reads then, so two processes never judge from the same state. ``Steady`` does not: it stores the
-good results of a checker that change nothing. Whoever changes a monitor notes that in the change
-feed, and ``Steady`` reads the feed in the transaction in which it stores.
+good results of a checker that change nothing. Each change of a monitor is noted in the change feed,
+and ``Steady`` reads the feed in the transaction in which it stores.
 """
 
 from app.engine.recorder.alerting import remind

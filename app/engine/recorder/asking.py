@@ -48,7 +48,7 @@ def ask(
                 ResultRow.location_id.in_(not_asked),
             )
         )
-        # As it is stored, and compared with: in whole milliseconds
+        # In whole milliseconds, as it is stored and compared
         asked_at = from_ms(to_ms(now) if newest is None else newest + 1)
         session.execute(
             updating(AssignmentRow)

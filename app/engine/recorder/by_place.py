@@ -66,14 +66,14 @@ def cause_by_some(
 
 
 def counted(verdict: Verdict, titles: Sequence[str], total: int) -> str:
-    """Which of ``total`` places see it: down, or degraded."""
+    """The places, of ``total``, that see it: down, or degraded."""
     names = ", ".join(titles)
     return _(_COUNTED[verdict], count=len(titles), total=total, names=names)
 
 
 def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:
-    """Which places are not among those that are counted: they were checked once, and have no result
-    that still counts. People miss them otherwise.
+    """The places that are not counted: they have made checks, but have no result that still counts.
+    People miss them otherwise.
     """
     names = [place.title for place in places if place.at is None and place.last_at is not None]
     if names:

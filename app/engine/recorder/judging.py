@@ -166,9 +166,9 @@ def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, resul
     """Set ``unconfirmed_at``, from which CONFIRM_SECONDS count until the check is repeated, and
     notify the other places. It is ``now``, just after the end of the check.
 
-    Where too few places see a failure, only a failing check starts another repeat: good checks of
-    other places belong to the repeat before. Where enough see it, but not all had repeated it in
-    time, it is repeated once more.
+    If too few places see a failure, only a failing check starts another repeat: good checks of
+    other places belong to the repeat before. If enough see it, but not all had repeated it in time,
+    it is repeated once more.
     """
     before, columns = monitor.columns["unconfirmed_at"], monitor.columns
     if decision.counted:

@@ -183,7 +183,9 @@ def _searches(
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> list[Search]:
-    """Where to search for outages: around results of the time of the monitor's present rule."""
+    """The times in which to search for outages: around late results that fall under the monitor's
+    present rule.
+    """
     by_monitor: dict[int, Search] = {}
     for is_late, results in ((True, late), (False, judged)):
         for result in results:

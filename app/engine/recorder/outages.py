@@ -206,7 +206,7 @@ def _incident(
 
 
 def _become_down(incident: IncidentRow, since: datetime, now: datetime) -> None:
-    """Whoever has acknowledged that it is slow has not seen that it is down."""
+    """A person who acknowledged that it is slow has not seen that it is down."""
     incident.severity = IncidentSeverity.DOWN
     incident.down_since = down_since = max(whole(since), incident.started_at)
     incident.reminded_at = now  # reminders count from here

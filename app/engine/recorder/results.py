@@ -106,7 +106,8 @@ def _record(
         return []
     journal.assign_numbers([outcome.result for _claim, outcome in outcomes])
     place = journal.location_id(location)
-    # Whoever asked for a check or brought its result did not open the incident.
+    # The person who asked for a check, or the agent that brought its result, did not open the
+    # incident.
     with acting_as(None), writing() as session:
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
@@ -128,7 +129,7 @@ def _record(
                 recorded[index] = result, monitors[claim.monitor_id].standing
         finish(batch)
         if not fenced:
-            # Whoever owns the shard must not go on from what it remembers of the monitor.
+            # The owner of the shard must not go on from what it remembers of the monitor.
             for monitor_id in ids & monitors.keys():
                 if monitors[monitor_id].assigned.is_assigned:
                     changes.note(session, monitor_id)

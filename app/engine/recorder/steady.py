@@ -3,15 +3,15 @@
 A monitor is steady while one place checks it, its checks are good, and nothing is open or being
 confirmed. The owner of its shard then keeps in memory what recording needs, and a good result is
 one row of the next batch. Everything else goes through ``results``, which reads the monitor's rows.
-Which monitors are steady follows from their rows: from those that the checker reads when it takes
-a shard or a monitor has changed, and from those that ``results`` has read and written.
+Rows tell which monitors are steady: those that the checker reads when it takes a shard or a monitor
+has changed, and those that ``results`` has read and written.
 
 What is kept is valid as long as the shard's token is, and nobody has changed the monitor: everybody
 who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
 that began before a change is given back, to be recorded with the rows as they are now.
 
 States and assignments are brought up to date every ``SAVED_SECONDS``, and when the checker ends.
-Whoever needs the newest check meanwhile asks ``app/db/latest.py``.
+Code that needs the newest check meanwhile asks ``app/db/latest.py``.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ class _Contacts(_Part):
         return [name for name in self._inner.defaults() if self.exists(name)]
 
     def exists(self, value: str) -> bool:
-        """Whether a monitor with the tag has this contact. By their numbers, a key could read the
+        """Whether a monitor with the tag has this contact. From their numbers, a key could read the
         names of all others.
         """
         id = self._inner.id_of(value)

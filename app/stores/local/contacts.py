@@ -223,7 +223,7 @@ def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
         ways.append(ContactRow.id == int(value))
     for way in ways:
         query = select(ContactRow.id).where(way)
-        # Whoever uses a contact and whoever deletes it take turns.
+        # A transaction that uses a contact waits for one that deletes it, and the other way round.
         id = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
         if id is not None:
             return int(id)

@@ -58,7 +58,7 @@ _WITH_TOKEN = select(_STATE.c.monitor_id).where(_STATE.c.token_hash == bindparam
 
 
 def token_hash(token: str) -> str:
-    """By which the heartbeat of a token is found."""
+    """The hash by which the heartbeat of a token is found."""
     return keyed_hash("ping", token)
 
 
@@ -158,7 +158,7 @@ class _Waiting:
 class LocalPings:
     """Takes the pings that arrive. Needs an application context.
 
-    Those that come while others are stored are stored together, in the next transaction: at
+    Pings that come while others are stored are stored together in the next transaction: at
     midnight, all jobs call at once.
     """
 
@@ -207,7 +207,9 @@ class LocalPings:
         return (ids[0], False) if ids else None
 
     def _create(self, slug: str, key: ApiKey) -> int:
-        """As healthchecks does it: each day, with an hour of grace, and the usual contacts."""
+        """The new heartbeat is as healthchecks would make it: each day, with an hour of grace, and
+        the usual contacts.
+        """
         store = self._store if key.tag is None else BoundStore(self._store, key.tag)
         fields = {
             "name": slug,

@@ -1,4 +1,4 @@
-"""Which monitors a list has, and in which order: its filters, search, tags and sort."""
+"""The monitors of a list and their order: its filters, search, tags and sort."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         with writing() as session:
             row = lock_monitor(session, id)
             if sends_secrets_elsewhere(row, fields):
-                # Whoever may change a URL does not learn the stored secrets (decision 15).
+                # A person who may change a URL does not learn the stored secrets (decision 15).
                 fields = {**dict.fromkeys(SENT_SECRETS), **fields}
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):

@@ -202,8 +202,8 @@ def lock_monitor(session: DbSession, id: int) -> MonitorRow:
     """Lock a monitor, and return it as it is now: nobody else changes it until the transaction
     ends. Raises NotFound.
 
-    Whoever changes or deletes a monitor locks its row before its state: in another order, two of
-    them would wait for each other. The lock lets others refer to the monitor, as the engine does,
-    which has its state locked then.
+    A change or deletion of a monitor locks its row before its state: in another order, two of them
+    would wait for each other. The lock lets others refer to the monitor, as the engine does, which
+    has its state locked then.
     """
     return lock_row(session, MonitorRow, "monitor", id, key_share=True)

@@ -1,6 +1,7 @@
 """What people write on status pages, in the local database.
 
-Whoever writes a post locks its page (``locked_page``), so that writers of one page take turns.
+Each write of a post locks its page (``locked_page``), so that the writers of one page wait for each
+other.
 """
 
 from __future__ import annotations

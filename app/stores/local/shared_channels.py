@@ -80,7 +80,7 @@ def _replace_in(
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))
     for row in rows:
         own = [] if isinstance(row.alerts, Unreadable) else list(row.alerts or ())
-        # Where it was changed before the lock, the monitor keeps what it has.
+        # If it was changed before the lock, the monitor keeps what it has.
         merged: list[Any] = in_order(own, contacts.get(row.id, ()))
         if target in merged:
             merged[merged.index(target)] = contact

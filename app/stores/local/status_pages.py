@@ -124,7 +124,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         """
         id, own_domain = (None, None) if row is None else (row.id, row.domain)
         slug, domain = merged.get("slug"), merged.get("domain")
-        # Also where this request came to: the page would replace the dashboard there, and many
+        # The host of this request is one too: the page would replace the dashboard there, and many
         # installations have no PUBLIC_URL.
         here = host_of(request.host) if has_request_context() else None
         errors = {}

@@ -1,4 +1,4 @@
-"""Who subscribed to status pages, and how people subscribe, in the local database."""
+"""The subscribers of status pages, and how people subscribe, in the local database."""
 
 from __future__ import annotations
 

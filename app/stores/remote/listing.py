@@ -60,10 +60,10 @@ class Listing:
     """The list at one path. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        # By the size that is asked for; None: pages have no number.
+        # The number of a page by the size that is asked for; None: pages have no number.
         self.pagings: dict[int, Paging | None] = {}
-        # Where pages only lead from one to the next: by query, the changes of it that lead to a
-        # position.
+        # For servers whose pages only lead from one to the next: the changes of each query that
+        # lead to a position.
         self.marks: dict[tuple[tuple[str, str], ...], dict[int, Pairs]] = {}
         self.marked_at = time.monotonic()
 
@@ -122,7 +122,7 @@ class Listing:
         return None if before is None or page is None else (before, page)
 
     def _learn(self, peek: Peek, sent: Pairs, size: int, page: ServerPage) -> Paging | None:
-        """How further pages are asked for, from the first one. Of a server that says nothing, only
+        """How further pages are asked for, from the first one. If the server does not say it, only
         a second page shows that there are some.
         """
         paging, length = paging_of(page, sent), len(page.items)

@@ -153,8 +153,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
     ) -> Sequence[MonitorRef]:
-        """From the first monitors by name, in ``NAMES_PAGES`` requests at most. Those with ``ids``
-        that are not among the cached names are asked for one by one.
+        """From the first monitors by name, in ``NAMES_PAGES`` requests at most. Monitors with
+        ``ids`` that are not among the cached names are asked for one by one.
         """
         if ids is not None:
             names = self._named(ids[:limit])
@@ -278,8 +278,8 @@ def _ref(monitor: Monitor) -> MonitorRef:
 
 
 def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:
-    """A password that only the server knows cannot be taken over into another request. Where it
-    does not even say whether there is one, the form says that there is none.
+    """A password that only the server knows cannot be taken over into another request. If it does
+    not even say whether there is one, the form says that there is none.
     """
     typed, is_needed = fields.get("request_auth_password"), fields.get("request_auth_username")
     if source is None or typed or not is_needed:
@@ -296,8 +296,8 @@ def _was_typed(name: str, value: Any) -> bool:
 
 
 def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:
-    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back. Of any other, a
-    field of the name ``check_every`` may mean minutes.
+    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back. On any other
+    server, a field named ``check_every`` may mean minutes.
     """
     fields, gaps = foreign.monitor(data, is_wakeful)
     if fields.get("check_every") and not is_wakeful():

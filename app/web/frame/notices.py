@@ -46,7 +46,7 @@ def standing() -> Sequence[tuple[str, str]]:
 
 
 def set_aside() -> str:
-    """Which records of another server this page leaves out, because they were not understood."""
+    """The records of another server that this page leaves out, because they were not understood."""
     names = list(g.get("set_aside", ()))
     if not names:
         return ""

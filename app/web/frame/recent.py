@@ -2,10 +2,10 @@
 in this session within the last 10 minutes. A browser that was left open, or a stolen cookie, must
 not be enough to make an account or a key.
 
-``CHANGES`` names the endpoints. Where the password is older, the same address answers with a page
-that names the change and asks for it. That page carries the form, encrypted and bound to session,
-address and time, so that nothing is typed twice: with the right password the view runs as if the
-form had been sent now.
+``CHANGES`` names the endpoints. If the password is older, the same address answers with a page that
+names the change and asks for it. The page carries the form, encrypted and bound to session, address
+and time, so that nothing is typed twice: after the right password the view runs as if the form had
+been sent now.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class ServerPaths(Layer):
     """Removes the server from a URL path such as ``/on/status.example.com/monitors/4``.
 
     The server is in the URL, and not only in the cookie, because all tabs share a cookie: a form
-    opened for one server would be sent to another, for a record with the same id. As part of the
-    root path it gets into every URL that a page makes.
+    opened for one server would be sent to another, for a record with the same id. It is part of the
+    root path and so gets into every URL that a page makes.
     """
 
     def __init__(self, remotes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Who is logged in to the dashboard, and what they may do.
+"""The person who is logged in to the dashboard, and what they may do.
 
 A cookie carries only the token of a session. What the session may do is read from its record
 (app/access/sessions.py), for every copy of the cookie. The guard runs before every view of every

@@ -38,7 +38,7 @@ ACTIONS: Mapping[Action, str] = {
     Action.LOGIN_FAILED: N_("Failed to log in"), Action.SESSION_ENDED: N_("Session ended"),
 }  # fmt: skip
 OBJECTS: Mapping[ObjectKind, str] = {resource.kind: resource.title for resource in RESOURCES}
-# Where the page of an object is, by its id. What was deleted is not there any more.
+# The address of an object's page, by its id. What was deleted is not there any more.
 PAGES: Mapping[ObjectKind, str] = {
     ObjectKind.MONITOR: "monitors.show",
     ObjectKind.INCIDENT: "incidents.show",
@@ -50,7 +50,7 @@ PAGES: Mapping[ObjectKind, str] = {
 
 
 def who(actor: Actor) -> str:
-    """Whoever acted: the name, or what kind of actor it is where there is no name."""
+    """The actor: the name, or the kind of actor if there is no name."""
     return actor.name or _(ACTORS[actor.kind])
 
 

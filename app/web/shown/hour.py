@@ -131,8 +131,8 @@ def draw(
 
 
 def _time_of(result: Result) -> int | None:
-    """The response time of a good check. Those of others are no part of a line: across an outage it
-    would say that the target answered meanwhile.
+    """The response time of a good check. The dots of failing checks are no part of a line: across
+    an outage it would say that the target answered meanwhile.
     """
     return result.response_time if result.is_good else None
 

@@ -1,6 +1,6 @@
 """The appearance of each state: a shape, a word and a colour, in one place.
 
-Those of status pages are in ``app/rules/page_state.py``, because the public sees them too.
+The looks of status pages are in ``app/rules/page_state.py``, because the public sees them too.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def sections(name: str) -> Sequence[ManualSection]:
 
 
 def _address(name: str, anchor: str) -> str:
-    """Where a section of a manual is, below /docs."""
+    """The address of a section of a manual, below /docs."""
     pages = [section.page for section in sections(name) if section.anchor == anchor]
     return f"{(pages or [name])[0]}#{anchor}" if anchor else name
 

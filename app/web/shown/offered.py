@@ -17,7 +17,9 @@ _HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
 
 
 def offered(outcome: Outcome) -> Sequence[Assertion]:
-    """By what the answer of a check has: its status, the members of its JSON, its headers."""
+    """The proposals follow from the answer of a check: its status, the members of its JSON, its
+    headers.
+    """
     evidence = outcome.evidence or {}
     rows = [
         *_status(outcome),

@@ -215,7 +215,7 @@ def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.E
         raise Invalid({"compare": [one_of(COMPARED)]})
     start = first - (last - first)
     if chosen == "week":
-        # By the clock: it may have changed. Buckets of a day are of UTC.
+        # The time is by the clock: it may have changed. Buckets of a day are of UTC.
         zone = UTC if seconds >= DAY else times.zone()
         start = (first.astimezone(zone) - WEEK).astimezone(UTC)
     earlier = current_store().results.statistics_between(id, start, start + (last - first))
@@ -235,8 +235,8 @@ def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
 def _lines(
     monitor: records.Monitor, start: datetime, count: int, seconds: int
 ) -> Sequence[charts.PlaceSeries]:
-    """What the chart draws of each place, where there are several. Of longer times only sums of all
-    places together are kept at hand.
+    """What the chart draws of each place, where there are several. For longer times only sums of
+    all places together are at hand.
     """
     if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:
         return ()
@@ -251,7 +251,7 @@ def _lines(
 
 
 def _larger(id: int) -> str:
-    """Where a part of the chart is shown larger."""
+    """The links by which a part of the chart is shown larger."""
     compare = request.args.get("compare") or None
     phases = 1 if _stacked() else None
     return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases, compare=compare)

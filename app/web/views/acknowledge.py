@@ -40,7 +40,7 @@ class AcknowledgeForm(BrowserForm):
 @blueprint.route("/acknowledge/<token>", methods=["GET", "POST"])
 def page(token: str) -> Answer:
     if servers.servers() is not None:
-        # With a key that two installations share, it would act on another server's incident.
+        # If two installations shared a key, it would act on another server's incident.
         return render_template("acknowledge/void.html", sentence=_(ELSEWHERE)), 404
     try:
         link = read_token(token)
@@ -94,7 +94,7 @@ def _who(link: Acknowledgement, name: str | None) -> str:
 
 
 def _actor(by: str) -> Actor:
-    """Who is logged in, or else whoever has the link."""
+    """The person who is logged in, or else whoever has the link."""
     if current_user.is_authenticated:
         return actors.by_person(current_user.person, request.remote_addr)
     return actors.by_link(by, request.remote_addr)

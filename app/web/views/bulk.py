@@ -156,7 +156,7 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
         return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
     if not form.everything.data:
         return list(form.ids.data)
-    # By id: between two pages, a monitor may change its state.
+    # The order is by id: between two pages, a monitor may change its state.
     query = replace(
         monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1], sort_by=MonitorSortBy.ID
     )

@@ -1,7 +1,8 @@
 """The manuals, and the reference of the API with a form that tries it.
 
 For everybody with an account, and nobody else: strangers find the manuals with the source, and here
-a search would cost them nothing and us CPU time. Who must set up a second factor may read how.
+a search would cost them nothing and us CPU time. A person who must set up a second factor may read
+how.
 """
 
 from __future__ import annotations

@@ -400,8 +400,8 @@ def _places() -> Mapping[str, str]:
 
 
 def _left_out(places: Collection[str]) -> Sequence[str]:
-    """The fields that this form does not have. Where there is one place, there is no choice; a
-    page that was opened then must not be read as "none chosen".
+    """The fields that this form does not have. If there is one place, there is no choice; a page
+    that was opened then must not be read as "none chosen".
     """
     several = len(places) > 1
     if request.method in SAFE_METHODS:

@@ -72,7 +72,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         return Person(id, request.form.get("email", ""), Role.VIEWER)
 
     def bind(self, **options: Any) -> PersonForm:
-        """Whoever changes their own email address types their password: a browser that was left
+        """To change their own email address, people type their password: a browser that was left
         open must not be enough to take an account over.
         """
         form = PersonForm(record=self.record, **options)
@@ -84,7 +84,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         return form
 
     def question(self) -> Response | None:
-        """Whoever loses access has API keys, and somebody must say what becomes of them."""
+        """The person who loses access has API keys, and somebody must say what becomes of them."""
         form, before = self.form, self.record
         loses = form.disabled.data and before is not None and not before.disabled
         if not loses or "keys" not in form or form.keys.data is not None:

@@ -167,7 +167,7 @@ def _templates() -> Sequence[PostTemplate]:
 
 
 def _template() -> PostTemplate | None:
-    """The template that the address names. Where a post is sent, the form has all that it gave."""
+    """The template that the address names. If a post is sent, the form has all that it gave."""
     name = request.args.get("template", "")
     if not name or request.method not in SAFE_METHODS:
         return None

@@ -71,7 +71,7 @@ class SignedForm(BrowserForm):
 
 
 class ConfirmedForm(BrowserForm):
-    """Whoever changes a second factor types the present password."""
+    """To change a second factor, people type the present password."""
 
     current_password = _present_password()
 

@@ -298,7 +298,7 @@ def _program() -> str:
 @backups_blueprint.post("/download")
 def download() -> Response:
     """A backup with the secret key inside, made now. Checks go on meanwhile."""
-    # Where it is used: only who makes a backup waits for what encrypts one.
+    # Imported where it is used: only a person who makes a backup waits for what encrypts one.
     from app.stores.keeping import backup
 
     try:

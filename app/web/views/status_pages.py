@@ -89,15 +89,15 @@ def show(id: int) -> Response:
 
 
 def authors_of(posts: Sequence[Post]) -> Mapping[int, str]:
-    """Who wrote each of these posts, for the dashboard alone; another server does not say."""
+    """The author of each of these posts, for the dashboard alone; another server does not say."""
     if servers.servers() is not None:
         return {}
     return current_access().audit.authors(ObjectKind.POST, [post.id for post in posts])
 
 
 def _embedded_at(page: StatusPage) -> str | None:
-    """Where the dashboard loads badges and the widget of a page from, to show how they look; None
-    where nobody else may, or they are on another server.
+    """The address from which the dashboard loads badges and the widget of a page, to show how they
+    look; None if nobody else may, or they are on another server.
     """
     open_ = page.visibility in (Visibility.PUBLIC, Visibility.UNLISTED)
     here = f"{request.root_path}/status/{page.slug}"
@@ -121,7 +121,9 @@ def subscribers(id: int) -> str:
 
 
 def _masked(target: str) -> str:
-    """A subscriber as people may recognise it: ``a••••@example.com``, ``https://example.com/••••``."""
+    """A subscriber as people may recognise it: ``a••••@example.com``,
+    ``https://example.com/••••``.
+    """
     name, at, domain = target.rpartition("@")
     if at and "/" not in domain:
         return f"{name[:1]}{MASK}@{domain}"
@@ -169,8 +171,8 @@ def link_of(page: StatusPage) -> str:
 
 
 def image_here(page: StatusPage, name: str) -> str | None:
-    """Where this dashboard shows an image of a page; None where there is none, or it is on another
-    server, whose images no page of ours may load.
+    """The address at which this dashboard shows an image of a page; None if there is none, or it is
+    on another server, whose images no page of ours may load.
     """
     link: str | None = getattr(page, f"{name}_link")
     if link is None or servers.servers() is not None:

@@ -115,8 +115,8 @@ def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
 @blueprint.post("/passkeys/options")
 @for_set_up
 def passkey_options() -> Answer:
-    """What the script hands to the browser, which makes the passkey. Where the form has a fault,
-    the script sends the form, and the page says what is wrong.
+    """What the script hands to the browser, which makes the passkey. If the form has a fault, the
+    script sends the form, and the page says what is wrong.
     """
     site, _why_not = passkey_site()
     form = PasskeyForm()

@@ -195,8 +195,8 @@ def _line(fault: Exception) -> Line:
     return line
 
 
-# --- Messages: encrypted and authenticated, fresh, and taken once. Whoever has the broker can
-# neither read, forge, change nor repeat one.
+# --- Messages: encrypted and authenticated, fresh, and taken once. Somebody who controls the broker
+# can neither read, forge, change nor repeat one.
 
 # Older ones are refused by their age. Both clocks may differ by FRESH_SECONDS, each way.
 REMEMBERED_SECONDS = 3 * FRESH_SECONDS

@@ -361,7 +361,8 @@ class QueueCarrier:
         if result.monitor_id != check.spec.monitor_id:
             log.error("An outcome of monitor %s names another monitor.", check.spec.monitor_id)
             return
-        # By our clock: it started after it was submitted and before now, whatever a clock shows.
+        # The time is by our clock: the check started after it was submitted and before now,
+        # whatever the prober's clock shows.
         at = min(max(result.checked_at - offset, check.submitted_at), now)
         placed = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=placed))
