@@ -157,7 +157,7 @@ class Settings:
 
 
 def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Settings:
-    """Settings from ``environ``. Makes the instance folder and the secret key where they are
+    """Settings from ``environ``. Makes the instance folder and the secret key if they are
     missing; without ``make`` it writes nothing, and a missing key is "".
 
     Raises SettingError.
@@ -213,7 +213,7 @@ def _wrong(name: str, fault: object) -> SettingError:
 
 
 def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
-    """The secret keys in the file of this installation, made once; none where it is missing.
+    """The secret keys in the file of this installation, made once; none if it is missing.
 
     Safe when several processes start at the same time.
     """
@@ -511,7 +511,7 @@ def _names(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
 
 
 def _file(name: str) -> None:
-    """Raises ValueError where it is missing or cannot be read."""
+    """Raises ValueError if it is missing or cannot be read."""
     try:
         if Path(name).is_file():
             with Path(name).open("rb"):

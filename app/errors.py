@@ -38,7 +38,7 @@ class WakefulError(Exception):
 
     @property
     def retry_seconds(self) -> int | None:
-        """When to try again; None where waiting does not help."""
+        """When to try again; None if waiting does not help."""
         return None
 
 
@@ -103,7 +103,7 @@ class Unsupported(WakefulError):
 
 
 class Unavailable(WakefulError):
-    """The store cannot answer now. ``retry_after`` is in seconds where the store named one.
+    """The store cannot answer now. ``retry_after`` is in seconds if the store named one.
 
     ``unsent``: what was to be stored has certainly not arrived there; else nobody knows.
     ``passes``: whether waiting may help.

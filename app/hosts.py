@@ -1,7 +1,7 @@
 """The hosts that Wakeful answers for (decision 15).
 
 A page builds links from the Host header of its request, and a browser can be led to any server
-under a name of a stranger (DNS rebinding). So where ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` says which
+under a name of a stranger (DNS rebinding). So if ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` says which
 hosts are Wakeful's, a request for another is refused before anything of it is read.
 """
 

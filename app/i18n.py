@@ -92,7 +92,7 @@ AND, OR = N_("%(names)s and %(last)s"), N_("%(names)s or %(last)s")
 
 
 def listed(names: Iterable[str], sentence: str = AND) -> str:
-    """``Oslo, Sydney and Bergen``; with ``or`` where ``sentence`` is OR."""
+    """``Oslo, Sydney and Bergen``; with ``or`` if ``sentence`` is OR."""
     *first, last = list(names) or [""]
     return _(sentence, names=", ".join(first), last=last) if first else last
 

@@ -25,7 +25,7 @@ def new_private_file(path: Path) -> BinaryIO:
 
 
 def translations_of(language: str) -> NullTranslations | None:
-    """The sentences in this language; None for English, and where there is no translation."""
+    """The sentences in this language; None for English, and if there is no translation."""
     return _translations(TRANSLATIONS, language.replace("-", "_"))
 
 

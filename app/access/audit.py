@@ -48,7 +48,7 @@ MAX_NAME = 255
 _PENDING = "wakeful.audit"
 # The statement names the table: one that named the class would go through the ORM.
 _INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
-# Fields with such a name are recorded as CHANGED, also where a caller gives their values.
+# Fields with such a name are recorded as CHANGED, even if a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
 # A line names one action: of several on one object in a transaction, the first in this order.
 _STRONGEST = (Action.DELETED, Action.CREATED)

@@ -88,7 +88,7 @@ def _secret_setting(old: str | None, new: str | None) -> dict[str, Any]:
 
 
 def _mail_server(old: str | None, new: str | None) -> dict[str, Any]:
-    """Which server, as whom; that the password changed, where the server stays."""
+    """Which server, as whom; that the password changed, if the server stays."""
     before, after = _server(old), _server(new)
     names = ("host", "port", "tls", "user", "sender")
     changes: dict[str, Any] = {

@@ -222,7 +222,7 @@ def manages(person: Person, key: ApiKey) -> bool:
 def transfer_or_revoke_keys(
     session: DbSession, owner_id: int, heir_id: int | None, now: datetime
 ) -> None:
-    """Hand the keys of a person over to another one, or revoke them where there is none. To be
+    """Hand the keys of a person over to another one, or revoke them if there is none. To be
     called while writing.
     """
     for row in session.scalars(select(ApiKeyRow).where(ApiKeyRow.owner_id == owner_id)).all():

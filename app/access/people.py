@@ -76,7 +76,7 @@ class People:
         heir_id: int | None = None,
     ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
-        ``rewritten``: fields that are stored also where nobody changed them. One that cannot be
+        ``rewritten``: fields that are stored even if nobody changed them. One that cannot be
         read was shown as another value, and whoever saves that means it. ``settle``: the person's
         API keys go to ``heir_id``, or are revoked without one.
 

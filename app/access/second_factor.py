@@ -263,7 +263,7 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
         return None
     totp, present = pyotp.TOTP(secret), step_at(now)
     steps = range(present - DRIFT, present + DRIFT + 1)
-    # All are compared, so that the time reveals nothing. The newest counts where two are the same.
+    # All are compared, so that the time reveals nothing. The newest counts if two are the same.
     right = [step for step in steps if hmac.compare_digest(totp.generate_otp(step), digits)]
     return right[-1] if right else None
 

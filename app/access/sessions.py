@@ -62,7 +62,7 @@ class LoginSessions:
         self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
     ) -> SessionTokens:
         """Start a session of this person in the browser of ``client``, which is known from now on.
-        ``password_at``: when the password was last typed, where this is no login.
+        ``password_at``: when the password was last typed, if this is no login.
         """
         token, now = make_token(), self.clock()
         row = SessionRow(

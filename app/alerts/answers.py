@@ -78,7 +78,7 @@ def accepts_status(status: int) -> Acceptance:
 
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """The pause that an answer asks for in seconds: ``retry_after`` of a JSON body (Discord,
-    Telegram), else the header as seconds or as a date; ``MAX_PAUSE`` at most. None where it is
+    Telegram), else the header as seconds or as a date; ``MAX_PAUSE`` at most. None if it is
     none of these, or a date that has passed.
     """
     if isinstance(body, dict):

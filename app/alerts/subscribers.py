@@ -1,7 +1,7 @@
 """The subscribers of status pages in the outbox: their messages, and what an answer means for a
 subscription. Every function but ``delete_unconfirmed`` runs inside a transaction.
 
-A subscriber has a lane of their own, apart from those of alerts, also where an alert goes to the
+A subscriber has a lane of their own, apart from those of alerts, even if an alert goes to the
 same address: no alert ever waits behind a post.
 
 The transaction that writes an update of a post only leaves its ``announced_at`` null. The worker

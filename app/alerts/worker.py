@@ -57,7 +57,7 @@ from app.rules.masking import frames_of, raised_at
 
 log = logging.getLogger(__name__)
 
-# Between two turns while messages wait, and where no process wakes the worker. One that is woken
+# Between two turns while messages wait, and if no process wakes the worker. One that is woken
 # looks no sooner again either.
 POLL_SECONDS = 0.25
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")

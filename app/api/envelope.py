@@ -37,7 +37,7 @@ def created(data: Mapping[str, Any]) -> Response:
 
 def answer_rows(answers: Sequence[Mapping[str, Any] | WakefulError], status: int) -> Response:
     """The answer about many records: for each the body that it would have got alone, whose status
-    is ``status`` where it is not refused.
+    is ``status`` if it is not refused.
     """
     rows = [
         problem_body(answer.status, str(answer), getattr(answer, "errors", None))

@@ -315,7 +315,7 @@ class Handlers:
     """The five operations of a resource, named as in ``Resource.about``.
 
     ``refusals``: by operation, the statuses that only some operations answer. ``check`` raises
-    Denied where the key may not store or change what it sends; it gets the present record or None.
+    Denied if the key may not store or change what it sends; it gets the present record or None.
     """
 
     resource: Resource

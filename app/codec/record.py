@@ -105,7 +105,7 @@ def _field(name: str, hint: Any, default: bool) -> Field:
 
 @cache
 def value_type_of(hint: Any) -> ValueType:
-    """The kind of an annotation. Raises TypeError where no rule exists: add it to ``kinds``."""
+    """The kind of an annotation. Raises TypeError if no rule exists: add it to ``kinds``."""
     base, marks, _ = _unwrapped(hint)
     for mark in (*marks, base):
         if mark in kinds.MARKED:

@@ -261,7 +261,7 @@ def _processes_of(part: str) -> Examination:
 def _processes(subject: Subject, part: str) -> Statements:
     if subject.settings.store != "local":
         return
-    # A missing part is no fault where there is nothing to check.
+    # A missing part is no fault if there is nothing to check.
     fault = Fault if health.has_monitors() else str
     now = datetime.now(UTC)
     signs = heartbeats.signs_of(part, now)

@@ -28,8 +28,8 @@ def run() -> None:
 def _leave_out_docstrings() -> None:
     """Become a Python without docstrings, which take a tenth of the memory of a process.
 
-    Only where the installation has compiled modules so: otherwise each start would compile all of
-    them, for seconds, where Python may not write beside them.
+    Only if the installation has compiled modules so: otherwise each start would compile all of
+    them, for seconds, if Python may not write beside them.
     """
     compiled = cache_from_source(__file__, optimization=2)
     if sys.flags.optimize < 2 and os.path.exists(compiled):

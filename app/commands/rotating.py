@@ -57,7 +57,7 @@ LOST = N_(
 
 
 def rotate_keys(settings: Settings) -> bool:
-    """Whether the old key can be removed and everything was read. Raises WakefulError where nothing
+    """Whether the old key can be removed and everything was read. Raises WakefulError if nothing
     could be begun.
     """
     if not settings.old_keys:

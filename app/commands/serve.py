@@ -133,7 +133,7 @@ class Supervisor:
         return 0
 
     def _prepare(self) -> None:
-        """Bring the database up to date; try again later where its server does not answer."""
+        """Bring the database up to date; try again later if its server does not answer."""
         try:
             with self.app.app_context():
                 schema.upgrade()

@@ -81,7 +81,7 @@ def _telegram(subject: Subject) -> Statements:
     settings = subject.settings
     api, token = settings.telegram_api, settings.telegram_token
     if token is not None:
-        # Telegram answers 404 where the first part of a token is of no bot.
+        # Telegram answers 404 if the first part of a token is of no bot.
         refused = (*REFUSED, HTTPStatus.NOT_FOUND)
         yield _asked(settings, f"{api}/bot{token}/getMe", refused=refused)
     elif api != PUBLIC_TELEGRAM_API:

@@ -1,7 +1,7 @@
 """Copy the file of an SQLite database. Only its owner may read the copy.
 
 ``while_used`` copies page by page, through SQLite, while others write. ``while_locked`` copies the
-files themselves, as fast as the disk can, where the caller keeps all others from writing.
+files themselves, as fast as the disk can, if the caller keeps all others from writing.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _to_disk(path: Path) -> None:
 
 
 def _clone_or_copy(file: Path, copy: Path) -> None:
-    """Clone the file where the file system can: that takes no time and no room. Else copy it."""
+    """Clone the file if the file system can: that takes no time and no room. Else copy it."""
     if _cp("always", file, copy):
         check_room(file.stat().st_size, copy.parent)
         if fault := _cp("never", file, copy):

@@ -115,7 +115,7 @@ def short(fault: BaseException) -> str:
 
 
 def sentence_of(fault: Exception) -> str:
-    """What went wrong with the database, for its operator: with the driver's message where that
+    """What went wrong with the database, for its operator: with the driver's message if that
     says more.
     """
     cause = unavailable(fault)
@@ -127,7 +127,7 @@ def sentence_of(fault: Exception) -> str:
 
 
 def cause_of(fault: Exception) -> str:
-    """``sentence_of`` for the log, where nobody is to try again."""
+    """``sentence_of`` for the log, if nobody is to try again."""
     return sentence_of(fault).removesuffix(_(AGAIN))
 
 

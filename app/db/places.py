@@ -176,8 +176,8 @@ class Idle:
 
 
 def idle(now: datetime) -> list[Idle]:
-    """The places that bring no results, or only unknown ones. Where a checker's place brings none,
-    the shards tell more (``stores/health``), and where the server's own cannot check, its monitors.
+    """The places that bring no results, or only unknown ones. If a checker's place brings none,
+    the shards tell more (``stores/health``), and if the server's own cannot check, its monitors.
     """
     rows = db.session.scalars(
         select(LocationRow)

@@ -39,7 +39,7 @@ class Counted:
 
 def rotate() -> list[Counted]:
     """Encrypt everything with the first key, and count what was found in the end, in each table.
-    ``old`` is above 0 where a process goes on writing with an old key.
+    ``old`` is above 0 if a process goes on writing with an old key.
     """
     reencrypted: dict[str, int] = {}
     for _pass in range(PASSES):

@@ -58,7 +58,7 @@ UNVERSIONED = N_(
 LOOKED_SECONDS = 30.0  # a process that starts later than this after its parent looks itself
 _looked = 0, float("-inf")  # the process that looked last, this one or its parent, and when
 COPY = "copy"  # whether to, among the attributes of alembic's configuration
-# Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
+# If the disk of the instance folder is not mounted, a start cannot tell this from a first one.
 NEW = "No database was found. Creating a new one: %s"
 NO_COPY = N_(
     "The database could not be copied to %(copy)s before its upgrade: %(reason)s. Nothing was"

@@ -58,7 +58,7 @@ def own_canaries(settings: Settings) -> Callable[[], bool] | None:
 
 
 class CheckLoop:
-    """``works`` asks the canaries of this process; ``remote`` takes its place where probers make
+    """``works`` asks the canaries of this process; ``remote`` takes its place if probers make
     the checks. ``gather``: how many seconds an outcome waits for others.
     """
 

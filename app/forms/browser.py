@@ -202,7 +202,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
 @cache
 def browser(form: type[SchemaForm]) -> type[BrowserForm]:
-    """The dashboard's form with the fields of this one, where it has nothing of its own."""
+    """The dashboard's form with the fields of this one, if it has nothing of its own."""
     return type(f"Browser{form.__name__}", (BrowserForm, form), {})
 
 

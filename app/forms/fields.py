@@ -47,7 +47,7 @@ def looks_masked(value: str) -> bool:
     return value.startswith(MASK) and len(value) in (len(MASK), len(MASK) + 4)
 
 
-KEEP = "keep"  # the choice that leaves what is stored as it is, where that is not known
+KEEP = "keep"  # the choice that leaves what is stored as it is, if that is not known
 LEAVE = N_("Leave as it is")
 
 
@@ -450,7 +450,7 @@ class ClockTime(OneValue):
 
 class Zone(Text, SelectFieldBase):
     """The IANA name of a time zone, in a browser chosen from a list by region. A stored one that
-    is not offered can be kept. ``none``: what no zone means, where that may be chosen.
+    is not offered can be kept. ``none``: what no zone means, if that may be chosen.
     """
 
     widget = widgets.Select()

@@ -27,7 +27,7 @@ SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts",
 _LABELS = labels_of(MonitorStoreForm)
 TAGS_DROPPED = N_("Tags: the first %(most)s are kept, the others are dropped: %(tags)s.")
 # What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest
-# where it is not what a monitor without it has.
+# if it is not what a monitor without it has.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
 _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "slow_alert_after", "remind_after",
@@ -40,7 +40,7 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """A candidate and what a store takes for it; ``fields`` is None where something does not fit,
+    """A candidate and what a store takes for it; ``fields`` is None if something does not fit,
     and ``faults`` then say what, and how to correct it. ``settings``: what people look at before
     they agree, each as label and value.
     """
@@ -79,7 +79,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class ImportDefaults:
-    """What every imported monitor gets: the interval where it has none, tags and contacts."""
+    """What every imported monitor gets: the interval if it has none, tags and contacts."""
 
     interval: int = 60
     tags: Sequence[str] = ()
@@ -216,7 +216,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
-    """The field, its value where that is no secret, and the form's sentence."""
+    """The field, its value if that is no secret, and the form's sentence."""
     faults = []
     for name, sentences in fault.errors.items():
         field_ = name.partition(".")[0]

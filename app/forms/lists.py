@@ -94,7 +94,7 @@ class ListField(SchemaField):
         return indexed(self.name, formdata)
 
     def begin(self, formdata: Any, data: Any, *, takes_bare: bool = False) -> list[Name] | None:
-        """The first part of ``process``: the names to read, or None where there is nothing to read.
+        """The first part of ``process``: the names to read, or None if there is nothing to read.
         ``takes_bare``: the bare name has values too.
         """
         self.object_data = tuple(data) if isinstance(data, tuple | list) else ()

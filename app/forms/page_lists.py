@@ -272,7 +272,7 @@ def _name(value: str) -> str:
 
 
 def _read(errors: list[str], rule: Any, value: str) -> Any:
-    """``value`` by its rule; None, with an error added, where it is at fault."""
+    """``value`` by its rule; None, with an error added, if it is at fault."""
     if errors:
         return None
     try:

@@ -18,7 +18,7 @@ PASSWORD_NEEDED = N_("Enter a password for this page.")
 
 
 class Domain(Text):
-    """A host name, kept as browsers send it: in small letters and, where it is international, in
+    """A host name, kept as browsers send it: in small letters and, if it is international, in
     its form of ASCII characters.
     """
 

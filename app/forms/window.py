@@ -11,7 +11,7 @@ from app.rules.recurrence import repeat_fault
 from app.rules.text import END_BEFORE_START
 
 MAX_CRON = 255
-TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only where they are not zero
+TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only if they are not zero
 
 
 def check_repeat(value: str) -> None:

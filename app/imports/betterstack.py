@@ -111,7 +111,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
-    """A mail server: that it greets, and its certificate where its port has TLS or it is asked
+    """A mail server: that it greets, and its certificate if its port has TLS or it is asked
     for."""
     greeting, port, starttls = MAIL[kind]
     ports = [text.strip() for text in entry.text("port").split(",") if text.strip()] or [port]

@@ -110,7 +110,7 @@ E = TypeVar("E")
 
 
 def limited(entries: Sequence[E]) -> Sequence[E]:
-    """``entries``, none of which was read yet. Raises NotReadable where there are too many."""
+    """``entries``, none of which was read yet. Raises NotReadable if there are too many."""
     if len(entries) > MAX_CANDIDATES:
         sentence = N_("The file has more than %(most)s entries. Split it.")
         raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
@@ -212,7 +212,7 @@ class Draft:
         self._bounded("ping_count", N_("Pings"), count, PING_COUNT, plain)
 
     def first_of(self, what: str, values: Sequence[str]) -> str:
-        """The first of several, where Wakeful has room for one; empty for none."""
+        """The first of several, if Wakeful has room for one; empty for none."""
         if len(values) > 1:
             sentence = N_("%(what)s: %(first)s is kept, the others are dropped.")
             self.remark(sentence, what=_(what), first=shown(values[0]))

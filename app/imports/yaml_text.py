@@ -16,7 +16,7 @@ from app.imports.candidates import NotReadable
 from app.imports.values import shown
 from app.rules.text import NESTED, TOO_LARGE
 
-# This is as fast as libyaml where the wheel has it; the slow one reads the same.
+# This is as fast as libyaml if the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_VALUES = 200_000

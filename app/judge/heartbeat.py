@@ -57,7 +57,7 @@ class OpenRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRules:
-    """``schedule``: lines of ``rules.schedules``; where it is empty, ``period`` applies."""
+    """``schedule``: lines of ``rules.schedules``; if it is empty, ``period`` applies."""
 
     period: timedelta
     grace: timedelta
@@ -138,7 +138,7 @@ def after_ping(
 
 
 def after_time(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
-    """The state at ``now``, where no ping has come since."""
+    """The state at ``now``, if no ping has come since."""
     overrun = min(
         (run for run in state.runs if run.until is not None and run.until <= now),
         key=lambda run: run.until or now,

@@ -649,7 +649,7 @@ def _is_counted(
 def _repeats_counted(
     state: State, decision: Decision, result: NewResult, previous: Vote | None
 ) -> bool:
-    """Whether a place repeats the check that was counted last: where something is being confirmed,
+    """Whether a place repeats the check that was counted last: if something is being confirmed,
     it has checked since, or with it.
 
     A place that failed more often than was counted repeats it too: the failure that was counted may

@@ -29,7 +29,7 @@ from app.net.networks import (
 )
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
-# Before the sentence of the address, where a name was asked for.
+# Before the sentence of the address, if a name was asked for.
 RESOLVES = N_("%(host)s resolves to an address that is not allowed.")
 # Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
 _MAX_CACHED = 20_000

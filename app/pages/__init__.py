@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def init_app(app: Flask) -> None:
-    """Answer for status pages in front of the dashboard, where this installation has them. The
+    """Answer for status pages in front of the dashboard, if this installation has them. The
     dashboard edits those of other servers too, and previews them.
     """
     app.extensions["wakeful.preview"] = partial(front.preview, app.jinja_env)

@@ -108,7 +108,7 @@ class PageContext:
     folder. ``static`` is the link of a file in static/, with its version. Absolute links, which
     feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and the page
     is as it was at ``page.made_at``, which HTML has to say. ``brand``: how the page looks. ``logo``
-    and ``colours``: the links of its image and its sheet, where they are not below ``up``.
+    and ``colours``: the links of its image and its sheet, if they are not below ``up``.
     """
 
     templates: Environment

@@ -80,7 +80,7 @@ def html_headers(*, frames: bool = False, noindex: bool = False, style: str = "'
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """``etag`` is None where nobody may keep the answer."""
+    """``etag`` is None if nobody may keep the answer."""
 
     status: str
     body: bytes
@@ -161,7 +161,7 @@ def _for_readers(
     version: str,
     lasts: str = FOR_SECONDS,
 ) -> PageAnswer:
-    """What everybody may keep, or nobody where the page asks who reads it."""
+    """What everybody may keep, or nobody if the page asks who reads it."""
     if address is not None and address.visibility not in EVERYBODY:
         return packed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
     # Weak: the compressed bytes are others.

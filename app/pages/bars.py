@@ -1,7 +1,7 @@
 """The days of a monitor as one graphic, as text, and as data for the script. Pure.
 
 All days of one kind that follow each other are one line; dashes cut it into bars. So 90 days take
-a few dozen bytes where nothing happened.
+a few dozen bytes if nothing happened.
 """
 
 from __future__ import annotations

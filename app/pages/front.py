@@ -60,7 +60,7 @@ class Section:
 
     @property
     def counted(self) -> str:
-        """How many monitors it has; where it is not operational, how many of them are so."""
+        """How many monitors it has; if it is not operational, how many of them are so."""
         total = len(self.components)
         if self.state == ComponentState.OPERATIONAL:
             return str(total)
@@ -183,7 +183,7 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
 
 
 def in_language(language: str) -> Markup | str:
-    """The mark of a page's own texts, where its sentences are in another language."""
+    """The mark of a page's own texts, if its sentences are in another language."""
     return "" if language == spoken() else Markup(' lang="{}"').format(language)
 
 

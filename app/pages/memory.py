@@ -1,7 +1,7 @@
 """Answers that are kept: read again when they are a second and a half old, by one thread at a time.
 
-While one thread reads, the others get the last answer, and only wait for it where that is too old
-to show a change in time, or where something was written in this process since. If nothing can be
+While one thread reads, the others get the last answer, and only wait for it if that is too old
+to show a change in time, or if something was written in this process since. If nothing can be
 read, or not promptly, all get the last answer, which then says so.
 """
 
@@ -26,7 +26,7 @@ FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
 # For a reading. SQLite waits ten seconds for locks of its WAL, whatever its timeout says.
 PROMPT_SECONDS = 1.0
-WAIT_SECONDS = 5.0  # where nothing is kept, or what is kept is older than a change made here
+WAIT_SECONDS = 5.0  # if nothing is kept, or what is kept is older than a change made here
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
 
 READER = "status page"  # the name of a thread that reads
@@ -54,7 +54,7 @@ class MemoryEntry(Generic[V]):
 class Memory(Generic[K, V]):
     """At most ``most`` values, the least used forgotten first.
 
-    ``read(key, before)`` returns the present value and may return ``before``, where nothing has
+    ``read(key, before)`` returns the present value and may return ``before``, if nothing has
     changed. It raises NotFound, and Unavailable; then ``copied`` may have an older value. It is
     called in a thread of its own, because nobody waits for it as long as a database may be silent.
     """
@@ -101,7 +101,7 @@ class Memory(Generic[K, V]):
             recent = current and now - entry.read_at < TOLERATED_SECONDS
             if under_way and entry.value is not None and (entry.away or recent):
                 break
-            # A person sees a change that was made here at once, even where reading takes long.
+            # A person sees a change that was made here at once, even if reading takes long.
             outdated = entry.value is not None and not current
             patience = WAIT_SECONDS if outdated else self._prompt
             if not self._await(key, entry, reading, patience):

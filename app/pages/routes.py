@@ -7,7 +7,7 @@ An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's own host name. 
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", feeds.rss)
     CachedRoute("badge/<id>.svg", "image/svg+xml", badges.svg)
 
-The function returns the body, or None where there is nothing (404). It must return equal bytes for
+The function returns the body, or None if there is nothing (404). It must return equal bytes for
 equal pages: no clock, no random number, no ``made_at``, or the ETag changes all the time. All the
 rest is done for it (``app/pages/serving.py``): who may read it, memory, ETag, compression, HEAD,
 and the answer while the database is away. ``<id>`` is the id of a monitor that the page shows; it

@@ -45,7 +45,7 @@ def html(text: str) -> str:
 
 
 def newest(*moments: datetime | None) -> datetime:
-    """The latest of these; long ago where there is none."""
+    """The latest of these; long ago if there is none."""
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)
 
 
@@ -60,7 +60,7 @@ def base(page: PublicPage) -> str:
 
 
 def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
-    """The names of the components with these ids; of a group where all of it is meant."""
+    """The names of the components with these ids; of a group if all of it is meant."""
     wanted = set(ids)
     groups = {component.group for component in components if component.group}
     groups -= {component.group for component in components if component.id not in wanted}

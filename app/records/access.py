@@ -162,7 +162,7 @@ class Invitation:
 @dataclass(frozen=True, slots=True)
 class WallLink:
     """A link that shows the wall without an account; its token is not kept. ``tag``: only the
-    monitors with it. ``server``: the name of a remote server, where there are several.
+    monitors with it. ``server``: the name of a remote server, if there are several.
     """
 
     id: int

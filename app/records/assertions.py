@@ -78,7 +78,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAssertion(Assertion):
-    """An assertion as a check judged it, masked where it looks secret. ``found``: what the answer
+    """An assertion as a check judged it, masked if it looks secret. ``found``: what the answer
     has there, None for nothing. ``ok`` is None if it was not judged: the answer failed before, or
     was cut at the cap.
     """

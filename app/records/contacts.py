@@ -69,7 +69,7 @@ class Contact:
     monitors: int = 0  # how many use it
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
-    unreadable: tuple[str, ...] = ()  # ``channels``, where they are stored so that nobody can read
+    unreadable: tuple[str, ...] = ()  # ``channels``, if they are stored so that nobody can read
 
 
 @dataclass(frozen=True, slots=True)

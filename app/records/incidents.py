@@ -120,7 +120,7 @@ class Incident:
     ending: Annotated[str | None, Ending] = None
     # The titles of the places that saw the failure; empty if the monitor has one place.
     seen_by: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
+    unreadable: tuple[str, ...] = ()  # ``evidence``, if what is stored cannot be read
     changes: tuple[Change, ...] = ()  # since the last good check that is known in full
     # The ids of the monitors that were unreachable because of it, in the order in which they failed
     affected: tuple[int, ...] = ()

@@ -19,7 +19,7 @@ MARKERS_NAMED = 3
 @dataclass(frozen=True, slots=True)
 class Marker:
     """A moment at which something was changed: of the monitors that have one of ``tags``, or of all
-    where there are none.
+    if there are none.
     """
 
     id: Id

@@ -59,7 +59,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedPing:
-    """A ping as it arrives. ``took``: how long the run took, in ms, where it says so itself."""
+    """A ping as it arrives. ``took``: how long the run took, in ms, if it says so itself."""
 
     at: datetime
     kind: PingKind

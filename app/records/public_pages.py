@@ -108,7 +108,7 @@ class PublicPage:
     """All that a status page's front shows.
 
     ``made_at``: when these figures were read. ``since``: when the state of the page last changed,
-    where that is known. Posts are those that are open or scheduled, and those that ended within the
+    if that is known. Posts are those that are open or scheduled, and those that ended within the
     last 14 days, newest first. Windows are those that run or come within 90 days, by start.
     ``recent_incidents``: how many of its history touch the last 14 days.
     """

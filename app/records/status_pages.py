@@ -93,7 +93,7 @@ SUBSCRIBER_CHANNELS = ("email", "webhook")
 DEFAULT_PAGE_ZONE = "UTC"
 PAGE_IMAGES = ("logo", "favicon")
 DEFAULT_PAGE_LANGUAGE = "en"
-# Each in its own words. Sentences are in English where there is no translation.
+# Each in its own words. Sentences are in English if there is no translation.
 PAGE_LANGUAGES: Mapping[str, str] = {
     "bg": "Български", "ca": "Català", "cs": "Čeština", "da": "Dansk", "de": "Deutsch",
     "el": "Ελληνικά", "en": "English", "eo": "Esperanto", "es": "Español", "et": "Eesti",
@@ -203,7 +203,7 @@ class Post:
 
     @property
     def affected(self) -> tuple[int, ...]:
-        """The monitors on which it has an impact; all, where its state says nothing of that."""
+        """The monitors on which it has an impact; all, if its state says nothing of that."""
         hit = tuple(entry.key for entry in self.impact if entry.value != PostImpact.NONE)
         all_ = self.state in (*MAINTENANCE_STATES, *ENDED_STATES) or self.automatic
         return hit or (self.monitors if all_ or not self.impact else ())

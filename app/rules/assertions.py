@@ -4,8 +4,8 @@
 assertion with what the answer has there, and the sentence of the first that does not hold.
 
 What the answer has is a list of values: a path finds any number of them, a header may come twice,
-other sources have one. A value holds its own; ``!=`` and the ops with ``not_`` hold where their
-opposite does not: for all values, and where there are none.
+other sources have one. A value holds its own; ``!=`` and the ops with ``not_`` hold if their
+opposite does not: for all values, and if there are none.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def unevaluated(assertions: Sequence[Assertion]) -> tuple[CheckedAssertion, ...]
 
 
 def _evaluated(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> bool | None:
-    """Whether it holds; None where more of a body that was cut could change that."""
+    """Whether it holds; None if more of a body that was cut could change that."""
     op, expected, work = AssertionOp(assertion.op), assertion.value or "", answer.work
     plain = OPPOSITES.get(op, op)
     holds = _holds(plain, values, expected, work)
@@ -279,7 +279,7 @@ def number_of(written: str) -> Decimal | None:
 
 
 def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> str | None:
-    """The first values, masked where they look secret; None for none."""
+    """The first values, masked if they look secret; None for none."""
     if not values:
         return None
     pieces, length = [], 0

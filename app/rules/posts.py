@@ -26,7 +26,7 @@ NO_TIMES = N_("A scheduled post needs both times. Send starts_at and ends_at wit
 
 
 def family_fault(before: str | None, state: str) -> str | None:
-    """Why a post of the state ``before`` cannot get this one; None where it can."""
+    """Why a post of the state ``before`` cannot get this one; None if it can."""
     if before is None or (before in MAINTENANCE_STATES) == (state in MAINTENANCE_STATES):
         return None
     return _(OF_MAINTENANCE if before in MAINTENANCE_STATES else OF_INCIDENT)

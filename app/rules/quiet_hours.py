@@ -45,7 +45,7 @@ class QuietHours:
 
 
 def of(start: str | None, end: str | None, zone: str | None) -> QuietHours | None:
-    """The quiet hours of a monitor's three fields; None where it has none."""
+    """The quiet hours of a monitor's three fields; None if it has none."""
     return QuietHours(start, end, zone or "UTC") if start and end else None
 
 

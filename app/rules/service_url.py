@@ -1,6 +1,6 @@
 """Addresses of services that settings name: ``scheme://user:password@host:port/path?query``.
 
-No sentence repeats any of it: it may hold a password, also where nobody expects it.
+No sentence repeats any of it: it may hold a password, even if nobody expects it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ESCAPED = N_(
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``host`` is without brackets; ``port`` is None where none is named, ``path`` "" for none."""
+    """``host`` is without brackets; ``port`` is None if none is named, ``path`` "" for none."""
 
     scheme: str
     host: str

@@ -2,7 +2,7 @@
 together.
 
 A code alone is not enough: of two monitors that lack a text, each lacks another one. And sentences
-alone are never the same where a switch fails: each names its own host. So two causes are one if
+alone are never the same if a switch fails: each names its own host. So two causes are one if
 their codes are the same, and their sentences too, without what is the monitor's own: its host, the
 addresses, ports, times and sizes of its check.
 """

@@ -48,7 +48,7 @@ def check(value: str) -> str:
 
 
 def of_name(name: str) -> str:
-    """A slug like the name; ``status`` where nothing of it is left."""
+    """A slug like the name; ``status`` if nothing of it is left."""
     # Normalizing a long run of combining marks takes quadratic time.
     short = name[:MAX_NAME].lower().translate(_LETTERS)
     plain = unicodedata.normalize("NFKD", short).lower()
@@ -69,7 +69,7 @@ def check_heartbeat_slug(value: str) -> str:
 
 
 def of_heartbeat(name: str) -> str | None:
-    """The slug of a heartbeat of this name; None where nothing of it is left."""
+    """The slug of a heartbeat of this name; None if nothing of it is left."""
     lowered = name.lower().replace(" ", "-")
     if is_heartbeat_slug(lowered):
         return lowered

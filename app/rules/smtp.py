@@ -2,7 +2,7 @@
 
 smtp://user:password@host:port?from=Wakeful <alerts@example.com>&tls=required
 
-STARTTLS is used where the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
+STARTTLS is used if the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
 is TLS from the first byte.
 """
 
@@ -33,7 +33,7 @@ class Tls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The parts of the URL. ``sender`` is empty where neither ``from`` nor the user is an address:
+    """The parts of the URL. ``sender`` is empty if neither ``from`` nor the user is an address:
     who sends mail takes its own name then.
     """
 

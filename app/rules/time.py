@@ -154,7 +154,7 @@ class Backoff:
 
 def pause_of(header: str | None, now: datetime, longest: float) -> float | None:
     """The pause in seconds, ``longest`` at most, which the header gives as such or as a date. None
-    where it is neither, or a date that has passed.
+    if it is neither, or a date that has passed.
     """
     text = (header or "").strip()
     if text.isascii() and text.replace(".", "", 1).isdigit():  # Discord's has a fraction
@@ -201,7 +201,7 @@ def alert_days(
 ) -> int | None:
     """The days before its expiry from which a certificate is warned about; None for never.
 
-    ``auto`` is a third of the certificate's whole life, or half of it where it lives 10 days or
+    ``auto`` is a third of the certificate's whole life, or half of it if it lives 10 days or
     less: by then, a certificate that renews itself has been renewed. None for ``auto`` while the
     certificate's life is not known.
     """

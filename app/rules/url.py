@@ -51,7 +51,7 @@ class Target:
     """The parts of a URL.
 
     ``host`` is as typed. ``ascii_host`` is what is sent: IDNA, or a plain IP address without
-    brackets. ``address`` is the IP address if the host is one. ``port`` is 0 where there is none.
+    brackets. ``address`` is the IP address if the host is one. ``port`` is 0 if there is none.
     ``request_target`` is path and query, never empty. ``absolute``: the host was written with a
     final dot, which is not sent.
     """
@@ -104,7 +104,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
-    """Take a URL apart. ``ports`` maps each accepted scheme to its default port, or to None where
+    """Take a URL apart. ``ports`` maps each accepted scheme to its default port, or to None if
     the URL must name one. Raises ValueError with a sentence.
     """
     refuse_odd_characters(text)

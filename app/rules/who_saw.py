@@ -44,7 +44,7 @@ def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, An
 
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
-    """A phrase such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where
+    """A phrase such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." if
     fewer see it than not, or "Oslo" if that is the only place. None if only the server's own place
     saw the failure. ``still``: the incident is open.
     """

@@ -12,7 +12,7 @@ What counts (one definition, also for what is shown on pages):
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
   ``ended_at``, also one that only late results show (``found_late``). It is up otherwise: a single
   failure that a recheck cancelled is not downtime, nor is one that too few places see. Up is
-  degraded where any place gets a slow answer, or sees a failure through all confirmations that
+  degraded if any place gets a slow answer, or sees a failure through all confirmations that
   another place does not see.
 - An incident classified as a false alarm does not count. The time of one classified as maintenance
   is maintenance.

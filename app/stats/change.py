@@ -24,8 +24,8 @@ MIN_PERCENT, MIN_MS = 10, 5
 
 
 class ResponseChange(NamedTuple):
-    """Medians in ms, before and after. ``percent`` is above 0 where it is slower. ``phase``: the
-    one that changed most; None where none is measured. ``length``: of each side.
+    """Medians in ms, before and after. ``percent`` is above 0 if it is slower. ``phase``: the
+    one that changed most; None if none is measured. ``length``: of each side.
     """
 
     before: int

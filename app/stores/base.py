@@ -6,7 +6,7 @@ A store has a collection for each resource. Two stores implement it: ``local`` (
 ``fields`` are the checked values that a form hands over, under the base API's names, only those
 that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as
 tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
-raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where only the
+raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` if only the
 stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this
 store does not have (``extent`` says so beforehand), ``Unavailable`` when it cannot answer.
 """
@@ -130,7 +130,7 @@ class Monitors(Collection[Monitor, MonitorQuery]):
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         """Store a monitor and let it be checked at once.
 
-        ``secrets_from``: the monitor whose password is taken over where ``fields`` has none (a
+        ``secrets_from``: the monitor whose password is taken over if ``fields`` has none (a
         clone).
         """
 
@@ -239,8 +239,8 @@ class Incidents(Collection[Incident, IncidentQuery]):
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        """Acknowledge these incidents now, and answer for each: the incident, unchanged where it
-        was acknowledged before; NotFound; or Conflict where it has ended. A local store does it in
+        """Acknowledge these incidents now, and answer for each: the incident, unchanged if it
+        was acknowledged before; NotFound; or Conflict if it has ended. A local store does it in
         one transaction, so people get one message.
         """
 
@@ -371,7 +371,7 @@ class Channels(ABC):
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         """Send ``test`` to these channels, stored or not; the delivery ids.
 
-        ``monitor_id``: whose alerts they are or will be, where there is one.
+        ``monitor_id``: whose alerts they are or will be, if there is one.
         """
 
     @abstractmethod
@@ -435,7 +435,7 @@ class Contacts(Collection[Contact, PageQuery]):
     @abstractmethod
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         """Create a contact of a channel (``SharedChannel.mark``), and replace that channel with it
-        in every monitor, all at once. Raises Invalid where it was changed meanwhile.
+        in every monitor, all at once. Raises Invalid if it was changed meanwhile.
         """
 
     @abstractmethod
@@ -472,7 +472,7 @@ class Locations(Collection[Place, PageQuery]):
 
     @abstractmethod
     def new_token(self, id: int) -> Place:
-        """The place with a new token, which ends the old one. Raises Conflict where it has no
+        """The place with a new token, which ends the old one. Raises Conflict if it has no
         agent.
         """
 

@@ -7,7 +7,7 @@ from app.rules.url import DEFAULT_PORTS
 
 
 def address(url: str) -> str:
-    """The URL in one spelling, without fragment; as it is where it cannot be read."""
+    """The URL in one spelling, without fragment; as it is if it cannot be read."""
     try:
         return read_url(url)[1].url
     except ValueError:

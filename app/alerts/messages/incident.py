@@ -313,7 +313,7 @@ def _notes(facts: Facts, context: MessageContext) -> str:
 
 
 def _first_lines(notes: str) -> str:
-    """The beginning of a monitor's notes on one line, whole words alone, and the first link where
+    """The beginning of a monitor's notes on one line, whole words alone, and the first link if
     it is not among them.
     """
     line = words.shorten(notes, NOTES_SHOWN)

@@ -41,7 +41,7 @@ def allow(curl: pycurl.Curl) -> None:
 
 @cache
 def _setter() -> Callable[[pycurl.Curl], None] | None:
-    """What sets the callback on a handle; None where that cannot be done."""
+    """What sets the callback on a handle; None if that cannot be done."""
     try:
         # Names are looked up in the libraries that pycurl itself is linked to.
         library = ctypes.CDLL(getattr(pycurl, "_pycurl", pycurl).__file__)

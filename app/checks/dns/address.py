@@ -24,7 +24,7 @@ _MAX_NAME = 253
 
 @dataclass(frozen=True, slots=True)
 class DnsTarget(Target):
-    """``ascii_host`` is the name that is asked for. ``server`` is None where the resolvers of the
+    """``ascii_host`` is the name that is asked for. ``server`` is None if the resolvers of the
     installation are asked.
     """
 

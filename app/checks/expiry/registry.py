@@ -32,7 +32,7 @@ def plausible(moment: datetime) -> datetime:
 
 
 def refuse_parent(answered_names: set[str], domain: str) -> None:
-    """Raise NoAnswer where an answer is about a domain above ``domain``: some registries answer for
+    """Raise NoAnswer if an answer is about a domain above ``domain``: some registries answer for
     uk.com when they are asked for shop.uk.com.
     """
     names = {name.lower().rstrip(".") for name in answered_names}

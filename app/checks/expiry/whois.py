@@ -56,7 +56,7 @@ _NAMED = re.compile(
 )
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
-# Day first where the order is ambiguous. The month first is tried last, for such as 08/13/2026.
+# Day first if the order is ambiguous. The month first is tried last, for such as 08/13/2026.
 _FORMATS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y%m%d", "%Y-%b-%d", "%Y-%b-%d.",
     "%d-%b-%Y", "%d %b %Y", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%d %B %Y", "%d-%B-%Y",

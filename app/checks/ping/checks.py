@@ -25,7 +25,7 @@ from app.net.loop import Timer
 from app.net.race import OURS, STAGGER_SECONDS, interleaved, is_ipv6
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 
-PAUSE_SECONDS = 0.2  # between two echoes; less where they would not fit into half the time limit
+PAUSE_SECONDS = 0.2  # between two echoes; less if they would not fit into half the time limit
 LAST_WAIT = 1.0  # seconds to wait for echoes that may be lost, once one was answered
 MAX_ECHOES = 20  # in the evidence
 

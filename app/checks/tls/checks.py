@@ -1,4 +1,4 @@
-"""One check of a TLS server: connect as TCP does, STARTTLS where it is wanted, and a handshake.
+"""One check of a TLS server: connect as TCP does, STARTTLS if it is wanted, and a handshake.
 
 The handshake is curl's, as that of https, on the connection that was made here: certificates,
 versions and old servers are judged by the same rules.

@@ -1,6 +1,6 @@
 """STARTTLS: what is said on a connection before its TLS handshake, for each protocol.
 
-A dialogue has steps: we send something (nothing, where the server greets first), and the whole
+A dialogue has steps: we send something (nothing, if the server greets first), and the whole
 reply must contain what the step expects.
 """
 
@@ -17,7 +17,7 @@ MAX_BYTES = 16 * 1024  # of one reply: a greeting has some hundred
 
 @dataclass(frozen=True, slots=True)
 class TalkStep:
-    """``%HOST%`` in ``send`` stands for the name of the server. ``expected``: None where TLS begins
+    """``%HOST%`` in ``send`` stands for the name of the server. ``expected``: None if TLS begins
     without a reply.
     """
 

@@ -68,7 +68,7 @@ class Limits:
     answer_seconds: float = 60.0  # for the client to take it; to take more of a file
     closing_seconds: float = 5.0  # for the client to read the last answer and close
     ask_seconds: float = 1.0  # after which the application is asked whether it needs the body
-    connections: int = 2000  # fewer where the system allows fewer files
+    connections: int = 2000  # fewer if the system allows fewer files
     head_bytes: int = 64 * 1024
     body_bytes: int = MAX_FORM_BYTES
     held_bytes: int = 64 * 1024 * 1024  # of all connections that are not being served

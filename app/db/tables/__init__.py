@@ -1,6 +1,6 @@
 """Every table. Migrations create them; a test holds the two together.
 
-Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``; where one cannot
+Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``; if one cannot
 be read, it holds ``Unreadable``. ``*_folded`` columns hold the case-folded text that searches and
 orders use, because SQLite's own ``lower`` knows only ASCII.
 """

@@ -26,7 +26,7 @@ class PersonRow(Numbered, Model):
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text, info=secret("password"))
     name: Mapped[str | None] = mapped_column(Text)
-    # The least role, where it cannot be read
+    # The least role, if it cannot be read
     role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
     time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")

@@ -33,7 +33,7 @@ class Numbered:
 
 
 def secret(name: str) -> dict[str, Any]:
-    """The mark of a column that the audit log never shows, but names where it has changed."""
+    """The mark of a column that the audit log never shows, but names if it has changed."""
     return {"audit": "secret", "audit_name": name}
 
 
@@ -49,6 +49,6 @@ def partial_index(
 
 def belongs_to(table: str, *, fk: str | None = None, **more: Any) -> MappedColumn[Any]:
     """The id of a row of another table, with which this row is deleted. ``fk``: the name of the
-    constraint where it is not as ``db`` names them.
+    constraint if it is not as ``db`` names them.
     """
     return mapped_column(Id, ForeignKey(f"{table}.id", name=fk, ondelete="CASCADE"), **more)

@@ -109,7 +109,7 @@ class DeliveryRow(Numbered, Model):
     subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
-    # The contacts that it is for, and 0 where the monitor's own alerts name the value: ",0,7,".
+    # The contacts that it is for, and 0 if the monitor's own alerts name the value: ",0,7,".
     # Null: the monitor's own alone
     sources: Mapped[str | None] = mapped_column(Word(None, is_ids, ""))
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value

@@ -81,7 +81,7 @@ class MonitorRow(Numbered, Model):
     name_natural: Mapped[str] = mapped_column(Folded, index=True, server_default="", info=UNSEEN)
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
-    # The true seconds between checks. ``check_every``: these, where somebody chose them beside the
+    # The true seconds between checks. ``check_every``: these, if somebody chose them beside the
     # intervals of the base API.
     interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))
     check_every: Mapped[int | None] = mapped_column(info=UNSEEN)

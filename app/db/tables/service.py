@@ -97,7 +97,7 @@ class HeartbeatRow(Model):
     last_check_at: Mapped[datetime | None] = mapped_column(Moment)
     ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end
     version: Mapped[str | None] = mapped_column(String(32))
-    # How far its clock is ahead of the server's, where it has one of its own
+    # How far its clock is ahead of the server's, if it has one of its own
     clock_offset_ms: Mapped[int | None] = mapped_column(BigInteger)
     checks_per_minute: Mapped[int | None]
     # The names of the secret keys that it has (app/secret_keys.py), separated by commas

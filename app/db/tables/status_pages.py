@@ -34,7 +34,7 @@ from app.rules.colours import is_colour
 from app.rules.time import is_zone
 
 # A page's rows go with it.
-# An open one, where it cannot be read: a page never says that all is well beside it.
+# An open one, if it cannot be read: a page never says that all is well beside it.
 State = Word(16, PostState, PostState.MONITORING)
 
 

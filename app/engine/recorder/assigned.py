@@ -55,7 +55,7 @@ class MonitorAssignments:
     @property
     def has_vote(self) -> bool:
         """Whether the place is one of the monitor's (decision 14). A check on request is made
-        in another one where this server checks nothing of the monitor.
+        in another one if this server checks nothing of the monitor.
         """
         return self.here is not None or not self.elsewhere
 

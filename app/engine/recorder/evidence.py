@@ -320,7 +320,7 @@ def _usual_before(
 ) -> dict[int, dict[str, Any] | None]:
     """By monitor, ``{"checked_at": of the last good check, "response_time", "timings",
     "addresses"}`` over the newest good checks before its failure, of the place of the first of its
-    failing ``checks`` or (where none is stored) of all; None if there was none.
+    failing ``checks`` or (if none is stored) of all; None if there was none.
 
     The figures are medians, so that one slow check does not count, and null if there were few.
     Checks from before the monitor's last change are left out: they may be of another target.

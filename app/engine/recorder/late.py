@@ -223,7 +223,7 @@ def _reroll(
     times = []
     for result in results:
         id, at = result.monitor_id or 0, result.checked_at
-        # Figures depend on a result while it counts and, where several places check, while later
+        # Figures depend on a result while it counts and, if several places check, while later
         # failures of its place are being confirmed.
         checks = 1 + (monitors[id].confirmations if len(places[id]) > 1 else 0)
         times += [(id, at), (id, at + checks * timedelta(seconds=cover_limit_s(monitors[id])))]

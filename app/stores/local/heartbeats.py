@@ -182,7 +182,7 @@ class LocalPings:
         self, text: str, slug: str, address: str | None, *, create: bool
     ) -> tuple[int, bool] | None:
         """The heartbeat with this slug for a ping key, and whether it was created. None: there is
-        no such key, or no such heartbeat. Raises Conflict where several have it, and Denied if one
+        no such key, or no such heartbeat. Raises Conflict if several have it, and Denied if one
         more may not be created.
         """
         key = self._access.keys.ping_key(text, address)

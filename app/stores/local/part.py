@@ -87,7 +87,7 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     """Records that are one row each."""
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """The fields as columns of a new row, or of the one with this ``id``. Raises Invalid where
+        """The fields as columns of a new row, or of the one with this ``id``. Raises Invalid if
         only what is stored shows the fault.
         """
         return dict(fields)
@@ -142,7 +142,7 @@ def copier(
 
 
 def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, reload: bool = True) -> R:
-    """The row with this id. ``reload``: as it is now, also where the session has loaded it before.
+    """The row with this id. ``reload``: as it is now, even if the session has loaded it before.
     ``kind``: the word of NotFound, which this raises.
     """
     row = session.get(row_type, id, populate_existing=reload) if fits(id) else None

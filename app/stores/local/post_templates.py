@@ -24,7 +24,7 @@ class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
         return (func.lower(PostTemplateRow.name), PostTemplateRow.id)
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """Raises Invalid where another template has this name. Until the transaction ends, nobody
+        """Raises Invalid if another template has this name. Until the transaction ends, nobody
         else stores a name: the database has no index that ignores the case of all letters.
         """
         if "name" in fields:

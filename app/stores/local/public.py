@@ -101,7 +101,7 @@ def _in_snapshot() -> Iterator[None]:
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Give the database a limited time. Raises Unavailable where it cannot answer, and leaves no
+    """Give the database a limited time. Raises Unavailable if it cannot answer, and leaves no
     transaction open.
     """
     try:
@@ -411,7 +411,7 @@ def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
 def _apply_impact(
     monitors: Sequence[_PageMonitor], posts: Sequence[Post], incidents: Sequence[PublicIncident]
 ) -> None:
-    """Give each monitor what the open posts say of it, where that is worse than its own state. A
+    """Give each monitor what the open posts say of it, if that is worse than its own state. A
     state that both give has lasted since the earlier of them, and a post about an incident that was
     open then since its start.
     """

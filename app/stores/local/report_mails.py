@@ -52,7 +52,7 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
         return columns
 
     def check(self, session: DbSession, row: Any) -> None:
-        """Raise Invalid where the contact gets the same report already."""
+        """Raise Invalid if the contact gets the same report already."""
         same = select(ReportMailRow.id).where(
             ReportMailRow.contact_id == row.contact_id,
             ReportMailRow.tag.is_(None) if row.tag is None else ReportMailRow.tag == row.tag,

@@ -23,7 +23,7 @@ def fits(id: int) -> bool:
 
 
 def fitting(id: int) -> int:
-    """The id; one that no row has where a database cannot store it."""
+    """The id; one that no row has if a database cannot store it."""
     return id if fits(id) else -1
 
 

@@ -46,7 +46,7 @@ def shared(monitor_id: int) -> Sequence[SharedChannel]:
 
 def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], Sequence[int]]:
     """The monitor's own channel of this mark, and the ids of the monitors that have it, which
-    nobody else changes until the transaction ends. Raises Invalid where there is no such channel
+    nobody else changes until the transaction ends. Raises Invalid if there is no such channel
     any more.
 
     To be called before taking turns for contacts, as who changes a monitor does: in another order,

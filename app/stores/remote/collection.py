@@ -29,7 +29,7 @@ NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
 
 class RemoteReadable(RemotePart, base.Readable[Record, Query]):
-    """``readers``: of single fields of a record, where its type does not say how to read them."""
+    """``readers``: of single fields of a record, if its type does not say how to read them."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ SEE_OTHER = 303  # the answer of a write that was done
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """``body`` is the JSON of the answer; None where it is none. ``text``: what was there instead,
+    """``body`` is the JSON of the answer; None if it is none. ``text``: what was there instead,
     if that is plain text.
     """
 

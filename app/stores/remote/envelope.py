@@ -46,7 +46,7 @@ MAX_DEEP = 4
 @dataclass(frozen=True, slots=True)
 class ServerPage:
     """A page of a list, as a server answers it. ``total``: of all records. ``more``: whether others
-    follow these. Both are None where the server does not say. ``next``: the query of the next page.
+    follow these. Both are None if the server does not say. ``next``: the query of the next page.
     ``number``: what the server calls this page. ``by_offset``: the parameter that counts records.
     """
 

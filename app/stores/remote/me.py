@@ -17,7 +17,7 @@ ASKED_AGAIN_SECONDS = 300.0
 
 
 class Me:
-    """``ask_for_records`` raises where the server does not answer at all. Safe to use from several
+    """``ask_for_records`` raises if the server does not answer at all. Safe to use from several
     threads.
     """
 

@@ -218,7 +218,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return sorted(fitting, key=natural_key)[:limit]
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int] | None:
-        """Counted in the list, cached for a moment: the API does not count tags. None where more
+        """Counted in the list, cached for a moment: the API does not count tags. None if more
         monitors than ``NAMES_PAGES`` pages have would be read.
         """
         if self.me.extent == Extent.BARE:
@@ -235,7 +235,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             return self._tag_counts[asked]
 
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
-        """At least so many, where several tags have more than ``COUNT_PAGES`` pages of monitors."""
+        """At least so many, if several tags have more than ``COUNT_PAGES`` pages of monitors."""
         queries = [MonitorQuery(tag=tag, per_page=NAMES_PAGE, uptime=()) for tag in tags]
         totals = [self.list(query).total for query in queries]
         if len(tags) == 1 and not ids:

@@ -131,7 +131,7 @@ class RemotePart:
         most_pages: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
-        """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
+        """``count`` records from ``begin`` on, if ``size`` are asked for at once."""
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
             page = self._server_page(path, self._read(path, asked, of=of))

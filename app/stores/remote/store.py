@@ -1,4 +1,4 @@
-"""A store over another server's /api/v1: any server that speaks the base API, and more where it is
+"""A store over another server's /api/v1: any server that speaks the base API, and more if it is
 a Wakeful.
 """
 

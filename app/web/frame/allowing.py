@@ -49,7 +49,7 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class NetworkOffer:
-    """What can be done about a refused address: ``network`` is for an admin to allow; where it is
+    """What can be done about a refused address: ``network`` is for an admin to allow; if it is
     empty, ``whom`` says who can.
     """
 
@@ -65,7 +65,7 @@ def init_app(app: Flask) -> None:
 
 
 def offer_of(text: str | None) -> NetworkOffer | None:
-    """What to offer beside ``text``; None where it is no refusal of this installation's policy."""
+    """What to offer beside ``text``; None if it is no refusal of this installation's policy."""
     if not text or servers.servers() is not None:
         return None
     network = policy().offered(text)

@@ -124,7 +124,7 @@ MAX_CONTACTS = 100
 
 
 def lacking(form: BrowserForm | None = None) -> Mapping[str, str]:
-    """The channels that cannot work, each with a sentence; none where that is not known. A form
+    """The channels that cannot work, each with a sentence; none if that is not known. A form
     does without it rather than fail, or wait once more for a store that did not answer.
     """
     if form is not None and form.unanswered:

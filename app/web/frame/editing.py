@@ -2,12 +2,12 @@
 ``answer`` for each round of the form:
 
 - load: the record of the address.
-- unread: where it cannot be read now, because somebody deleted it or the server does not answer,
+- unread: if it cannot be read now, because somebody deleted it or the server does not answer,
   what was typed comes back in its form, around a stand-in.
 - bind: the form with the record in it. Only what a person changed is sent.
 - pressed: a button that stores nothing (one that adds a row, say) brings the form back.
 - refuse: what a store finds wrong stands beside the fields, or above them.
-- save: what somebody else changed meanwhile stays; where both changed it, the page says so.
+- save: what somebody else changed meanwhile stays; if both changed it, the page says so.
 - twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
 - done: a notice, and a redirect to where the record is shown.
 
@@ -107,7 +107,7 @@ class Editing(Generic[R, F]):
         return None
 
     def unread(self, fault: WakefulError) -> Response:
-        """The form as it was sent, where the record cannot be read. Errors of masked rows are left
+        """The form as it was sent, if the record cannot be read. Errors of masked rows are left
         out: without the record, no mask stands for a value, and that is no mistake of the person.
         """
         for rows in self.form.pair_lists():
@@ -303,7 +303,7 @@ def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:
-    """Whether a server has what was sent to it; true where its answer does not say."""
+    """Whether a server has what was sent to it; true if its answer does not say."""
     if not servers.is_bare():
         return True
     name = {"pause": "paused"}.get(name, name)

@@ -163,7 +163,7 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
     request.form = ImmutableMultiDict(form)
     try:
         return view(**values)
-    finally:  # also where the change is refused: the password was typed
+    finally:  # even if the change is refused: the password was typed
         # Otherwise the view has begun another session.
         if token and session.get(TOKEN) == token:
             _take_new_token(token)

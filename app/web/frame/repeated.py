@@ -72,7 +72,7 @@ def shown_once(template: str, back: str, **context: object) -> Response:
 
 def answer_second() -> Answer | None:
     """Before a view. If this form was sent before: a redirect to where the first one led. None
-    where it is the first, which the view then carries out.
+    if it is the first, which the view then carries out.
     """
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None

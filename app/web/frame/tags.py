@@ -15,7 +15,7 @@ SUGGESTED = 50  # the most used of more
 
 
 def counts() -> Mapping[str, int] | None:
-    """How many monitors have each tag; None where the store does not say. Asked once a request."""
+    """How many monitors have each tag; None if the store does not say. Asked once a request."""
     if "tag_counts" not in g:
         try:
             g.tag_counts = current_store().monitors.tag_counts()
@@ -26,7 +26,7 @@ def counts() -> Mapping[str, int] | None:
 
 
 def in_use() -> Sequence[tuple[str, int]] | None:
-    """The tags that a field suggests, by name, with how many monitors have each; None where the
+    """The tags that a field suggests, by name, with how many monitors have each; None if the
     store does not say.
     """
     if (by_tag := counts()) is None:
@@ -50,7 +50,7 @@ def sentence(tags: Sequence[str], ids: Sequence[int] = ()) -> str:
 
 
 def sentence_of_all() -> str:
-    """How many monitors are meant where all are."""
+    """How many monitors are meant if all are."""
     return _reaches(sum(current_store().monitors.overview().values()))
 
 

@@ -78,7 +78,7 @@ def name_of(thing: Thing) -> str:
 
 
 def page_of(line: AuditLine) -> str | None:
-    """The address of the object's page, where it has one and may still exist."""
+    """The address of the object's page, if it has one and may still exist."""
     thing = line.thing
     if thing is None or thing.id is None or line.action == Action.DELETED:
         return None

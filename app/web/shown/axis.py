@@ -88,7 +88,7 @@ def readings(
 
 
 def form_of(seconds: int, length: timedelta) -> str:
-    """The format of a moment: a day where buckets are days, else as short as is clear."""
+    """The format of a moment: a day if buckets are days, else as short as is clear."""
     if seconds >= DAY.total_seconds():
         return "%a %-d %b %Y"
     return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"

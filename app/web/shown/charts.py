@@ -32,7 +32,7 @@ DrawnIncident = tuple[datetime, datetime | None, str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The response time above which a check is degraded; ``y`` is None where it lies above the
+    """The response time above which a check is degraded; ``y`` is None if it lies above the
     chart.
     """
 
@@ -507,7 +507,7 @@ def _bands(
 
 
 def titles(readings: Sequence[str]) -> Markup:
-    """What each part of a chart says where no script reads it: invisible bars with a title.
+    """What each part of a chart says if no script reads it: invisible bars with a title.
     ``readings``: of each bucket.
     """
     scale = plot.Scale(Chart, len(readings), 1)

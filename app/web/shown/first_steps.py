@@ -30,7 +30,7 @@ class FirstStep:
 
 
 def first_steps() -> Sequence[FirstStep]:
-    """The steps of the person who looks; none where all are done, or put away."""
+    """The steps of the person who looks; none if all are done, or put away."""
     person = current_user.person
     done_by = current_app.extensions.setdefault(_DONE, set())
     is_over = person.first_steps_away or person.id in done_by

@@ -83,7 +83,7 @@ MAINTENANCE = (
 
 
 def words(form: BrowserMonitorForm, parts: Sequence[SumPart], empty: str = "") -> str:
-    """The values of these fields, ``empty`` where there is nothing to say."""
+    """The values of these fields, ``empty`` if there is nothing to say."""
     texts = (_words(form, part) for part in parts if part.field in form and _has(form, part.field))
     return ", ".join(filter(None, texts)) or empty
 

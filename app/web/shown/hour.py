@@ -182,7 +182,7 @@ def _label(
 
 
 def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
-    """Oldest first; none where another server no longer has the monitor."""
+    """Oldest first; none if another server no longer has the monitor."""
     results: list[Result] = []
     until = end + timedelta(seconds=1)
     for number in range(1, PAGES + 1):

@@ -67,7 +67,7 @@ class Lettering:
 
 @dataclass(frozen=True, slots=True)
 class MarkerLine:
-    """``row``: of its name above the chart, 0 the highest; None where it would cover another name.
+    """``row``: of its name above the chart, 0 the highest; None if it would cover another name.
     ``left``: the name stands left of the line. ``reach``: from where to where the name and its line
     are. ``y``: where the line begins, so that it crosses no name in a row above; None: with the
     chart.

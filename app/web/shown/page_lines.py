@@ -216,5 +216,5 @@ def names_on(page: StatusPage) -> dict[int, str]:
 
 
 def mails() -> bool | None:
-    """Whether pages can send email; None where that is up to another server."""
+    """Whether pages can send email; None if that is up to another server."""
     return None if servers.servers() is not None else current_mail().is_set()

@@ -1,4 +1,4 @@
-"""A report as a PDF file, where WeasyPrint is installed: ``pip install weasyprint``.
+"""A report as a PDF file, if WeasyPrint is installed: ``pip install weasyprint``.
 
 WeasyPrint needs Pango from the system. If it is missing, or the extra is not installed, the page
 has no link to the file, and the browser's own printing gives the same on A4.

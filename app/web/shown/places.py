@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=str | None)
 
 
 def titles() -> Mapping[str, str]:
-    """What people call each place, by its name; empty where a server does not list them, or
+    """What people call each place, by its name; empty if a server does not list them, or
     not now: pages show the names then. They are read once for a page.
     """
     if "place_titles" not in g:
@@ -35,7 +35,7 @@ def _listed() -> Mapping[str, str]:
 
 
 def choose_from(names: Collection[str]) -> None:
-    """Offer these places as choices where the server lists none."""
+    """Offer these places as choices if the server lists none."""
     if not titles():
         g.place_titles = {name: name for name in names}
 

@@ -47,7 +47,7 @@ class ShownDate:
 
 def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
     """The next occurrences, and the first after the next change of the clocks: of the window's, or
-    of the reader's where those of the window are never changed.
+    of the reader's if those of the window are never changed.
     """
     now = times.now()
     spans = recurrence.next_occurrences(window, PREVIEW, now)
@@ -107,7 +107,7 @@ def soon(most: int) -> list[Planned]:
 
 
 def _newest_if_any() -> list[MaintenanceWindow]:
-    """The windows for a page that is about something else: it does without them where the server
+    """The windows for a page that is about something else: it does without them if the server
     has none, or does not answer.
     """
     try:

@@ -64,7 +64,7 @@ class Band:
 class TimeChart:
     """What the macros draw of any chart. ``lines``: SVG paths by the name of their class.
     ``clipped``: the times that lie above the chart. ``places``: class and title of each line of a
-    place, where there are several. The measures are those of the SVG and of what is drawn in it.
+    place, if there are several. The measures are those of the SVG and of what is drawn in it.
     """
 
     width: ClassVar[int]

@@ -80,7 +80,7 @@ class Report:
         return self.month.span()[1] <= times.now()
 
     def strip(self, id: int) -> Strip | None:
-        """The bar of a monitor; None where the store has no days, or no data in them."""
+        """The bar of a monitor; None if the store has no days, or no data in them."""
         days = self.figures[id].get("days") or []
         states = [day_state(day) for day in days]
         with_data = [day for day, state in zip(days, states, strict=True) if state != "none"]

@@ -14,7 +14,7 @@ FIELDS = ("slow_after", "slow_alert_after")
 
 
 def sentence(form: BrowserMonitorForm, id: int | None) -> str:
-    """What the values that are typed would have led to; empty where nothing can be said."""
+    """What the values that are typed would have led to; empty if nothing can be said."""
     if any(name not in form or form[name].errors or not form[name].data for name in FIELDS):
         return ""
     if id is None:

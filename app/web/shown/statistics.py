@@ -122,7 +122,7 @@ def chain(id: int) -> records.CertificateChain:
 
 
 def places(monitor: records.Monitor) -> Sequence[records.PlaceSeen]:
-    """What each place sees, where there are several."""
+    """What each place sees, if there are several."""
     if len(monitor.locations) < 2 or not servers.is_whole():
         return ()
     return current_store().locations.of_monitor(monitor.id)
@@ -235,7 +235,7 @@ def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
 def _lines(
     monitor: records.Monitor, start: datetime, count: int, seconds: int
 ) -> Sequence[charts.PlaceSeries]:
-    """What the chart draws of each place, where there are several. For longer times only sums of
+    """What the chart draws of each place, if there are several. For longer times only sums of
     all places together are at hand.
     """
     if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:

@@ -124,8 +124,8 @@ def short_day(moment: datetime) -> str:
 
 
 def since(created_at: datetime | None, range_: str) -> str | None:
-    """``since 22 Nov``, where a figure of this range (of ``app.stats.RANGES``) is younger than it;
-    None where it is not.
+    """``since 22 Nov``, if a figure of this range (of ``app.stats.RANGES``) is younger than it;
+    None if it is not.
     """
     if created_at is None or now() - created_at >= RANGES[range_]:
         return None

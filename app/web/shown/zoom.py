@@ -44,7 +44,7 @@ class SpanForm(BrowserForm):
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """A chosen time in words, and the addresses of its surroundings; None where there are none."""
+    """A chosen time in words, and the addresses of its surroundings; None if there are none."""
 
     start: datetime
     end: datetime

@@ -54,7 +54,7 @@ def index(id: int) -> str | tuple[str, int]:
 
 
 def _filter_form(monitor: Monitor) -> FilterForm:
-    """The filters, with a choice of the place where there are several."""
+    """The filters, with a choice of the place if there are several."""
     several = len(monitor.locations) > 1 and not servers.is_bare()
     if several:
         places.choose_from(monitor.locations)

@@ -140,7 +140,7 @@ shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     """After saving: say which of the channels that are new to the monitor others have too. It says
-    nothing where the store does not answer: the monitor is saved.
+    nothing if the store does not answer: the monitor is saved.
     """
     own = own_alerts(monitor.alerts)
     if not set(own) - set(before):

@@ -127,7 +127,7 @@ def lost_messages() -> UndeliveredMessages:
 
 
 def _undelivered(question: Callable[[], Sequence[Delivery]]) -> UndeliveredMessages:
-    """Empty where it cannot be known: a notice must not break the page that it stands on."""
+    """Empty if it cannot be known: a notice must not break the page that it stands on."""
     try:
         deliveries = question()
         return UndeliveredMessages(deliveries, names_of(deliveries))
@@ -148,7 +148,7 @@ class UnreachedIncident:
 
 
 def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
-    """The open incidents that nobody has been notified of; empty where the store does not say."""
+    """The open incidents that nobody has been notified of; empty if the store does not say."""
     waiting = [incident for incident in open_now if incident.status == IncidentStatus.UNRESOLVED]
     try:
         ids = [incident.id for incident in waiting]
@@ -163,7 +163,7 @@ def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
 
 
 def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
-    """The monitors of these incidents of which nobody is alerted; empty where the store does not
+    """The monitors of these incidents of which nobody is alerted; empty if the store does not
     say.
     """
     ids = tuple({incident.monitor_id for incident in open_now})
@@ -189,7 +189,7 @@ def why_not(delivery: Delivery) -> str:
 
 
 def monitors_without_alerts() -> Sequence[MonitorRef]:
-    """The monitors of which nobody would be notified; empty where the store does not say."""
+    """The monitors of which nobody would be notified; empty if the store does not say."""
     try:
         return current_store().channels.unreadable_alerts()
     except WakefulError:

@@ -22,7 +22,7 @@ from app.web.shown import manuals
 
 blueprint = guarded("docs", __name__, "/docs")
 
-ELSEWHERE = "https://wakeful.example.com"  # in examples, where the API is that of another server
+ELSEWHERE = "https://wakeful.example.com"  # in examples, if the API is that of another server
 
 
 @blueprint.get("")

@@ -50,7 +50,7 @@ URGENT = WORST_FIRST[: WORST_FIRST.index(MonitorStatus.UNKNOWN) + 1]
 @dataclass(frozen=True, slots=True)
 class StatusChange:
     """A monitor went down or up: ``status`` says which. ``times``: how many incidents this
-    line stands for, since ``since``, where a monitor flaps.
+    line stands for, since ``since``, if a monitor flaps.
     """
 
     at: datetime

@@ -93,7 +93,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
         return record.title
 
     def next(self, record: Place) -> str:
-        """How to start the place, where that is new and takes several commands."""
+        """How to start the place, if that is new and takes several commands."""
         is_new = self.record is None or self.record.carrier != record.carrier
         if record.carrier == Carrier.QUEUE and is_new:
             return url_for(".start", id=record.id)

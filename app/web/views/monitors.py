@@ -289,7 +289,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             form.depends_on.choices = choices.parents(form, self.record, search)
         return {
             "sums": form_sums,
-            # Only where somebody asks: it reads the checks of a month.
+            # Only if somebody asks: it reads the checks of a month.
             "slow_alerts": slow_alerts.sentence(form, self.id) if PREVIEW in request.form else "",
             "search": search,
             "lacking": choices.lacking(form),

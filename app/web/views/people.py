@@ -248,7 +248,7 @@ def password_link(id: int) -> Answer:
 
 
 def _made(invitation: Invitation, token: str) -> Response:
-    """The new link, mailed where that works, and shown in any case."""
+    """The new link, mailed if that works, and shown in any case."""
     link = links.own(f"/invitation/{token}")
     mail, inviter, sent = current_mail(), current_user.person.label, None
     if mail.is_set():

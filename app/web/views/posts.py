@@ -139,7 +139,7 @@ class PostEditing(Editing[Post, BrowserForm]):
     def context(self) -> dict[str, Any]:
         form = self.form
         form.monitors.choices = _choices(form, self.shown)
-        # Nothing to start from where a link would lose what was sent.
+        # Nothing to start from if a link would lose what was sent.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
         if self.maintenance or "incident_id" in request.args:
             templates = [

@@ -230,7 +230,7 @@ def _state_of(state: Callable[[], str] | str) -> str:
 
 @blueprint.post("/webhook-secret/show")
 def show_secret() -> Answer:
-    """The present secret, once, made where there is none. A POST, so that no history keeps it."""
+    """The present secret, once, made if there is none. A POST, so that no history keeps it."""
     settings, access = current_settings(), current_access()
     try:
         shown = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))

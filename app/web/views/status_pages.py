@@ -191,7 +191,7 @@ class Snippet:
 
 class StatusPageLinks:
     """Everything that a page offers to others. ``badge``: the id of the monitor whose badge is
-    shown, as an address has it; the first one, where it is not on the page.
+    shown, as an address has it; the first one, if it is not on the page.
     """
 
     def __init__(self, page: StatusPage, badge: str, names: Mapping[int, str]) -> None:

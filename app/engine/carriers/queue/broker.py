@@ -180,7 +180,7 @@ class QueueFaults:
 
 
 def _words(fault: Exception) -> str:
-    """The kind of a fault; with the words of Redis where it refuses a command."""
+    """The kind of a fault; with the words of Redis if it refuses a command."""
     cause = fault.__cause__ or fault  # kombu hides it
     kind = type(cause).__name__
     return f"{kind}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else kind
