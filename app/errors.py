@@ -1,4 +1,4 @@
-"""What can go wrong anywhere in app/, as one tree.
+"""The exceptions of app/, as one tree.
 
     WakefulError
     ├── Invalid        the caller's input is wrong; carries a sentence for each field        (422)

@@ -1,6 +1,6 @@
 """Headers that every answer has, whoever made it: dashboard, API, status pages, a refusal.
 
-What an answer says of its own stays. If ``PUBLIC_URL`` is https, browsers are told to use HTTPS
+Headers that an answer already has stay. If ``PUBLIC_URL`` is https, browsers are told to use HTTPS
 alone from then on (HSTS), but not under a status page's own host name: its owner decides that, and
 may move it to a server without TLS.
 """
@@ -19,7 +19,7 @@ ALWAYS = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "same-origin"),
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
-    # What does not say that it may be kept may hold secrets or personal data.
+    # An answer that does not say that it may be stored may hold secrets or personal data.
     ("Cache-Control", "no-store"),
 )
 

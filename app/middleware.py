@@ -1,4 +1,4 @@
-"""What stands around the application: each layer gets a request before all that is inside it.
+"""The layers around the application: each gets a request before all that is inside it.
 
 ``app/__init__.py`` has the list of layers, in their order. The web server may ask about a request
 before its body has come (``EARLY``): whoever can refuse it by its header alone does so, and

@@ -1,4 +1,4 @@
-"""What a proxy in front of Wakeful says of its clients: their address, scheme and host, and the
+"""The headers of a proxy in front of Wakeful: the address, scheme and host of its clients, and the
 folder of its site in which it has Wakeful.
 
 Anybody can send ``X-Forwarded-For``, so these headers are read only from the networks that

@@ -92,7 +92,7 @@ def changed(session: AnySession, thing: Thing, changes: Changes) -> None:
 
 
 def thing(row: Any) -> Thing:
-    """What the log calls this row of a recorded table."""
+    """The name of this row of a recorded table in the log."""
     return TABLES[type(row)].thing(row)
 
 

@@ -1,4 +1,4 @@
-"""What the audit log records of a row, as its table and its columns say.
+"""The values of a row that the audit log records, as its table and its columns say.
 
 A table that ``app/records/resources.py`` describes has lines by its rows. A column says on itself
 (``mapped_column(info=...)``) that it is not seen, or a secret, which is recorded as ``CHANGED`` and

@@ -94,7 +94,7 @@ def _counted_as(session: DbSession, window: int, event: str, origin: str) -> str
 
 
 def _count(session: DbSession, row: LeftOutRow) -> None:
-    """Add one to the count of its source. What differs among the failures is left empty."""
+    """Add one to the count of its source. Fields that differ among the failures are left empty."""
     table = LeftOutRow
     values = {column.name: getattr(row, column.name) for column in table.__table__.columns}
     statement = inserting(table).values(values)

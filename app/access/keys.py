@@ -192,7 +192,7 @@ class ApiKeys:
 
 
 class _Owner(NamedTuple):
-    """What a key needs of the person who owns it."""
+    """The fields of its owner that a key needs."""
 
     email: str
     role: str

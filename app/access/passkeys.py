@@ -239,7 +239,7 @@ def _descriptors(id: int, site: Site) -> list[Any]:
 
 
 def _verified(verify: Any, credential: str, **expected: Any) -> Any:
-    """What ``verify`` found. Raises Invalid."""
+    """The result of ``verify``. Raises Invalid."""
     try:
         return verify(credential=credential, **expected)
     except Exception:

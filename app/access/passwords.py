@@ -24,7 +24,7 @@ BUSY = N_("Too many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=20.0)
 
 _hasher = PasswordHasher()
-# What it costs is not stored with a digest, so it never changes.
+# Its cost is not stored with a digest, so it never changes.
 DIGEST_COST = {"time_cost": 3, "memory_cost": 64 * 1024, "parallelism": 4, "hash_len": 32}
 
 

@@ -37,8 +37,8 @@ class Recovery:
         self.clock, self.counters = clock, counters
 
     def count(self, email: str, address: str | None) -> bool:
-        """Count that ``address`` asks for a link for ``email``; whether one may be mailed. What it
-        does is the same for known and unknown addresses. Raises Throttled.
+        """Count that ``address`` asks for a link for ``email``; whether one may be mailed. It does
+        the same for known and unknown addresses. Raises Throttled.
         """
         name = f"recovery:address:{origin_of(address)}"
         self.counters.attempt(TOO_MANY, Limit(name, ASKED_SECONDS, ASKED_PER_ADDRESS))

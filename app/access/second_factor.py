@@ -1,5 +1,5 @@
-"""What a person shows at login besides the password: an authenticator app, passkeys, recovery
-codes. And which roles must have a second factor (decision 15).
+"""The second factors of a person: an authenticator app, passkeys, recovery codes. And which roles
+must have a second factor (decision 15).
 
 To add, change or remove one, a person types the present password, and all sessions of the person
 end.
@@ -53,7 +53,7 @@ class SecondFactors:
         self.clock, self.people, self.settings = clock, people, settings
 
     def of(self, id: int) -> SecondFactor:
-        """What this person has."""
+        """The second factors that this person has."""
         app = db.session.get(AuthenticatorAppRow, id)
         own = select(PasskeyRow).where(PasskeyRow.person_id == id)
         rows = db.session.scalars(own.order_by(PasskeyRow.id))
@@ -205,7 +205,7 @@ class SecondFactors:
 
 
 def thing(person: Person | PersonRow) -> Thing:
-    """What the audit log says was changed."""
+    """The change as the audit log names it."""
     return Thing(ObjectKind.SECOND_FACTOR, person.id, person.email)
 
 
@@ -243,7 +243,7 @@ def make_secret() -> str:
 
 
 def app_uri(secret: str, email: str) -> str:
-    """What an app reads from the QR code."""
+    """The text in the QR code, which an app reads."""
     import pyotp
 
     return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)

@@ -88,7 +88,7 @@ class SentForms:
             session.execute(update(SentFormRow).where(*own_row).values(values))
 
     def get(self, digest: str) -> SentForm | None:
-        """What came of the form; None if it was not carried out."""
+        """The result of the form; None if it was not carried out."""
         db.session.rollback()  # what another process wrote after this transaction began counts
         row = db.session.execute(
             select(SentFormRow.location).where(SentFormRow.digest == digest)

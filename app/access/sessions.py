@@ -48,7 +48,7 @@ _WITH_PERSON = [
 
 @dataclass(frozen=True, slots=True)
 class SessionTokens:
-    """What only the browser gets: the token of its session, and its token as a device."""
+    """The tokens that only the browser gets: that of its session, and that of its device."""
 
     session: str
     device: str

@@ -1,4 +1,4 @@
-"""What proves that somebody may confirm or end a subscription: tokens that nothing stores.
+"""Tokens that prove that somebody may confirm or end a subscription. Nothing stores them.
 
 A token names its purpose, the subscriber and the target, so it fits one subscription and one use.
 The page is in it too: ending what has ended already still shows whose page it was.

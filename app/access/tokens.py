@@ -38,7 +38,7 @@ def make_token() -> str:
 
 
 def digest_of(secret: str) -> str:
-    """What is stored in the place of a token, a code or an email address."""
+    """The hash that is stored in place of a token, a code or an email address."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -72,7 +72,7 @@ def seal(data: Any, purpose: str) -> str:
 
 
 def unseal(text: str, purpose: str) -> Any:
-    """What ``seal`` was given. Raises Denied with a sentence for anything else."""
+    """The data that ``seal`` was given. Raises Denied with a sentence for anything else."""
     try:
         packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
     except (InvalidToken, ValueError):

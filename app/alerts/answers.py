@@ -68,8 +68,8 @@ _RETRIED_4XX = frozenset({408, 425, 429})
 
 
 def accepts_status(status: int) -> Acceptance:
-    """What an HTTP status means for a delivery. A redirect that ``base.post`` has not followed is
-    final.
+    """The meaning of an HTTP status for a delivery. A redirect that ``base.post`` has not followed
+    is final.
     """
     if 200 <= status < 300:
         return Acceptance.DELIVERED

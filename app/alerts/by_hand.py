@@ -1,5 +1,5 @@
-"""What people do with deliveries: test channels, retry a message, give it up. Each in a transaction
-of its own, or in the caller's.
+"""The actions of people on deliveries: test channels, retry a message, give it up. Each in a
+transaction of its own, or in the caller's.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the worker does every few seconds beside sending: give up messages that are too old, send
-those that a clock set back delays, write the digests of quiet hours, and drop the messages of
+"""The chores of the worker every few seconds, beside sending: give up messages that are too old,
+send those that a clock set back delays, write the digests of quiet hours, and drop the messages of
 deleted subscribers. ``hold_after_restore`` is for a restore. Every function runs inside a
 transaction.
 """

@@ -88,7 +88,9 @@ def _others_down(session: AnySession) -> dict[int, str]:
 
 
 def message_text(session: AnySession, settings: Settings, row: DeliveryRow) -> str | None:
-    """What was sent last; of a message that waits, what it says now. None if it cannot be read."""
+    """The text that was sent last; for a message that waits, its text now. None if it cannot be
+    read.
+    """
     if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
         return None
     if SENT in row.facts:

@@ -230,7 +230,7 @@ Decision = Send | Combine | Hold | Defer | None
 
 
 def decide(rows: Sequence[Waiting], history: History, lane: LaneHealth, now: datetime) -> Decision:
-    """What to do with a lane's pending rows, in the order of their ids; None means wait."""
+    """The decision on a lane's pending rows, in the order of their ids; None means wait."""
     if any(row.leased for row in rows):
         return None
     if lane.closed(now):
@@ -282,7 +282,9 @@ def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime)
 
 
 def _acknowledged(row: Waiting, rows: Sequence[Waiting]) -> Decision:
-    """What a person acknowledged together was written with one time, and becomes one message."""
+    """Incidents that a person acknowledged together were written with one time, and become one
+    message.
+    """
     members = tuple(
         first
         for first in _firsts(rows)

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 NEVER_QUIET = frozenset({Event.TEST, Event.REPORT_MONTHLY})
 
 _DELIVERIES: Any = DeliveryRow.__table__
-# What an alert needs of its monitor.
+# The fields of its monitor that an alert needs.
 MONITOR_COLUMNS = (
     MonitorRow.id, MonitorRow.name, MonitorRow.url, MonitorRow.tags, MonitorRow.alerts,
     MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone,

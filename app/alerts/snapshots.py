@@ -32,7 +32,7 @@ WITH_SUSPECTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 def deployed_before(
     session: AnySession, alerts: Iterable[tuple[str, IncidentRow | None]]
 ) -> Sequence[MarkerRow]:
-    """What was deployed before these incidents began. ``alerts``: pairs of event and incident."""
+    """The deployments before these incidents began. ``alerts``: pairs of event and incident."""
     incidents = [incident for event, incident in alerts if event in WITH_SUSPECTS and incident]
     return suspected(session, [incident.started_at for incident in incidents])
 

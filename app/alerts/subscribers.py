@@ -59,7 +59,7 @@ _UNANNOUNCED = (
 
 
 def page_facts(page: StatusPageRow) -> dict[str, Any]:
-    """What a message says of the page."""
+    """The facts of the page in a message."""
     return {
         "id": page.id, "name": page.name, "slug": page.slug, "domain": page.domain,
         "language": page.language,

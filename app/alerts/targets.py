@@ -69,8 +69,8 @@ Targets = Mapping[Target, Sequence[Source]]
 
 
 def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
-    """The channel values of a monitor in the order of its alerts. What cannot be read, its own
-    alerts or the channels of a contact, is left out.
+    """The channel values of a monitor in the order of its alerts. Its own alerts or the channels of
+    a contact are left out if they cannot be read.
     """
     return targets_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
 
@@ -144,7 +144,7 @@ def hours_of(row: Any) -> QuietHours | None:
 
 
 def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
-    """What of a monitor's alerts cannot be read, as sentences."""
+    """The parts of a monitor's alerts that cannot be read, as sentences."""
     return _unreadable_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
 
 

@@ -169,7 +169,7 @@ class Worker:
             jobs = self._turn()
             if not any(lanes.stuck for lanes in self._lane_sets):
                 self._write_heartbeat()
-            # What was sent or stored may have made other messages due.
+            # The messages that were sent or stored may have made others due.
             self._pause = POLL_SECONDS if jobs or returned else self._until_due()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
@@ -419,7 +419,9 @@ class Worker:
 
 
 def _text_of(job: SendJob) -> str:
-    """What was sent, for the log of alerts; it has no messages to subscribers. Never raises."""
+    """The messages that were sent, for the log of alerts, which has none of those to subscribers.
+    Never raises.
+    """
     if job.claim.subscriber_id is not None:
         return ""
     try:

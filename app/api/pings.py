@@ -40,7 +40,7 @@ _MAX_MS = 365 * 24 * 3600 * 1000.0
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What an address says. ``token``: the secret, or the slug after a ping key."""
+    """The parts of an address. ``token``: the secret, or the slug after a ping key."""
 
     token: str
     kind: PingKind | None = PingKind.SUCCESS

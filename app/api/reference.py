@@ -1,5 +1,5 @@
-"""What the dashboard's page about the API shows of each operation, from the table of operations
-and the document, and how it tries one.
+"""The dashboard's page about the API: each operation, from the table of operations and the
+document, and how the page tries one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from app.codec.schema import Schema
 from app.i18n import speaking
 from app.records import Scope
 
-# What examples send in fields of these names: each is valid, also together with the others.
+# The values that examples send in fields of these names: each is valid, also together with the
+# others.
 EXAMPLES: Mapping[str, Any] = {
     "name": "Shop",
     "url": "https://shop.example",
@@ -51,7 +52,7 @@ EXAMPLES: Mapping[str, Any] = {
     "slow_alert_after": 10,
     "mark": "email:9f86d081884c7d65",
 }
-# What the examples of these operations send besides, or in place of that.
+# The values that the examples of these operations send besides, or in place of those.
 EXAMPLES_OF: Mapping[str, Mapping[str, Any]] = {
     "deliveries_test": {"alerts": EXAMPLES["alerts"]},
     "monitors_store": {"interval": 60},

@@ -36,7 +36,7 @@ _MAX_PATH = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """What a check needs of one certificate. ``names`` are its DNS names in lower case,
+    """The parts of a certificate that a check needs. ``names`` are its DNS names in lower case,
     ``addresses`` its IP addresses.
     """
 

@@ -1,4 +1,4 @@
-"""What checks over TCP share: look up, and connect to the first address that accepts."""
+"""The base of checks over TCP: look up, and connect to the first address that accepts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ class ConnectionCheck(RunningCheck):
             self.tools.loop.unwatch(self.tcp.fileno())
 
     def receive(self, most: int) -> bytes | None:
-        """What has arrived, at most so many bytes; None if the connection has ended or broken."""
+        """The bytes that have arrived, at most so many; None if the connection has ended or
+        broken.
+        """
         if self.tcp is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What outcomes of every kind share: failures, verdicts, texts, and evidence."""
+"""The parts of every kind's outcomes: failures, verdicts, texts, and evidence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What runs a check, of whatever kind: its tools, its life from start to outcome, and all checks of
-one kind in one prober.
+"""A running check of any kind: its tools, its life from start to outcome, and all checks of one
+kind in one prober.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OnError = Callable[[Exception], None]
 
 @dataclass(frozen=True, slots=True)
 class CheckTools:
-    """What all checks of one prober share."""
+    """The tools that all checks of one prober share."""
 
     loop: Loop
     resolver: Resolver

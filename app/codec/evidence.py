@@ -1,5 +1,5 @@
-"""What a check saw (``Outcome.evidence``), read as that of a stranger: an agent, a prober, or
-another server.
+"""The evidence of a check (``Outcome.evidence``), read as data of a stranger: an agent, a prober,
+or another server.
 
 Evidence is stored with an incident, compared when one opens, and shown on its page and in the API.
 Numbers are numbers here, times have a zone, lists are lists, and nothing is nested deeper than
@@ -28,8 +28,8 @@ _read_certificate = reader(Certificate, "certificate")
 
 
 def read_evidence(data: Json) -> dict[str, Any]:
-    """What ``app.checks`` writes as evidence, of all kinds of check. The result's own fields (its
-    verdict, its cause, its place) are no part of it.
+    """The fields of evidence that ``app.checks`` writes, for all kinds of check. The result's own
+    fields (its verdict, its cause, its place) are no part of it.
     """
     return {name: value for name, value in _fields(data).items() if value not in (None, [])}
 
@@ -118,7 +118,7 @@ def _texts(fields: Json, *names: str) -> dict[str, Any]:
 
 
 def _certificate(entry: Any) -> Certificate:
-    """What is no certificate is shown as one that cannot be read."""
+    """A value that is no certificate is shown as one that cannot be read."""
     return _read_certificate(mapping(entry))
 
 

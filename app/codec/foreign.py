@@ -2,8 +2,8 @@
 what was written. ``monitor`` and ``incident`` take the forms that such servers use, and return the
 record in the names and forms that ``reader`` reads.
 
-What a server did not send is not its default, and what is not understood must not be written back:
-``Gaps`` names both.
+A field that a server did not send does not have its default, and a value that is not understood
+must not be written back: ``Gaps`` names both.
 """
 
 from __future__ import annotations

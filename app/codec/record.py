@@ -165,7 +165,7 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
         for name in asked_for:
             if not written[name] and written[name] != "":
                 del written[name]
-        # What another server does not say, or what is not understood of it, is no default.
+        # A value that another server does not send, or that is not understood, is no default.
         for name in (*instance.missing, *instance.misread) if has_gaps else ():
             if name in written:
                 written[name] = None

@@ -19,7 +19,7 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
-# What ``assigned`` of the API for agents is sealed about; with the name of the place.
+# The context to which ``assigned`` of the API for agents is sealed; with the name of the place.
 ABOUT_ASSIGNED = "wakeful assigned v2 {}"
 WRONG_KEY = "it must be 32 random bytes in base64, such as `openssl rand -base64 32` prints."
 
@@ -85,7 +85,7 @@ def seal_to(public: bytes, data: Any, about: str) -> bytes:
 
 
 def unseal(private: bytes, sealed: bytes, about: str) -> Any:
-    """What ``seal_to`` was given. Raises Forged."""
+    """The data that ``seal_to`` was given. Raises Forged."""
     try:
         return json.loads(unseal_text(private, sealed, about))
     except ValueError:

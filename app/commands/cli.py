@@ -22,8 +22,8 @@ from app.errors import Invalid, WakefulError
 from app.i18n import N_
 from app.version import __version__
 
-# What a command creates (database, keys, folders), only its owner can read and write. A container
-# or a service manager may start it with umask 0.
+# Only its owner can read and write what a command creates (database, keys, folders). A container or
+# a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
 
 # Each command: its module beside this one with its function there, and its help. The module is

@@ -227,7 +227,7 @@ def _secrets(subject: Subject) -> Statements:
 
 
 def _old_keys(subject: Subject) -> Statements:
-    """What stands in the way of removing an old key."""
+    """The reasons that prevent the removal of an old key."""
     if not subject.settings.old_keys:
         return
     values = list(rotation.old_values())

@@ -110,7 +110,8 @@ def _contacts(importer: Importer) -> Iterator[str]:
 
 def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
     """How many were created, and how many were not."""
-    # What was created before the store was lost is said, so that nobody creates it twice.
+    # The monitors that were created before the store was lost are named, so that nobody creates
+    # them twice.
     created_count, problems = 0, []
     if not chosen:
         return 0, 0

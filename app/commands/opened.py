@@ -1,4 +1,6 @@
-"""What commands work on: the database, with its people and keys, and secrets that are typed."""
+"""The objects that commands work on: the database, with its people and keys, and secrets that are
+typed.
+"""
 
 from __future__ import annotations
 

@@ -151,7 +151,9 @@ def _extra() -> Iterator[None]:
 def _queue_carrier(
     settings: Settings,
 ) -> tuple[Callable[[Settings, Policies], CheckCarrier], RemoteNetwork]:
-    """What makes the carrier of a checker, and the network of the probers behind it."""
+    """The function that makes the carrier of a checker, and the network of the probers
+    behind it.
+    """
     with _extra():
         from app.engine.carriers import RemoteNetwork
         from app.engine.carriers.queue.broker import broker_and_key

@@ -1,5 +1,6 @@
-"""What ``wakeful serve`` becomes once its parts run: a program of 4 MB that waits for a signal. All
-that the supervisor has loaded would be 20 MB more, of which it needs nothing until a part ends.
+"""The program that ``wakeful serve`` becomes once its parts run: it has 4 MB and waits for a
+signal. All that the supervisor has loaded would be 20 MB more, of which it needs nothing until a
+part ends.
 
 It runs alone, without the packages that are installed: ``python -I -S resting.py PIDS COMMAND...``.
 When one of the children PIDS ends, it becomes the supervisor again, which COMMAND starts. exec

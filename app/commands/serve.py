@@ -206,7 +206,7 @@ class Supervisor:
         self._rests = False
 
     def _state(self, children: Sequence[tuple[int | None, float, float]]) -> str:
-        """What ``run`` needs to go on in another program."""
+        """The state that ``run`` needs to go on in another program."""
         return json.dumps({"fd": self._listener.fileno(), "children": children})
 
     def _turn_into(self, *arguments: str) -> None:

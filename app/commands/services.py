@@ -1,4 +1,4 @@
-"""What ``wakeful doctor`` says of the services of others: it asks each as Wakeful does, and changes
+"""The lines of ``wakeful doctor`` on services of others: it asks each as Wakeful does, and changes
 nothing there.
 """
 
@@ -39,7 +39,9 @@ class Finding:
 
 @dataclass(slots=True)
 class Subject:
-    """What is examined. ``tables``: they exist, so the checks may read them."""
+    """The settings and stores that are examined. ``tables``: they exist, so the checks may read
+    them.
+    """
 
     settings: Settings
     tables: bool = False

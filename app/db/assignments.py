@@ -1,4 +1,4 @@
-"""What is checked from where, as a checker needs it: one query for many monitors.
+"""The assignments of monitors to places, as a checker needs them: one query for many monitors.
 
 Needs an application context.
 """
@@ -48,7 +48,8 @@ _PLACES = (
     .with_for_update(read=True, key_share=True)
 )
 _ELSEWHERE = aliased(AssignmentRow)
-# What tells whether the next good check changes anything (app/engine/recorder/steady.py).
+# The columns that show whether the next good check changes anything
+# (app/engine/recorder/steady.py).
 _STATE_COLUMNS = (
     MonitorRow.paused, MonitorRow.tags, MonitorRow.maintenance_start_at,
     MonitorRow.maintenance_end_at, MonitorStateRow.checked_at, MonitorStateRow.verdict,

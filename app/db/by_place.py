@@ -75,7 +75,7 @@ class NewestCheck:
 
     @property
     def title(self) -> str:
-        """What people call the place."""
+        """The label of the place, or its name."""
         return self.label or self.name
 
 

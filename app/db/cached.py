@@ -22,8 +22,8 @@ _ONCE = "once"
 
 
 def cached_for(seconds: float, name: str, read: Callable[[], T]) -> T:
-    """What ``read`` returns, cached for ``seconds`` in this application under ``name``. One thread
-    reads; others that ask meanwhile wait for it.
+    """The value that ``read`` returns, cached for ``seconds`` in this application under ``name``.
+    One thread reads; others that ask meanwhile wait for it.
     """
     fresh: tuple[TTLCache[str, T], threading.Lock] = TTLCache(1, seconds), threading.Lock()
     cache, guard = current_app.extensions.setdefault(name, fresh)

@@ -31,7 +31,9 @@ def is_runs(data: Any) -> bool:
 
 
 def is_facts(data: Any) -> bool:
-    """What the outbox needs of a message. ``app.alerts.messages`` checks whether it is complete."""
+    """The parts of a message that the outbox needs. ``app.alerts.messages`` checks whether it is
+    complete.
+    """
     if not isinstance(data, dict):
         return False
     by_hand = data.get("by_hand")
@@ -112,7 +114,7 @@ def is_gaps(data: Any) -> bool:
 
 
 def is_context(data: Any) -> bool:
-    """What many results share: address, HTTP version, redirects, warnings."""
+    """The values that many results share: address, HTTP version, redirects, warnings."""
     return (
         isinstance(data, dict)
         and all(isinstance(data.get(name, ""), str) for name in ("ip", "http_version"))

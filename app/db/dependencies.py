@@ -55,7 +55,7 @@ _WATCHED = (
 
 
 def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
-    """What each of these monitors depends on directly, in the order in which people chose it."""
+    """The direct parents of each of these monitors, in the order in which people chose them."""
     chosen: dict[int, list[int]] = {}
     for id, parent in _edges(session, _IN_ORDER, ids):
         chosen.setdefault(id, []).append(parent)

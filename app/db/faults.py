@@ -115,9 +115,7 @@ def short(fault: BaseException) -> str:
 
 
 def sentence_of(fault: Exception) -> str:
-    """What went wrong with the database, for its operator: with the driver's message if that
-    says more.
-    """
+    """The fault of the database, for its operator: with the driver's message if that says more."""
     cause = unavailable(fault)
     if cause is not None and not isinstance(cause, _NoAnswer):
         return str(cause)

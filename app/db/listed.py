@@ -53,7 +53,8 @@ class _Selection(NamedTuple):
         return packed.rows([self.monitor_id], self.start, self.end, names, *conditions)
 
 
-# What is selected of single results: all of them, their hours counted, or what tells changes.
+# The columns that are selected of single results: all of them, their hours counted, or those that
+# show changes.
 ROWS, COUNTS, CHANGES = "rows", "counts", "changes"
 _CHANGING = "verdict", "cause_code_id"
 

@@ -24,7 +24,9 @@ MAX_WAIT = 1.0
 
 
 class Lock(IntEnum):
-    """What only one transaction at a time may do, and PostgreSQL's number of its lock."""
+    """The tasks that only one transaction at a time may do, with PostgreSQL's numbers of their
+    locks.
+    """
 
     # 0x77616B65 is the lock of migrations/env.py: do not use it for another.
     OUTBOX = 0x57414B45  # decide what is sent next

@@ -94,8 +94,9 @@ class PlaceSigns:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a place has to check. ``interval``: the shortest of its ``monitors``. ``since``: the
-    oldest change of one of them, so at least one has been waiting for its check from then on.
+    """The work of a place: the monitors that it has to check. ``interval``: the shortest of its
+    ``monitors``. ``since``: the oldest change of one of them, so at least one has been waiting for
+    its check from then on.
     """
 
     interval: timedelta
@@ -145,7 +146,7 @@ def _newest(now: datetime, *moments: datetime | None) -> datetime | None:
 
 
 def work_of(ids: Collection[int]) -> Mapping[int, Work]:
-    """What each of these places has to check; places without a watched monitor are left out."""
+    """The work of each of these places; places without a watched monitor are left out."""
     counted = db.session.execute(
         select(
             AssignmentRow.location_id,
@@ -250,7 +251,7 @@ def commonest_cause(place: int) -> str | None:
 
 
 def work_without_results(signs: Mapping[int, PlaceSigns], now: datetime) -> Mapping[int, Work]:
-    """What those of the places have to check that bring no results."""
+    """The work of those places that bring no results."""
     without_results = [
         id for id, of_place in signs.items() if not _is_fresh(of_place.result_at, now, MIN_SILENCE)
     ]

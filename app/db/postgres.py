@@ -22,8 +22,8 @@ CANCEL_SECONDS = 2.0
 # A connection of the pool that was used within this time is asked nothing before it is used again,
 # unless there is something to read, as when the server has closed it.
 FRESH_SECONDS = 10.0
-# The longest that a transaction may wait for us: a check that a person asks for lasts a minute.
-# What a lost process had locked is free again after this.
+# The longest that a transaction may wait for us: a check that a person asks for lasts a minute. The
+# locks of a lost process are free again after this.
 IDLE_SECONDS = 180
 _LIBPQ = {
     "keepalives": 1,
@@ -160,7 +160,7 @@ def _connect_seconds() -> float:
 
 def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
     limit = _connect_seconds()
-    # What the database's address says goes first.
+    # Options in the database's address go first.
     connection = _Bounded.connect(
         *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}
     )

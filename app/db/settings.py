@@ -40,7 +40,7 @@ def stored_setting(name: str) -> str | Unreadable | None:
 
 
 def _of_pages() -> dict[str, str | Unreadable | None]:
-    """What every page needs of the settings, in one statement."""
+    """The settings that every page needs, in one statement."""
     cache = cached.of_transaction()
     if "settings" not in cache:
         cache["settings"] = dict(db.session.execute(_OF_PAGES).all())

@@ -123,8 +123,8 @@ class Checked(TypeDecorator[Any]):
     cache_ok = True
 
     def parse(self, value: Any) -> Any:
-        """What readers get for a value, which is not null; ``Unreadable`` if Wakeful did not write
-        it.
+        """The value that readers get for a stored one, which is not null; ``Unreadable`` if Wakeful
+        did not write it.
         """
         raise NotImplementedError
 

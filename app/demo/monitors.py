@@ -31,7 +31,7 @@ NO_RECORD = ("dns_no_answer", "The name shop.example has no MX record, by DNS se
 NO_PING = ("ping_timeout", "No answer from 127.0.0.1 to 5 pings within the limit of 30 s.")
 SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s.")
 
-# What a monitor is reached through, by name.
+# The parents of a monitor, by name.
 PARENTS = {"Intranet wiki": "Old intranet"}
 
 TEAM = "Shop team"

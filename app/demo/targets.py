@@ -32,7 +32,7 @@ PEM = serialization.Encoding.PEM
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """What a target sends. ``wait`` in seconds before the first byte."""
+    """The answer of a target. ``wait`` in seconds before the first byte."""
 
     status: int = 200
     body: str = "<h1>All well</h1>"
@@ -40,7 +40,7 @@ class TargetAnswer:
     location: str | None = None
 
 
-# What a path answers at a given minute of the hour.
+# The answer of a path at a given minute of the hour.
 Script = Callable[[int], TargetAnswer]
 
 
@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def greeting(minute: int) -> bytes:
-    """What the mail server sends by itself: it turns everybody away now and then."""
+    """The greeting of the mail server: it turns everybody away now and then."""
     return b"421 Too busy, try later\r\n" if minute % 15 < 3 else b"220 mail ESMTP ready\r\n"
 
 

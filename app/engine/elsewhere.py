@@ -87,9 +87,8 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What the asked places have brought: ``results`` by the place's id. ``silent``: places that
-    gave no sign, and were not waited for to the end. ``seconds``: how long the others were waited
-    for.
+    """The answers of the asked places: ``results`` by the place's id. ``silent``: places that gave
+    no sign, and were not waited for to the end. ``seconds``: how long the others were waited for.
     """
 
     results: Mapping[int, Result] = field(default_factory=dict)

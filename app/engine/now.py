@@ -232,7 +232,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returns or raises, called here or by the first caller with this key."""
+        """The value or exception of ``make``, called here or by the first caller with this key."""
         with self._lock:
             running = self._running.get(key)
             if running is None:

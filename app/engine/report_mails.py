@@ -92,8 +92,8 @@ def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
 def _facts(
     session: AnySession, row: ReportMailRow, start: datetime, end: datetime, now: datetime
 ) -> dict[str, Any] | None:
-    """What the message says; None if nothing was checked in the month, as before a clock that was
-    set forward.
+    """The facts of the message; None if nothing was checked in the month, as before a clock that
+    was set forward.
     """
     monitors = _monitors(session, row.tag)
     figures = rollups.report_figures(list(monitors), to_ms(start), to_ms(end), now)

@@ -75,7 +75,7 @@ BLIND_PAUSE = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the schedule of one place needs of a monitor (``AssignmentRow``).
+    """The state of a monitor that the schedule of one place needs (``AssignmentRow``).
 
     ``generation`` fences results: only a check that was started at the present generation is
     recorded. ``scheduled_at`` is the scheduled time of the last check, None when a check is due at

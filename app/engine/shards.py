@@ -158,7 +158,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What to read next: the monitors of these shards with an id above ``after``."""
+    """The part to read next: the monitors of these shards with an id above ``after``."""
 
     shards: frozenset[int]
     after: int

@@ -319,7 +319,8 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
             replaced = (*replaced, *records.KIND_OPTIONS)
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
-            # What was typed again is sent, even the stored value: the store drops the rest.
+            # A value that was typed again is sent, even if it is the stored one: the store drops
+            # the rest.
             typed = {name: values[name] for name in records.SENT_SECRETS if values.get(name)}
             fields = typed | fields
         if "interval" in fields and not self.context.bare:

@@ -91,8 +91,8 @@ class OneValue(SchemaField):
 
     def is_untouched(self, value: str) -> bool:
         """Whether a browser sends back what the page showed. That is the stored value, whatever our
-        rules say of it: a time that the clocks show twice, or a value of another server. What is
-        shown in place of a damaged value is chosen when it is sent.
+        rules say of it: a time that the clocks show twice, or a value of another server. The value
+        that is shown in place of a damaged one is chosen when it is sent.
         """
         form = form_of(self)
         damaged = getattr(form.record, "unreadable", ())

@@ -26,8 +26,8 @@ from app.rules.channel_values import CHANNELS
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts", "heartbeat_token")
 _LABELS = labels_of(MonitorStoreForm)
 TAGS_DROPPED = N_("Tags: the first %(most)s are kept, the others are dropped: %(tags)s.")
-# What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest
-# if it is not what a monitor without it has.
+# The fields that a preview shows of a monitor, in this order: some always, if its kind has them,
+# the others if they do not have their defaults.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
 _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "slow_alert_after", "remind_after",
@@ -79,7 +79,9 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class ImportDefaults:
-    """What every imported monitor gets: the interval if it has none, tags and contacts."""
+    """The values that every imported monitor gets: the interval if it has none, tags and
+    contacts.
+    """
 
     interval: int = 60
     tags: Sequence[str] = ()
@@ -249,7 +251,7 @@ def _entry(item: Any) -> Any:
 
 
 def candidate_of(record: Mapping[str, Any]) -> Candidate:
-    """What ``record_of`` wrote."""
+    """The candidate that ``record_of`` wrote."""
     fields = {
         name: tuple(map(_entry, value)) if isinstance(value, list) else value
         for name, value in record["fields"].items()

@@ -110,7 +110,7 @@ class ListField(SchemaField):
         return names if self.sent else None
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
-        """What follows the field's name in an error's, the id of the input, and the sentences."""
+        """The rest of an error's name after the field's, the id of the input, and the sentences."""
         raise NotImplementedError
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
@@ -216,7 +216,7 @@ class PairList(ListField):
         return PairRow(self.name, index, shown.key, shown.value)
 
     def entry_of(self, row: PairRow) -> Any:
-        """What a row says."""
+        """The values of a row."""
         return Pair(row.key, row.value)
 
     def is_unused(self, row: PairRow) -> bool:

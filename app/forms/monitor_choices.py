@@ -1,4 +1,4 @@
-"""What people choose from for a monitor: intervals, conditions, rules, days of warnings."""
+"""The choices that people have for a monitor: intervals, conditions, rules, days of warnings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
     return {seconds: interval_label(seconds) for seconds in intervals}
 
 
-# What a person chooses from. Together with ``INTERVALS`` they are one choice.
+# The choices that a person has. Together with ``INTERVALS`` they are one choice.
 OWN_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
 
 

@@ -37,7 +37,7 @@ _MAX_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class FormContext:
-    """What rules need besides the input.
+    """The context that rules need besides the input.
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.

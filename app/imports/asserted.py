@@ -1,4 +1,4 @@
-"""What other tools want of an answer, as the parts of assertions: paths and patterns."""
+"""The conditions of other tools on an answer, as the parts of assertions: paths and patterns."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file holds. ``remarks`` are about all of it. ``contacts``: the channels of those
+    """The content of a file. ``remarks`` are about all of it. ``contacts``: the channels of those
     that its monitors name and that are to be made of notifications which several of them share.
     """
 

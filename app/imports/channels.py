@@ -126,8 +126,8 @@ def labelled(name: str, kind: str = "") -> str:
 
 
 def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
-    """Give each draft the channels of its notifications. What several drafts share becomes a
-    contact, so that an address is changed once; the channels of these contacts by their names.
+    """Give each draft the channels of its notifications. The channels of contacts by their names: a
+    channel that several drafts share becomes a contact, so that an address is changed once.
     """
     fitting = [draft for draft in drafts if not draft.refusal]
     uses = Counter(notification for draft in fitting for notification in set(draft.notifications))

@@ -35,7 +35,7 @@ from app.imports.yaml_text import Parser
 from app.records import DEFAULT_HEARTBEAT_INTERVAL, GRACE_SECONDS, PERIOD_SECONDS
 from app.rules.slugs import is_token
 
-# What counts if the configuration says nothing.
+# The defaults of the configuration.
 INTERVAL, TIMEOUT = 60, 10
 FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
 # Settings of all endpoints, and of a single endpoint.

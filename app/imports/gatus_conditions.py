@@ -51,7 +51,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     if not codes:
         draft.refuse(N_("No status code meets its conditions."))
     elif len(codes) == len(_CODES) and dropped:
-        # What is left would call every answer up.
+        # The other conditions would call every answer up.
         draft.remark(N_("Its conditions name no status code. Wakeful accepts 200-399."))
     else:
         draft.codes(codes)

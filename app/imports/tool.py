@@ -1,4 +1,6 @@
-"""What the readers of other tools' monitors share: a tool's words, and a reading of its entries."""
+"""The base of the readers of other tools' monitors: a tool's words, and a reading of its
+entries.
+"""
 
 from __future__ import annotations
 

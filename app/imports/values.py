@@ -105,7 +105,7 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
 
 
 def from_json(value: Any) -> Any:
-    """What a JSON text holds; any other value as it is."""
+    """The content of a JSON text; any other value as it is."""
     if not isinstance(value, str):
         return value
     try:

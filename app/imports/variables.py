@@ -27,7 +27,7 @@ class Unfilled(str):
 
 def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
     """``value``, as YAML has it, with its variables replaced; texts if one is missing become
-    ``Unfilled``. What is filled in is not read again. ``used``: gets the names.
+    ``Unfilled``. A value that is filled in is not read again. ``used``: gets the names.
     """
     if isinstance(value, list):
         return [fill(item, variables, used) for item in value]
@@ -57,7 +57,7 @@ def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
 
 
 def sentences_of(used: set[str]) -> list[str]:
-    """What to say of the variables that were filled in."""
+    """The remarks on the variables that were filled in."""
     names = ", ".join(sorted(used)[:20])
     return [_("Filled with environment variables: %(names)s.", names=names)] if used else []
 

@@ -105,7 +105,7 @@ class HeartbeatState:
 
 @dataclass(frozen=True, slots=True)
 class PingReport:
-    """What a ping says."""
+    """The word of a ping."""
 
     at: datetime
     kind: PingKind
@@ -228,6 +228,6 @@ def _missed(
 
 
 def _clock(moment: datetime, zone: str, now: datetime) -> str:
-    """What the clocks of the zone showed, with the day unless it is that of ``now``."""
+    """The time by the clocks of the zone, with the day unless it is that of ``now``."""
     there, today = moment.astimezone(zone_of(zone)), now.astimezone(zone_of(zone))
     return f"{there:%H:%M}" if there.date() == today.date() else f"{there:%Y-%m-%d %H:%M}"

@@ -6,9 +6,9 @@ there are three cases:
 - Out of order: newer results of other places were judged, but it is the newest of its own place
   and has a vote (an agent brings it seconds later). If it may change what was judged after it
   (``is_out_of_order``), the results of some time are judged again in their order (``in_order``):
-  the state, and the start of a failure or of a recovery, are as if it had come in time. What people
-  were alerted to stays: an open incident keeps its start, and one that has ended stays as it is. No
-  incident opens for an outage that is over by now.
+  the state, and the start of a failure or of a recovery, are as if it had come in time. Incidents
+  that people were alerted to stay: an open one keeps its start, and one that has ended stays as it
+  is. No incident opens for an outage that is over by now.
 - Late: it has no vote any more (it is older than ``verdict.vote_lasts``, or from before a pause or
   a change of rule, places or check), or a newer one of its place was judged. An agent that was cut
   off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their time
@@ -278,7 +278,7 @@ def in_order(
     since: datetime,
     parents_at: ParentsAt = no_parents,
 ) -> Decision:
-    """What a result that ``is_out_of_order`` leads to. ``as_newest``: the decision on it as the
+    """The decision on a result that ``is_out_of_order``. ``as_newest``: the decision on it as the
     newest of all. ``checks`` are the stored results (in order), this one among them, that have a
     vote at ``since`` or later. Results from before ``since`` do not matter, or are of another
     incident or another rule. ``parents_at``: what the monitor was reached through.

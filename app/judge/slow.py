@@ -213,7 +213,8 @@ def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime
 
 # --- The cause
 
-# What takes longer than before. The answer of a ping or of a name server has no first byte.
+# The phases that may take longer than before. The answer of a ping or of a name server has no first
+# byte.
 _PARTS = {
     "dns": N_("The DNS lookup takes %(now)s, %(before)s."),
     "connect": N_("Connecting takes %(now)s, %(before)s."),
@@ -229,7 +230,7 @@ _IN_WEEK, _EARLIER = N_("up from %(time)s in the week before"), N_("up from %(ti
 
 
 class Usual(NamedTuple):
-    """What was usual before, in ms, by phase; ``response_time`` is the whole. ``in_week``: in the
+    """The usual times before, in ms, by phase; ``response_time`` is the whole. ``in_week``: in the
     week before, not only in the checks just before.
     """
 

@@ -38,12 +38,11 @@ monitor's ``confirmations``:
     BEHIND        as CLEAR                       CLEAR                           CLEAR
     ============  =============================  ==============================  ========
 
-The second good check ends an incident; its ``ended_at`` is the time of the first. What a heartbeat
-reports is conclusive: its first failure opens an incident, whatever ``n`` is, and its first success
-ends it.
-``unknown`` neither confirms nor cancels nor ends anything but BEHIND. It also does not bring the
-next check forward: a target that policy forbids would otherwise be checked every few seconds for
-ever.
+The second good check ends an incident; its ``ended_at`` is the time of the first. The reports of a
+heartbeat are conclusive: its first failure opens an incident, whatever ``n`` is, and its first
+success ends it. ``unknown`` neither confirms nor cancels nor ends anything but BEHIND. It also does
+not bring the next check forward: a target that policy forbids would otherwise be checked every few
+seconds for ever.
 
 A monitor that is reached through others (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN
 while one of them is down, or fails and is not confirmed. One that fails first stays CONFIRMING,
@@ -124,7 +123,7 @@ class Stage(StrEnum):
 
 
 class Step(StrEnum):
-    """What the recorder has to do besides storing the new state."""
+    """The action of the recorder besides storing the new state."""
 
     NONE = "none"
     CONFIRM = "confirm"  # keep the check's evidence: it failed and is being confirmed
@@ -136,7 +135,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is remembered between checks. Times are aware.
+    """The state of a monitor between checks. Times are aware.
 
     ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident; of
     one that was degraded first, when it became down. ``slow_since``: the start of the open incident
@@ -168,9 +167,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Parents:
-    """What a monitor is reached through, also through others, at the time of a check. ``failing``:
-    the id of one that is down, or fails and is not confirmed. ``awaited``: one has not been checked
-    since the monitor began to fail. ``good_since``: when their last outage ended.
+    """The parents of a monitor, direct and indirect, at the time of a check. ``failing``: the id of
+    one that is down, or fails and is not confirmed. ``awaited``: one has not been checked since the
+    monitor began to fail. ``good_since``: when their last outage ended.
     """
 
     failing: int | None = None
@@ -186,9 +185,9 @@ ALL_PLACES = 0  # instead of the id of a place: what all see together
 
 @dataclass(frozen=True, slots=True)
 class NewResult:
-    """What the judge needs of the result that it judges. ``at``: the start of the check.
-    ``conclusive`` and ``since``: of the ``Outcome``: one check is enough, and when a failure began,
-    if it did before the check. ``parents``: what the monitor is reached through.
+    """The parts of a result that the judge needs. ``at``: the start of the check. ``conclusive``
+    and ``since``: of the ``Outcome``: one check is enough, and when a failure began, if it did
+    before the check. ``parents``: what the monitor is reached through.
     """
 
     place: int
@@ -202,8 +201,9 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What ``advance`` returns. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
-    next scheduled time. ``outdated``: a newer check was judged before, so this one changed nothing.
+    """The result of ``advance``. ``recheck``: the next check comes after CONFIRM_SECONDS, not at
+    its next scheduled time. ``outdated``: a newer check was judged before, so this one changed
+    nothing.
     """
 
     state: State
@@ -435,7 +435,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a result leads to."""
+    """The effect of a result on its monitor."""
 
     after: Situation
     verdict: Verdict  # of the votes that count together

@@ -115,7 +115,7 @@ class Policy:
 
     @property
     def offerable(self) -> Iterable[Network]:
-        """What ``offered`` may return."""
+        """The results of ``offered``."""
         return (row.network for row in SPECIAL if row.word is not None)
 
     def offered(self, text: str) -> Network | None:

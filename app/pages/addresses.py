@@ -67,7 +67,7 @@ def without_slash(path: str) -> str | None:
 
 
 def target_of(path: str) -> PagePath:
-    """What a path under ``/status/`` names."""
+    """The target of a path under ``/status/``."""
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
         return PagePath(slug.removesuffix(".json"), JSON)

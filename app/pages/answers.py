@@ -161,7 +161,7 @@ def _for_readers(
     version: str,
     lasts: str = FOR_SECONDS,
 ) -> PageAnswer:
-    """What everybody may keep, or nobody if the page asks who reads it."""
+    """An answer that everybody may store, or nobody if the page asks who reads it."""
     if address is not None and address.visibility not in EVERYBODY:
         return packed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
     # Weak: the compressed bytes are others.

@@ -1,4 +1,4 @@
-"""What other sites embed. Badges: the state of one monitor as a small SVG, and as JSON for
+"""Parts that other sites embed. Badges: the state of one monitor as a small SVG, and as JSON for
 shields.io's endpoint badge. The widget: the state of a page in a frame.
 """
 

@@ -103,7 +103,7 @@ def _day_data(day: PublicDay) -> str | None:
 
 
 def label(days: Sequence[PublicDay], uptime: float | None) -> str:
-    """What the graphic shows, in words."""
+    """The content of the graphic, in words."""
     if uptime is None:
         return _("No data yet.")
     bad = [day for day in days if day.down_s]

@@ -1,7 +1,7 @@
 """The last known state of pages, in the instance folder: for a start while the database is away.
 
 Files are encrypted with a key made of the secret key, because pages behind a password are among
-them, and readable by their owner alone. What another version wrote is not read.
+them, and readable by their owner alone. Copies of another version are not read.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         made_at=page.made_at,
         state=PAGE[page.state],
         sections=sections(page.components),
-        # What is down comes first.
+        # Components that are down come first.
         open_posts=sorted(
             (post for post in page.posts if post.state in OPEN_STATES),
             key=lambda post: post.state in MAINTENANCE_STATES,
@@ -141,7 +141,7 @@ def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
 
 
 def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
-    """What is not operational by name, the worst state first."""
+    """The components that are not operational, the worst state first."""
     groups = []
     for state in ORDER[:-1]:
         members = [component for component in components if component.state == state]

@@ -1,4 +1,4 @@
-"""What a status page answers beside its front page: one line for each address.
+"""The addresses of a status page beside its front page: one line for each.
 
 An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's own host name. A line in
 ``CACHED_ROUTES`` is a name, a content type, and a function that makes the answer from the

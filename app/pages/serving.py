@@ -3,7 +3,8 @@
 It looks at the Host header and the path: a page's own host name serves that page and nothing else
 of Wakeful; elsewhere, it answers ``/status`` and what is under it, and hands all the rest to the
 layer below. Nothing here passes through the dashboard: no session is opened and no cookie is set,
-except by a right password. What everybody may read comes from memory, ready to send, with an ETag.
+except by a right password. Answers that everybody may read come from memory, ready to send, with an
+ETag.
 """
 
 from __future__ import annotations
@@ -338,7 +339,8 @@ class StatusPageLayer(Layer):
         cached_month, away = self._months.get((address.id, *month))
         if cached_month.value is None:
             return not_found(address.brand.theme)
-        # What was read before the page was changed may show what it no longer shows.
+        # An answer that was read before the page was changed may show something that the page no
+        # longer shows.
         if away and cached_month.value.page.updated_at < cached.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
         return self._rendered(asked, cached_month, away, HISTORY)

@@ -55,7 +55,7 @@ def local(moment: datetime, zone: str | None) -> str:
 
 
 def base(page: PublicPage) -> str:
-    """What the absolute links of a page's addresses begin with."""
+    """The beginning of the absolute links of a page."""
     return (page.page.link or "").rstrip("/")
 
 

@@ -17,7 +17,7 @@ MAX_PASSKEYS = 20  # of a person
 
 
 class Scope(StrEnum):
-    """What a key may do. Each includes the rights of those before it."""
+    """The rights of a key. Each includes the rights of those before it."""
 
     PING = "ping"  # call heartbeats by their slugs, and nothing of the API
     READ = "read"
@@ -89,7 +89,7 @@ class Person:
 
     @property
     def label(self) -> str:
-        """What others read for this person: the name, or the email address."""
+        """The name of this person for others, or the email address."""
         return self.name or self.email
 
 
@@ -106,8 +106,8 @@ class Passkey:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactor:
-    """What a person can show besides the password. ``app_at``: since when there is an authenticator
-    app; None for none. ``app_unreadable``: its secret cannot be read, so no code of it is right.
+    """The second factors of a person. ``app_at``: since when there is an authenticator app; None
+    for none. ``app_unreadable``: its secret cannot be read, so no code of it is right.
     """
 
     app_at: datetime | None = None
@@ -122,8 +122,8 @@ class SecondFactor:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What a request says of where it comes from. ``device``: the token in its cookie, if it has
-    one. ``host``: the name of this server that it was sent to.
+    """The origin of a request. ``device``: the token in its cookie, if it has one. ``host``: the
+    name of this server that it was sent to.
     """
 
     address: str | None = None
@@ -176,7 +176,7 @@ class WallLink:
 
 
 class Notice(StrEnum):
-    """What stands on every page while it holds: names of rows of the ``settings`` table."""
+    """Notices that stand on every page while they hold: names of rows of the ``settings`` table."""
 
     NETWORK_DOWN = "notice.network_down"  # the value: since when
     PLACES_SILENT = "notice.places_silent"  # the value: what people call them

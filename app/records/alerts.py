@@ -104,7 +104,7 @@ class Delivery:
 
     @property
     def last_answer(self) -> str | None:
-        """What the channel's service, or Wakeful, said at the last attempt."""
+        """The answer of the channel's service, or of Wakeful, at the last attempt."""
         return self.attempts[-1]["answer"] if self.attempts else None
 
     @property

@@ -1,4 +1,4 @@
-"""What a monitor asserts of an answer (decision 19): the words, the limits, and the records."""
+"""A monitor's assertions about an answer (decision 19): the words, the limits, and the records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ActorKind(StrEnum):
 
 
 class Action(StrEnum):
-    """What was done. A new word here needs its label in ``app/web/shown/audit.py``."""
+    """The actions of the log. A new word here needs its label in ``app/web/shown/audit.py``."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -68,7 +68,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What something was done to."""
+    """The kinds of objects of the log."""
 
     kind: ObjectKind
     id: int | None = None

@@ -16,7 +16,7 @@ from app.records.secrets import Pair
 
 
 class MinSeverity(StrEnum):
-    """What a contact is notified of."""
+    """The events that a contact is notified of."""
 
     ALL = "all"
     DOWN = "down"  # incidents: no expiry of a certificate or a domain, nothing degraded

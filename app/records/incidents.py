@@ -39,14 +39,14 @@ class IncidentSeverity(StrEnum):
 
 
 class Classification(StrEnum):
-    """What an incident turned out to be; it corrects the figures (extension)."""
+    """The class of an incident, which corrects the figures (extension)."""
 
     MAINTENANCE = "maintenance"  # its time counts neither as up nor as down
     FALSE_ALARM = "false_alarm"  # its time counts as up
 
 
 class Ending(StrEnum):
-    """What ended an incident (extension)."""
+    """The reason why an incident ended (extension)."""
 
     RECOVERED = "recovered"  # checks were good again
     SILENCE = "silence"  # places that saw it fell silent: nobody saw whether it recovered there
@@ -62,7 +62,7 @@ class IncidentStatus(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """What may be different in a failing check from a good one before it."""
+    """The parts of a check in which a failing one may differ from a good one before it."""
 
     ADDRESS = "address"
     CERTIFICATE = "certificate"

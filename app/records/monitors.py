@@ -33,7 +33,7 @@ from app.records.secrets import Pair
 
 
 class AlertCondition(StrEnum):
-    """What raises the alert (API 3; decision 3 says how it is judged)."""
+    """The condition that raises the alert (API 3; decision 3 says how it is judged)."""
 
     URL_UNAVAILABLE = "url_unavailable"
     URL_TEXT = "url_text"
@@ -126,7 +126,7 @@ def interval_fields(seconds: int) -> dict[str, int]:
 
 
 class MonitorStatus(StrEnum):
-    """What a monitor shows: the first of these that applies (decision 3)."""
+    """The status that a monitor shows: the first of these that applies (decision 3)."""
 
     PAUSED = "paused"
     MAINTENANCE = "maintenance"

@@ -35,7 +35,7 @@ class StatisticsRange(StrEnum):
 
 MAX_REPORT_MONITORS = 500
 MAX_REPORT_DAYS = 366
-# What a check may read (decision 3).
+# The most that a check may read (decision 3).
 BODY_CAP_BYTES = 1024 * 1024  # decoded
 HEADERS_CAP_BYTES = 64 * 1024
 MAX_REDIRECTS = 10

@@ -56,7 +56,7 @@ class PostState(StrEnum):
 
 
 class PostImpact(StrEnum):
-    """What a post says of a monitor, the mildest first."""
+    """The impact of a post on a monitor, the mildest first."""
 
     NONE = "none"
     DEGRADED = "degraded"
@@ -64,8 +64,8 @@ class PostImpact(StrEnum):
 
 
 class SubscriberEvent(StrEnum):
-    """What the subscribers of a page are notified of. The API's deliveries, which are alerts, have
-    none of them.
+    """The events that the subscribers of a page are notified of. The API's deliveries, which are
+    alerts, have none of them.
     """
 
     POST_PUBLISHED = "post.published"
@@ -110,7 +110,7 @@ PAGE_DAYS = 90  # that a public page shows
 
 @dataclass(frozen=True, slots=True)
 class ComponentName:
-    """What a status page calls a monitor. ``key`` is the monitor's id."""
+    """The name of a monitor on a status page. ``key`` is the monitor's id."""
 
     key: Id
     value: str
@@ -178,7 +178,7 @@ class MonitorImpact:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What people write on a status page. ``impact`` is that of each of its monitors.
+    """A post on a status page. ``impact`` is that of each of its monitors.
 
     ``updates`` are in the order in which they were written; the first one has the text that the
     post was created with. ``state`` is that of the last one, ``body`` the text of the first.

@@ -3,9 +3,9 @@
 ``faults`` is what the form refuses. ``evaluate`` takes the parts of an answer and returns each
 assertion with what the answer has there, and the sentence of the first that does not hold.
 
-What the answer has is a list of values: a path finds any number of them, a header may come twice,
-other sources have one. A value holds its own; ``!=`` and the ops with ``not_`` hold if their
-opposite does not: for all values, and if there are none.
+A source gives a list of values: a path finds any number of them, a header may come twice, other
+sources have one. A value holds its own; ``!=`` and the ops with ``not_`` hold if their opposite
+does not: for all values, and if there are none.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ UNENDING = "1e999"  # a size that is larger than any
 
 
 def faults(assertion: Assertion) -> dict[str, str]:
-    """What is wrong with an assertion, by the part of it."""
+    """The faults of an assertion, by its parts."""
     wrong = {
         "source": None
         if assertion.source in list(AssertionSource)
@@ -143,7 +143,7 @@ class AnswerParts:
         return parsed(self.decode(True) if self.decode else "")
 
     def values(self, assertion: Assertion) -> Sequence[Any]:
-        """What the answer has there: text, or parts of JSON. Raises ValueError with a sentence."""
+        """The values in the answer: text, or parts of JSON. Raises ValueError with a sentence."""
         name = assertion.property or ""
         if assertion.source == AssertionSource.JSON:
             from app.rules.json_path import values_at
@@ -297,7 +297,7 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
 
 
 _MISSING = N_("%(what)s is missing")
-# What people call each op, and the sentence of an assertion that does not hold.
+# The words for each op, and the sentence of an assertion that does not hold.
 _OPS = {
     AssertionOp.EQ: ("=", N_('%(what)s is "%(found)s", expected "%(value)s"')),
     AssertionOp.NE: ("≠", N_('%(what)s is "%(found)s", expected anything else')),

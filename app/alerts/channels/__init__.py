@@ -54,7 +54,7 @@ _TOKEN = re.compile(r"(?<=/acknowledge/)[\w.~-]+")
 
 
 def text_of(channel: str, outgoing: Outgoing) -> str:
-    """What the channel sends, as text for the log."""
+    """The text of the channel's message, for the log."""
     text = _TEXTS.get(channel, _with_sign)(outgoing)
     return _TOKEN.sub("…", text)[:MAX_SHOWN]
 

@@ -43,7 +43,7 @@ PROGRAMS = frozenset({
 })  # fmt: skip
 SENDS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 READS = frozenset({"open", "os.listdir", "os.scandir"})
-# What touches files, with how many paths it names first.
+# The audit events of Python that touch files, with the number of paths that each names first.
 FILES = dict.fromkeys(READS, 1) | {
     "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2,
     "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1, "os.utime": 1,
@@ -106,7 +106,7 @@ class Guard:
 
 
 class _Lines(logging.Handler):
-    """What Apprise logs. ``bug``: where a service raised, which Apprise only mentions."""
+    """The log lines of Apprise. ``bug``: where a service raised, which Apprise only mentions."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,5 +1,5 @@
-"""What senders share: what they get, and ``post``, which sends and reads the answer. A sender is a
-function that makes one attempt.
+"""The base of all senders: their input, and ``post``, which sends a request and reads the answer. A
+sender is a function that makes one attempt.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What all senders share. ``webhook_secrets``: the newest first, the old one during an
-    overlap. ``installation`` tells it apart from others, which count their incidents alike.
+    """The tools that all senders share. ``webhook_secrets``: the newest first, the old one during
+    an overlap. ``installation`` tells it apart from others, which count their incidents alike.
     """
 
     settings: Settings
@@ -149,7 +149,7 @@ _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
 
 def action_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
-    """What becomes of the alert at a service that has one for each incident (BY_INCIDENT)."""
+    """The action on the alert at a service that has one for each incident (BY_INCIDENT)."""
     if message.event == Event.INCIDENT_ACKNOWLEDGED:
         return "acknowledge"
     return "resolve" if message.tone is Tone.GOOD else "trigger"

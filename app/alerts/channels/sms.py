@@ -19,7 +19,7 @@ from app.rules.sms import Provider, parse
 MAX_LINE = 110  # longer lines would only cost more
 MAX_TEXT = 1_600  # Twilio refuses more
 _GSM = set(
-    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
+    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà^{}\\[~]|€"
 )  # fmt: skip
 
@@ -33,8 +33,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def text(message: Message) -> str:
-    """The message in few words, without the monitor's address. What is too long is cut at its
-    end; the links stay.
+    """The message in few words, without the monitor's address. A text that is too long is cut at
+    its end; the links stay.
     """
     address = _(ADDRESS)
     facts = [message.summary]

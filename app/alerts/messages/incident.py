@@ -341,7 +341,7 @@ def _deployed(entry: Facts, incident: Facts) -> str:
 
 
 def _changes(incident: Facts) -> Iterator[Detail]:
-    """What is different from the last good check, in few words; of another one, when it was."""
+    """The differences from the last good check, in few words; if it is another one, when it was."""
     changes, good = incident.get("changes"), incident.get("compared_with")
     if not changes:
         return

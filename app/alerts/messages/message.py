@@ -13,7 +13,7 @@ from app.i18n import N_, _, spoken
 
 
 class Tone(StrEnum):
-    """What a message means: chooses its colour and the sign in front of its title."""
+    """The meaning of a message, which decides its colour and the sign in front of its title."""
 
     BAD = "bad"
     GOOD = "good"
@@ -141,7 +141,7 @@ def time_of(facts: Facts) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """What a message needs besides its facts.
+    """The values that a message needs besides its facts.
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.
     ``others_down`` are the names of the monitors that are down now, by id; ``notes`` the notes of

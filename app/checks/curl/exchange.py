@@ -14,8 +14,8 @@ Judge = Callable[[str], Refusal | None]
 
 @dataclass(slots=True)
 class Request:
-    """What to send. ``headers`` are curl's header lines; ``addresses`` are allowed by policy, in
-    the order to try.
+    """The request to send. ``headers`` are curl's header lines; ``addresses`` are allowed by
+    policy, in the order to try.
     """
 
     target: Target

@@ -41,7 +41,7 @@ def allow(curl: pycurl.Curl) -> None:
 
 @cache
 def _setter() -> Callable[[pycurl.Curl], None] | None:
-    """What sets the callback on a handle; None if that cannot be done."""
+    """The function that sets the callback on a handle; None if that cannot be done."""
     try:
         # Names are looked up in the libraries that pycurl itself is linked to.
         library = ctypes.CDLL(getattr(pycurl, "_pycurl", pycurl).__file__)
@@ -83,8 +83,8 @@ def _handle_offset(curl: object) -> int | None:
 
 
 def _bytes_at(address: int, size: int) -> bytes:
-    """What is in memory there, or nothing: the kernel refuses an address of nobody, which Python
-    would die of.
+    """The bytes at this address, or nothing: the kernel refuses an unmapped address, of which
+    Python would die.
     """
     reader, writer = os.pipe()
     try:

@@ -24,7 +24,7 @@ from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
 from app.rules.url import Target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# What a radio, a camera or a server of events sends as long as somebody listens.
+# Types that a radio, a camera or a server of events sends as long as somebody listens.
 _STREAM = re.compile(
     rb"\ncontent-type:[ \t]*+(?:audio/|video/|text/event-stream\b|multipart/x-mixed-replace\b)"
 )

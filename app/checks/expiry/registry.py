@@ -1,4 +1,4 @@
-"""What RDAP and WHOIS share: the error for a missing answer, and a bounded fetch."""
+"""The base of RDAP and WHOIS: the error for a missing answer, and a bounded fetch."""
 
 from __future__ import annotations
 

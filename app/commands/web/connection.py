@@ -167,7 +167,7 @@ def _body_of(request: Any, most_bytes: int) -> Length | Chunks:
 
 @dataclass(slots=True)
 class FilePart:
-    """What is to be sent of a file: ``left`` bytes from ``offset`` on."""
+    """The part of a file that is to be sent: ``left`` bytes from ``offset`` on."""
 
     fd: int
     offset: int
@@ -175,9 +175,9 @@ class FilePart:
 
 
 class SendBuffer:
-    """What is to be sent, as the kind of socket that gunicorn writes to. Sending never waits: a
-    client that does not read its answer must not hold the thread that made it. ``size``: the bytes
-    of it in memory.
+    """The answer that is to be sent, as the kind of socket that gunicorn writes to. Sending never
+    waits: a client that does not read its answer must not hold the thread that made it. ``size``:
+    the bytes of it in memory.
     """
 
     def __init__(self, client: socket.socket) -> None:

@@ -46,7 +46,7 @@ _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _BODY_NEEDED = object()
 _CONTINUE = 100  # the status of the answer to a question before the body
 _LATE = N_("The request did not arrive in time.")
-# What gunicorn refuses before the application sees it, by status.
+# The requests that gunicorn refuses before the application sees them, by status.
 REFUSED = {
     414: N_("The address is too long. Send long values in the body."),
     431: N_("The header is too large."),
@@ -413,7 +413,7 @@ class RefusalFilter(logging.Filter):
 
 
 class _Page:
-    """What gunicorn writes for an error, as the kind of socket that it writes to."""
+    """The answer that gunicorn writes for an error, as the kind of socket that it writes to."""
 
     def __init__(self) -> None:
         self.written = bytearray()

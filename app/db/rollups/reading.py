@@ -207,8 +207,8 @@ class Charted:
     page that refreshes itself would read and merge 720 hours each time. A chart takes some 200 KB,
     one without response times 50.
 
-    Buckets that are narrower than an hour are summed from the results. What is before the end of
-    the rollups is cached until they change too, because late results change both.
+    Buckets that are narrower than an hour are summed from the results. The figures before the end
+    of the rollups are cached until the rollups change too, because late results change both.
     """
 
     def __init__(self) -> None:
@@ -263,8 +263,8 @@ class Charted:
 def _rows_between(
     ids: Sequence[int], start_ms: int, last_ms: int, today: int | None, *, response: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
-    """What the rollups say of each monitor between two times. ``today``: see ``whole_days_until``;
-    None to read hours only. ``response``: with response times.
+    """The figures of each monitor between two times, from the rollups. ``today``: see
+    ``whole_days_until``; None to read hours only. ``response``: with response times.
     """
     sums: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
     end = -(-last_ms // 1000)
@@ -450,7 +450,7 @@ def whole_days_until(monitors: Iterable[Any], now: int) -> int:
 def _whole_days(start: int, today: int) -> tuple[int, int]:
     """The midnights (seconds) between which rows of days are read, for a range from ``start`` (ms).
 
-    What is after ``today`` (``whole_days_until``) is read by hours, and so is the first day,
+    The time after ``today`` (``whole_days_until``) is read by hours, and so is the first day,
     because the range may begin within it.
     """
     first_midnight = -(-start // DAY_MS) * DAY_S

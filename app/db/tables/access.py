@@ -201,7 +201,7 @@ class PendingLoginRow(Numbered, Model):
 
 
 class PasskeyChallengeRow(Model):
-    """What a passkey is to sign, for one browser. Asking again replaces it."""
+    """The challenge that a passkey is to sign, for one browser. Asking again replaces it."""
 
     __tablename__ = "passkey_challenges"
 

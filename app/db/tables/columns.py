@@ -1,4 +1,4 @@
-"""What columns of several tables share."""
+"""Columns that several tables share."""
 
 from __future__ import annotations
 

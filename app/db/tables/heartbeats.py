@@ -18,7 +18,7 @@ from app.records import MAX_HEARTBEAT_SLUG, PingKind
 
 
 class HeartbeatStateRow(Model):
-    """What ``app/judge/heartbeat`` remembers of a heartbeat, and its secret."""
+    """The state of a heartbeat for ``app/judge/heartbeat``, and its secret."""
 
     __tablename__ = "heartbeat_states"
 

@@ -258,8 +258,8 @@ class MonitorEvidenceRow(Model):
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
     failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
-    # What assertions found in the last check that each place was asked for; results have no column
-    # for it
+    # The values that assertions saw in the last check that each place was asked for; results have
+    # no column for them
     asked: Mapped[Any | None] = mapped_column(EncryptedJson(is_asked))
 
 

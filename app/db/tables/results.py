@@ -25,8 +25,8 @@ class CauseCodeRow(Model):
 
 
 class ResultContextRow(Model):
-    """What stays the same check after check (address, HTTP version, redirects, warnings), kept once
-    for many results.
+    """The values that stay the same check after check (address, HTTP version, redirects, warnings),
+    stored once for many results.
     """
 
     __tablename__ = "result_contexts"

@@ -1,4 +1,4 @@
-"""What the service keeps of itself, and the audit log."""
+"""The tables of the service itself, and the audit log."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class DashboardHostRow(Model):
 
 
 class SettingRow(Model):
-    """What is set on the settings page or made once by the service (webhook secret, set-up token,
-    notices).
+    """Values that are set on the settings page or made once by the service (webhook secret, set-up
+    token, notices).
     """
 
     __tablename__ = "settings"

@@ -161,7 +161,7 @@ class Agent:
             self._link.send_soon()
 
     def _figures(self) -> Mapping[str, Any]:
-        """What each request reports of this agent. Called on the link's thread."""
+        """The report on this agent that each request carries. Called on the link's thread."""
         return {"checks_per_minute": self.checks.per_minute(time.monotonic())}
 
     # --- answers of the server

@@ -82,7 +82,7 @@ class Buffer:
 
     Each result has an id, the same in memory and in the file: one that is written down while it is
     sent is still the same. The ids of this process begin with 1, so an id does not come again with
-    another result if the file is replaced. What the file had before has ids of 0 and less.
+    another result if the file is replaced. Results that the file had before have ids of 0 and less.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -124,8 +124,8 @@ class Buffer:
         return checks
 
     def newest(self, count: int, largest: int) -> Batch:
-        """The newest results: at most ``count``, and ``largest`` characters (but at least one).
-        What is happening now comes before what has been.
+        """The newest results: at most ``count``, and ``largest`` characters (but at least one). New
+        results go before old ones.
         """
         with self._lock:
             last = self._newest
@@ -221,8 +221,8 @@ class Buffer:
         return True
 
     def _try(self, work: Callable[[sqlite3.Connection], T], what: str, otherwise: T) -> T:
-        """What ``work`` returns, or ``otherwise`` if the file fails. Logs that once: a disk may be
-        full for hours, or fail to read and not to write.
+        """The value that ``work`` returns, or ``otherwise`` if the file fails. Logs that once: a
+        disk may be full for hours, or fail to read and not to write.
         """
         try:
             result = self._do(work)

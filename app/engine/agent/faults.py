@@ -14,7 +14,7 @@ import requests
 from app.codec import MalformedData
 from app.codec.sealing import Forged
 
-# What OpenSSL calls an answer that is no TLS; which of them depends on its version.
+# OpenSSL's names for an answer that is no TLS; the name depends on its version.
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 AWAY = (502, 503, 504)  # of a proxy, if the server behind it is stopped, or too slow
 TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")  # a text of http.client

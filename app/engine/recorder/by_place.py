@@ -30,7 +30,7 @@ def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[NewestC
 def of_monitors(
     session: AnySession, monitors: Iterable[Any], now: datetime
 ) -> dict[int, list[NewestCheck]]:
-    """What ``of_monitor`` reads, by monitor id."""
+    """The rows of ``of_monitor``, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
         by_since[now - vote_lasts(monitor)].append(monitor.id)

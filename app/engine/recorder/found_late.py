@@ -48,7 +48,9 @@ _CORRECTABLE = and_(
 
 
 class Outage(NamedTuple):
-    """What late results show of an incident. ``seen_by``: the titles of their places."""
+    """An outage that late results show, as the fields of an incident. ``seen_by``: the titles of
+    their places.
+    """
 
     started_at: datetime
     ended_at: datetime
@@ -284,7 +286,7 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
 def _parents(
     session: AnySession, searches: Sequence[Search], above: Mapping[int, Collection[int]]
 ) -> dict[int, ParentsAt]:
-    """What each monitor was reached through: no outage is found behind an outage of that."""
+    """The parents of each monitor by time: no outage is found behind an outage of a parent."""
     above = {id: above[id] for search in searches if (id := search.monitor.id) in above}
     begin = min((search.begin for search in searches), default=FAR_FUTURE)
     outages = unreachable.outages_above(session, above, begin)

@@ -114,8 +114,8 @@ def carry_out(
 
 
 def _besides(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
-    """What a message says besides: the places whose silence ended the incident, and that a monitor
-    that is up again is slow.
+    """Further facts of a message: the places whose silence ended the incident, and whether a
+    monitor that is up again is slow.
     """
     if isinstance(change, Opening):
         return None

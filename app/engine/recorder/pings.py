@@ -1,5 +1,5 @@
-"""Record the pings of heartbeats, and the deadlines that pass without one. What they mean is in
-``app/judge/heartbeat``; each success, failure and missed deadline becomes a result, which is judged
+"""Record the pings of heartbeats, and the deadlines that pass without one. ``app/judge/heartbeat``
+decides what they mean; each success, failure and missed deadline becomes a result, which is judged
 as any other.
 
 A heartbeat has no place. While its state does not change, a result of each interval says so: time
@@ -51,8 +51,8 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
-# Of one heartbeat, the newest: whoever has its secret could fill the disk. What a ping meant is a
-# result, which is kept as any other, and a failure's body is in the evidence of its incident.
+# Of one heartbeat, the newest: whoever has its secret could fill the disk. The meaning of a ping is
+# a result, which is stored as any other, and a failure's body is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
 _TRIMMED = 100  # of a heartbeat after a ping: more than ever come at once, and a short transaction
 MAX_MS = 2**31 - 1  # that the column of response times holds
@@ -104,8 +104,8 @@ class _Watched:
         body: str | None = None,
         away: bool = False,
     ) -> Iterable[Recorded]:
-        """What its state is at ``at``, as the outcome of a check; none while it is pending.
-        ``is_new``: its fault was not there before.
+        """Its state at ``at``, as the outcome of a check; none while it is pending. ``is_new``: its
+        fault was not there before.
         """
         verdict, fault = self.state.verdict(at), self.state.fault
         if verdict is None:

@@ -71,7 +71,7 @@ def windows_of(
 
 
 def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, Usual]:
-    """What was usual in the week before, by monitor; without those of which no hour is summed.
+    """The usual times in the week before, by monitor; without those of which no hour is summed.
     ``starts``: the start of each incident, and from when on results are of the same target.
     """
     spans = {

@@ -6,9 +6,9 @@ one row of the next batch. Everything else goes through ``results``, which reads
 Rows tell which monitors are steady: those that the checker reads when it takes a shard or a monitor
 has changed, and those that ``results`` has read and written.
 
-What is kept is valid as long as the shard's token is, and nobody has changed the monitor: everybody
-who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
-that began before a change is given back, to be recorded with the rows as they are now.
+The memory of a monitor is valid as long as the shard's token is, and nobody has changed the
+monitor: each change is noted in the change feed. The transaction that writes a batch asks for both.
+A check that began before a change is given back, to be recorded with the rows as they are now.
 
 States and assignments are brought up to date every ``SAVED_SECONDS``, and when the checker ends.
 Code that needs the newest check meanwhile asks ``app/db/latest.py``.
@@ -93,7 +93,7 @@ def steady_of(
     *,
     alone: bool,
 ) -> SteadyMonitor | None:
-    """What is remembered of a monitor whose next good check changes nothing; None for any other.
+    """The memory of a monitor whose next good check changes nothing; None for any other.
 
     ``standing``: of this place; ``alone``: no other place checks the monitor. ``columns``: those of
     its state row. A gap before the next check does not matter: only failures and incidents note it.
@@ -115,7 +115,7 @@ def steady_of(
 
 
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
-    """What ``steady_of`` makes of a monitor's rows and its newest result."""
+    """The memory that ``steady_of`` makes of a monitor's rows and its newest result."""
     row = read.row
     if row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check must write the place's row

@@ -74,7 +74,7 @@ def lock(session: AnySession, ids: Collection[int]) -> Family:
 
 
 def parents_of(batch: ResultBatch, monitor: MonitorInBatch) -> Parents:
-    """What the judge needs of the parents of a monitor now."""
+    """The present state of a monitor's parents, for the judge."""
     parents = _watched(batch, monitor)
     if not parents:
         return NO_PARENTS

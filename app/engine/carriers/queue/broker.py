@@ -1,5 +1,5 @@
-"""What both ends of the queue share: Celery's application, the names in Redis, the claims of
-batches, and encrypted messages. The broker is trusted for availability: whoever writes to it can
+"""The common part of both ends of the queue: Celery's application, the names in Redis, the claims
+of batches, and encrypted messages. The broker is trusted for availability: whoever writes to it can
 stop checks.
 """
 
@@ -35,7 +35,7 @@ MAX_SEALED = 4 * 1024 * 1024
 LISTEN_SECONDS = 5.0
 LISTENED_SECONDS = 2 * FRESH_SECONDS
 CONNECT_SECONDS = 5
-# What Redis and the connection to it raise: directly, and through Celery.
+# The exceptions of Redis and of the connection to it: directly, and through Celery.
 BROKER_FAULTS = (RedisError, OperationalError)
 
 

@@ -342,8 +342,8 @@ LOOK_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Watch:
-    """What a prober watches of its own consumer: whether it has fallen silent, and whether any
-    batch has come at all.
+    """A prober's watch on its own consumer: whether it has fallen silent, and whether any batch has
+    come at all.
 
     Celery's consumer can lose Redis for a moment, say that it is connected again, and never take
     another task (celery/celery#10302). Its process looks alive, so no service manager restarts it:

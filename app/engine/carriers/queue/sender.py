@@ -80,7 +80,7 @@ class QueueCarrier:
         self._key = BatchKey(key)
         self._celery = broker.make_celery(broker_url)
         self._redis = broker.make_redis(broker_url)
-        # What the threads share, under ``_lock``
+        # Shared by the threads, under ``_lock``
         self._pending: deque[int] = deque()
         self._checks: dict[int, _Check] = {}  # by ticket
         self._tickets: dict[int, int] = {}  # the newest, by monitor
