@@ -22,7 +22,7 @@ class Sample:
     pages: bool = False
 
 
-# By the name of the collection.
+# The samples by the name of the collection.
 SAMPLES = {
     "markers": Sample({"name": "Deploy"}, ("name", "Deploy 2", "Deploy 3")),
     "post_templates": Sample(

@@ -92,8 +92,8 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
     assert getattr(read(environ | {f"WAKEFUL_{name}": value}), field) == expected
 
 
-# By the setting. Also what a later reader would refuse, and bytes that are not UTF-8, as Python
-# puts them into the environment.
+# The sentences by the setting. Also what a later reader would refuse, and bytes that are not UTF-8,
+# as Python puts them into the environment.
 WRONG = {
     "DATABASE_URL": ["mysql://root:hunter2@h/d", "hunter2", "postgresql://me:hunter2@h:99999/d",
         "postgresql://me:hunter2@h:port/d", "postgresql://me:hunter2@h/d?sslmod=require",

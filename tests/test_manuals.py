@@ -67,7 +67,9 @@ def test_commands_and_their_options_exist(name: str):
 
 
 def _is_no_command(code: str) -> bool:
-    """Where the word is a name: of a user, a container, a service of compose or a database."""
+    """Lines in which the word is a name: of a user, a container, a service of compose or a
+    database.
+    """
     return bool(re.search(r"(useradd|docker|chown|createdb|createuser|hostssl|server_name) ", code))
 
 

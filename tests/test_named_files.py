@@ -1,6 +1,6 @@
 """The files that comments, docstrings and manuals name exist, and so do the settings, commands and
-targets of make in comments and docstrings (``test_manuals.py`` has those of manuals).
-Whoever follows a name to a file that was moved searches the whole tree for it.
+targets of make in comments and docstrings (``test_manuals.py`` has those of manuals). A reader who
+follows a name to a file that was moved searches the whole tree for it.
 """
 
 from __future__ import annotations

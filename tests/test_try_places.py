@@ -59,7 +59,7 @@ def await_line(file: Path, words: str) -> None:
 
 
 def folder_of(port: int) -> Path:
-    """Where the data of all of it is: Redis says it."""
+    """The folder with the data of all of it: Redis says it."""
     client = make_redis(f"redis://127.0.0.1:{port}/0")
     (folder,) = client.config_get("dir").values()
     client.close()

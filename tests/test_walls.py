@@ -123,7 +123,7 @@ FORMS_KNOW = {
     "wtforms",
 }
 
-# Who may import what few should: those who have it in an extra, and what must be replaceable.
+# The modules that may import what few should: libraries of an extra, and what must be replaceable.
 ONLY = {
     "apprise": {"app.alerts"},
     "celery": {"app.engine.carriers.queue"},
@@ -143,7 +143,7 @@ CHECKS = {"app.checks.curl", "app.checks.http", "dns", "pycurl"}
 SENDING = {"app.alerts.channels", "requests"}
 
 # What each command must not import at its start, also not through other modules: it would start
-# later, and its process stay larger. Those of "" are the start of every command.
+# later, and its process stay larger. The modules of "" are the start of every command.
 NOT_AT_START = {
     "": DATABASE | WEB | PAGES | CHECKS | SENDING,
     "agent": (DATABASE - {"sqlite3"}) | WEB | PAGES | {"app.access", "app.alerts", "app.stores"},

@@ -77,15 +77,15 @@ ALLOWED = {
 
 FIELDS_OF_API = {("app/records/assertions.py", "found")}
 
-# As a word or as a part of a name in any file, not within another word (heartbeat).
-# Limits are MAX_ and MIN_.
+# Words and parts of names in any file, not within another word (heartbeat). Limits are MAX_ and
+# MIN_.
 RULED_OUT = re.compile(
     r"(?<![A-Za-z])(?i:beats?|beating|flip(s|ped|ping)?)(?![A-Za-z])"
     r"|\b_?(MOST|LEAST)(_[A-Z]|\b)|\b_?(LONGEST|SHORTEST|LARGEST|FEWEST)_[A-Z]"
 )
 
 
-# Those that ``names`` and ``prose`` read: one walk, because a module has thousands.
+# The nodes that ``names`` and ``prose`` read: one walk, because a module has thousands.
 READ = (
     ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name,
     ast.Attribute, ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Call,

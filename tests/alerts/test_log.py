@@ -133,7 +133,7 @@ def test_a_contact_of_no_monitor_whose_channel_does_not_work_is_shown(
 
 
 def test_a_message_that_waits_is_shown_as_it_will_be_sent(box: Outbox, sink: HttpSink) -> None:
-    """With the notes of the monitor, in the time zone of the contact, and in English."""
+    """The text has the notes of the monitor, in the time zone of the contact, and in English."""
     box.configure(time_zone="Asia/Tokyo")
     sink.replies["/slack"] = [Reply(503)]
     other = box.monitor(name="Search")

@@ -427,7 +427,9 @@ def many(pages: Pages, page: int, urls: list[str], now: datetime) -> None:
 def test_an_alert_goes_before_all_that_waits_for_subscribers(
     box: Outbox, sink: HttpSink, pages: Pages, page: int
 ) -> None:
-    """Also where it goes to the same URL, and all threads for subscribers' webhooks hang."""
+    """This holds even if it goes to the same URL, and all threads for subscribers' webhooks
+    hang.
+    """
     now = box.clock.now
     sink.replies["/hang"] = [Reply(act="hang")]
     urls = [f"{sink.url}/hang?{n}" for n in range(40)]

@@ -1,4 +1,4 @@
-"""Who writes what a checker or an alert worker waits for wakes it; and nothing is lost without."""
+"""A write for a checker or an alert worker wakes it, and nothing is lost if it does not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEVER = 3600.0  # longer than any test: what happens nevertheless was not polled
 
 
 class Woken:
-    """Which roles were woken since it was asked last."""
+    """The roles that were woken since the last call."""
 
     def __init__(self, app: Flask) -> None:
         with app.app_context():

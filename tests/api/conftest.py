@@ -63,13 +63,13 @@ def api(app: Flask) -> Api:
 
 @pytest.fixture
 def admin(app: Flask) -> Api:
-    """With a key of scope admin, as agents need it."""
+    """A client with a key of scope admin, as agents need it."""
     return Api(app.test_client(), make_key(app, "admin", name="admin"))
 
 
 @pytest.fixture
 def reader(app: Flask) -> Api:
-    """With a key that may only read."""
+    """A client with a key that may only read."""
     return Api(app.test_client(), make_key(app, "read", name="reader"))
 
 

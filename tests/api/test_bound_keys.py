@@ -132,7 +132,7 @@ def test_the_tag_can_neither_be_taken_off_nor_left_out(app, api):
     for more in ("results", "statistics", "certificates", "locations"):
         assert key("GET", f"{path}/{more}").status_code == 200, more
     assert key("DELETE", path).status_code == 200
-    # Whoever takes the tag off the monitor takes it from the key.
+    # Removing the tag from the monitor takes the monitor from the key.
     taken = api.monitor(tags="prod")
     api.data("PATCH", f"/monitors/{taken['id']}", data={"tags": ""})
     assert key("GET", f"/monitors/{taken['id']}").status_code == 404

@@ -203,7 +203,7 @@ NEEDS_ADMIN = [
 
 
 def test_section_14_a_place_with_an_agent_needs_the_scope_admin(api, admin, reader):
-    """Whoever holds the token of an agent gets the secrets of its monitors (section 6)."""
+    """Somebody who has the token of an agent gets the secrets of its monitors (section 6)."""
     for number, (carrier, fields) in enumerate(NEEDS_ADMIN):
         method, path, name = "POST", "/locations", f"oslo-{number}"
         if fields and fields.get("name") == "oslo":

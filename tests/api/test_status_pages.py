@@ -169,7 +169,7 @@ def test_section_12_a_draft_is_for_the_public(api, page):
 
 
 def subscribe(app, page_id: int, count: int) -> None:
-    """As many subscribers, of whom the last one has not confirmed."""
+    """So many subscribers, of whom the last one has not confirmed."""
     for number in range(count):
         confirmed = {} if number < count - 1 else {"confirmed_at": None}
         make_subscriber(app, page_id, value=f"reader{number}@shop.example", **confirmed)

@@ -352,7 +352,7 @@ def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -
     child = apprise._Child()
     urls = [f"json://{REDIRECTOR}:{redirector.port}/trap"]
     urls += [f"json://{host}:{trap.port}/" for host in SPELLINGS if host.isascii()]
-    # Also on the port of DNS, to which Apprise itself never needs to connect.
+    # The port of DNS is refused too: Apprise itself never needs to connect to it.
     urls += ["json://127.0.0.1:53/", "json://169.254.169.254:53/"]
     # Apprise gives up after four seconds, which a busy machine may need for the redirect.
     urls = [f"{url}?cto=60&rto=60" for url in urls]

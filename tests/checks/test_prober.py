@@ -518,7 +518,9 @@ def test_a_secret_across_the_edge_of_what_is_kept_is_masked_too(prober: Prober) 
 def test_the_beginning_of_a_long_secret_is_masked_when_it_is_echoed_many_times(
     prober: Prober, piece: str, shift: int
 ) -> None:
-    """With masks in their place, the end of the text that is read is within what is kept."""
+    """With masks in their place, the end of the text that is read is within the part that is
+    stored.
+    """
     secret = f"{piece * 60}end"
     page = b"x" * shift + f"{secret}\n".encode() * 20
     web = Web(lambda head, body: http("500 Oh", page, "Content-Type: text/plain; charset=utf-8"))

@@ -1,5 +1,5 @@
-"""Whoever connects does it by one rule: names are asked of DNS_SERVERS, a final dot is absolute,
-several addresses are raced as checks race them, and CA_BUNDLE is trusted.
+"""All connections follow one rule: names are asked of DNS_SERVERS, a final dot is absolute, several
+addresses are raced as checks race them, and CA_BUNDLE is trusted.
 
 ``WAYS`` has every way in which Wakeful connects to a host that somebody names. What is at fault
 behind the connection is of no account here.
@@ -121,7 +121,7 @@ def http_check(at: str, network: Network, _folder: Path) -> None:
 
 
 def webhook_of_an_alert(at: str, network: Network, folder: Path) -> None:
-    """As it is sent, with the redirects that are followed."""
+    """The request as it is sent, with the redirects that are followed."""
     tools = Tools(_settings(at, network, folder), network)
     base.post(_outgoing(f"{scheme(network)}://{at}/hook"), tools, {})
 
@@ -227,7 +227,7 @@ def test_without_a_final_dot_the_search_domain_is_tried(
     ("way", "before", "closed"),
     [
         *((way, ["127.0.0.2"], ClosedPort) for way in WAYS),
-        # By the one rule that all of them follow.
+        # The test asserts the one rule that all of them follow.
         (webhook, [f"127.0.0.{number}" for number in range(2, 13)], ClosedPort),
         (webhook, ["127.0.0.2"], BlackHole),
         (mail, ["127.0.0.2", "127.0.0.3", "127.0.0.4"], BlackHole),

@@ -14,7 +14,7 @@ import pytest
 from app.db import copying
 
 ROWS = 500
-# As another process does: the last one to close the file removes the write-ahead log.
+# Another process does the same: the last one to close the file removes the write-ahead log.
 CHECKPOINT = (
     "import sqlite3, sys; of = sqlite3.connect(sys.argv[1], timeout=0);"
     "print(of.execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone()); of.close()"

@@ -103,7 +103,7 @@ def read(connection: HTTPConnection) -> Answer:
 def web(
     tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
 ) -> Iterator[tuple[str, Web]]:
-    """As the manual configures Wakeful behind a proxy."""
+    """Wakeful behind a proxy, configured as the manual says."""
     installed = installation(tmp_path_factory.mktemp("installed"), sqlite_template)
     with installed.app() as app:
         key = make_key(app)

@@ -624,7 +624,7 @@ def away(connection):
     connection.finish()
 
 
-# Which of them depends on how much of the request was sent.
+# The fault depends on how much of the request was sent.
 LOST = ("it closed the connection without an answer.", "connection reset by peer.", "broken pipe.")
 UNREACHED = [
     (ClosedPort, "http", "connection refused."),

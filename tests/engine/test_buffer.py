@@ -29,12 +29,12 @@ def read(batch):
 
 
 def write_protect(buffer, on):
-    """As on a full disk: it can be read, and each write fails."""
+    """The file as on a full disk: it can be read, and each write fails."""
     buffer._file.execute(f"PRAGMA query_only = {on}")
 
 
 def damage(folder):
-    """Also what the open file has in memory is read again."""
+    """The part of the open file in memory is read again too."""
     for path in (folder / "agent.db", folder / "agent.db-wal"):
         if path.exists():
             with open(path, "r+b") as file:
@@ -326,7 +326,7 @@ ODD = [
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_damaged_result_does_not_keep_the_others_from_being_sent(odd, tmp_path):
-    """With it, no request was JSON, and the server refused each for a day."""
+    """Otherwise no request was JSON, and the server refused each for a day."""
     with closing(Buffer(tmp_path)) as buffer:
         buffer.add(made(0, 1, 2))
     with closing(sqlite3.connect(tmp_path / "agent.db")) as file, file:

@@ -197,7 +197,7 @@ def test_a_change_of_nothing_that_matters_judges_nothing(places, fields):
 
 
 def test_a_rule_and_places_that_change_together_are_judged_together(places):
-    """By the new rule and the old places, or the other way round, it would be over."""
+    """Under the new rule and the old places, or the other way round, it would be over."""
     places.start(confirmations=0, location_rule="any")
     places.rounds(0, sydney="down")
     places.change(10, location_rule="all", locations=["sydney"])

@@ -62,7 +62,7 @@ def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(p
 
 
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
-    """Also in hours that are summed already."""
+    """This holds in hours that are summed already, too."""
     places.start()
     for minute in range(20):
         places.see("oslo", "unknown", 60 * minute)

@@ -324,7 +324,9 @@ def test_results_of_before_a_pause_count_during_it(lab):
 
 
 def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
-    """The monitor was checked each 30 minutes. By its interval of today, nobody else has a vote."""
+    """The monitor was checked each 30 minutes. Under its present interval, nobody else has
+    a vote.
+    """
     lab.start(confirmations=0, interval=1800)
     for number in range(8):
         for more, name in enumerate(("berlin", "sydney")):

@@ -144,7 +144,7 @@ def test_a_backlog_of_large_results_is_sent_without_a_pause(player, tmp_path, mo
 def test_a_server_that_cannot_say_what_has_changed_gets_all_results_without_a_pause(
     player, tmp_path, caplog
 ):
-    """With a pause after each ten, an agent with many monitors would never deliver the rest."""
+    """If it paused after each ten, an agent with many monitors would never deliver the rest."""
     player.on["assigned"] = partial(int, "a fault")
     with linked(player, tmp_path, 35) as (link, _buffer):
         link.start()
@@ -220,7 +220,7 @@ def test_a_compressed_answer_is_refused_before_it_takes_memory(player, tmp_path)
 
 
 def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch):
-    """40 MB of empty lists took 1.1 GB. Whoever knows the agent's public key can seal them."""
+    """40 MB of empty lists took 1.1 GB. Anybody who knows the agent's public key can seal them."""
     news = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
     sealed = seal_to(public_key_of(KEY), news, ABOUT_ASSIGNED.format("oslo"))
     answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
@@ -315,7 +315,7 @@ def test_what_to_check_is_heard_on_a_full_disk_and_written_when_there_is_room(
 def test_an_agent_whose_key_the_server_does_not_use_says_so_and_sends_its_results(
     player, tmp_path, caplog
 ):
-    """As after a restore of an older backup of the server. The log said "Forged"."""
+    """This happens after a restore of an older backup of the server. The log said "Forged"."""
     player.key = new_private_key()
     with linked(player, tmp_path, 35) as (link, _buffer):
         link.start()

@@ -69,7 +69,7 @@ class Shops:
         return id
 
     def outcomes(self, ids, verdicts=VERDICTS):
-        """By second, then by monitor."""
+        """The order is by second, then by monitor."""
         return [
             (id, make_outcome(verdict, START + timedelta(seconds=second), monitor_id=id))
             for second, verdict in enumerate(verdicts)

@@ -114,7 +114,9 @@ def test_outcomes_are_sent_though_it_cannot_be_read_who_listens(redis_server, se
 def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(
     redis_server, settings, carrier
 ):
-    """As of a batch that was sent again. Otherwise a place that brings nothing else seems alive."""
+    """This is how a batch arrives that was sent again. Otherwise a place that brings nothing else
+    seems alive.
+    """
     done, about, checks = [], broker.about_outcomes("eu", carrier.name), Counter()
 
     def heard():
@@ -269,7 +271,7 @@ def test_a_prober_whose_consumer_falls_silent_ends(redis_server, settings, carri
 
 
 def watch_of(waiting, taken, *, room=True):
-    """Which reads these values one by one."""
+    """It reads these values one by one."""
 
     def next_of(values):
         value = values.pop(0) if len(values) > 1 else values[0]

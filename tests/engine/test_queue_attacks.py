@@ -208,7 +208,7 @@ def sent_messages(redis_server):
 def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
     redis_server, settings, carrier
 ):
-    """Whoever can write to Redis can delete the claim."""
+    """Somebody who can write to Redis can delete the claim."""
     done = []
     with (
         closing(Listener(serve)) as site,

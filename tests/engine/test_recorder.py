@@ -209,7 +209,7 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("paused", [False, True])
 def test_each_check_of_one_millisecond_is_a_result(engine, paused):
-    """Also one that begins at the time of an older result, of a batch or of requests."""
+    """This includes one that begins at the time of an older result, of a batch or of requests."""
     id = engine.monitor(paused=paused)
     results = [engine.check(id, "up", seconds) for seconds in (0, 0.001, 5, 0, 5)]
     together = [(id, make_outcome("up", at(0))), (id, make_outcome("up", at(0)))]

@@ -305,8 +305,8 @@ def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
 
 @pytest.mark.both_databases
 def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(owner):
-    """As after the database was away: of two results at one generation, the second would be
-    dropped.
+    """This happens after the database was away: of two results at one generation, the second would
+    be dropped.
     """
     claim = owner.claim()
     assert owner.take(60, claim=claim)
@@ -321,7 +321,7 @@ def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(own
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner, restarted):
-    """Also where a new process has read it, and this is its first check."""
+    """This holds even if a new process has read it, and this is its first check."""
     if restarted:
         owner.restart()
     owner.take(60)

@@ -139,8 +139,8 @@ def held_open(path):
 def test_a_part_that_was_started_while_the_file_was_read_only_writes_as_soon_as_it_can(
     folder, installed
 ):
-    """SQLite's connections of one process share what they have open. As long as one from then was
-    left in the pool, each new one was read-only too.
+    """SQLite's connections of one process share what they have open. As long as a read-only
+    connection was left in the pool, each new one was read-only too.
     """
     with held_open(folder / "wakeful.db"), bound(), installed.app_context():
         store("before")

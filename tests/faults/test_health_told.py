@@ -212,7 +212,9 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
 
 
 def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
-    """Whoever stops Wakeful to restore a backup, or to change the secret key, need not wait."""
+    """A person who stops Wakeful to restore a backup, or to change the secret key, need not
+    wait.
+    """
     make_monitor(app)
     heartbeat(app, "checker:here:1", now())
     worker, stop = Worker(app, settings), threading.Event()

@@ -154,7 +154,7 @@ def remote_record(value: str) -> None:
 
 
 def remote_fault(value: str) -> None:
-    """Where a server names the fields that it refuses, and leads to."""
+    """The parts of an answer in which a server names the fields that it refuses, and its links."""
     body = {"errors": [{"field": value, "message": "No."}]}
     answer = connection.ServerAnswer(422, body, {"Location": value}, "", True, None)
     meaning.read(answer)

@@ -122,7 +122,9 @@ def test_a_new_password_waits_for_its_turn_as_well(app):
 
 
 def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkeypatch):
-    """As many threads as the web server has, and more of each kind of slow request."""
+    """The test uses as many threads as the web server has, and more of each kind of slow
+    request.
+    """
     person = make_person(app)
     over, hashing = threading.Event(), passwords._hasher
 

@@ -153,7 +153,7 @@ def command(environ, *words):
 
 
 def upgraded(environ, **options):
-    """As each start does."""
+    """Each start does this."""
     core = create_core(read(environ))
     with core.app_context():
         try:

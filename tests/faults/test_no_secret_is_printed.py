@@ -37,7 +37,7 @@ class Canaries(dict[str, str]):
         return secret
 
     def shown_in(self, text: str) -> list[str]:
-        """Also half of one, which a mask or a cut may leave."""
+        """Half of a secret counts too, which a mask or a cut may leave."""
         return [where for where, secret in self.items() if secret[: len(secret) // 2 + 4] in text]
 
 

@@ -249,7 +249,7 @@ def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
         assert incident_of(monitor.id).unwatched is None
         asked = down(core, interval=3600)
         at = START + timedelta(minutes=5)
-        # Where the monitor is not watched from, a check counts for its moment alone.
+        # In a place that does not watch the monitor, a check counts for its moment alone.
         recorder.record([(asked.id, make_outcome("down", at))], at, location="oslo")
         with writing() as session:
             session.get_one(MonitorRow, asked.id).interval = 60

@@ -1,4 +1,4 @@
-"""Whoever may change a monitor does not learn its stored secrets: they go to the server for
+"""A person who may change a monitor does not learn its stored secrets: they go to the server for
 which they were entered, and to no other (decision 15).
 """
 

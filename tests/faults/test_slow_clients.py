@@ -56,7 +56,7 @@ def key(installed: Installation) -> str:
 
 @pytest.fixture(scope="module")
 def patient(installed: Installation, key: str) -> Iterator[Web]:
-    """With the limits that everybody gets."""
+    """The server has the default limits."""
     with web_process(installed) as web:
         yield web
 

@@ -118,7 +118,7 @@ def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
     make_page(app, name="Falcon", slug="falcon", domain="status.example.com")
     end = link(app, mine, Purpose.UNSUBSCRIBE)
 
-    # Also on a host name that has become another page's: it may have been in the message.
+    # This holds on a host name that has become another page's too: it may have been in the message.
     for there in (client.get(f"/status/falcon/{end}"), client.get(f"/{end}", **OWN)):
         assert "Shops" in there.text
         assert "Falcon" not in there.text

@@ -249,7 +249,7 @@ def test_networks_that_cannot_be_read_close_what_they_opened_and_are_set_again(b
 
 
 def test_networks_that_this_version_does_not_know_stop_no_alert(box, sink):
-    """As after a downgrade: the text is whole, but not all of it is a network."""
+    """This happens after a downgrade: the text is whole, but not all of it is a network."""
     box.configure(allow_networks=None)
     shop = box.monitor(hook(sink))
     with box.app.app_context():

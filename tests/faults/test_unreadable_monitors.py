@@ -51,7 +51,7 @@ def visitor(app):
 
 
 def open_incident(app, monitor):
-    """As the checks of an outage do."""
+    """The checks of an outage do this."""
     with app.app_context():
         for _ in range(monitor.confirmations + 1):
             recorder.record([(monitor.id, make_outcome("down"))], now())

@@ -111,7 +111,7 @@ NEXT_INCIDENT = (
 )
 NEW_TOKEN = "Make a new token on the page of the heartbeat, and give it to the job."
 BY_AGE = "Nothing to do: it is deleted when it is old enough."
-# By column: how doctor calls the value, and what it says to do.
+# For each column: doctor's name for the value, and its advice.
 NAMED = {
     MonitorRow.request_headers: ('request headers of "Shop" (monitor {})', EDIT),
     MonitorRow.request_auth_password: ('password of "Shop" (monitor {})', EDIT),

@@ -7,7 +7,7 @@ from tests.support.command import environ_of, python
 
 pytestmark = [pytest.mark.timeout(120)]
 
-# As `wakeful checker` and `wakeful worker` run; then one step of the loop never returns.
+# `wakeful checker` and `wakeful worker` run; then one step of the loop never returns.
 STUCK = """
 import sys, threading
 from app.commands import cli, watchdog

@@ -1,4 +1,4 @@
-"""Which values a monitor's fields accept and refuse (API 3, decisions 1, 2, 3, 7)."""
+"""The values that a monitor's fields accept and refuse (API 3, decisions 1, 2, 3, 7)."""
 
 from __future__ import annotations
 

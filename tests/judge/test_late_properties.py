@@ -34,7 +34,9 @@ def ms(moment):
 
 
 def results(history, window):
-    """Each result with the time at which it arrives. Those of a place arrive in their order."""
+    """Each result with the time at which it arrives. The results of a place arrive in their
+    order.
+    """
     checks, last = [], {}
     for number, slot in enumerate(history):
         quiet = window is not None and window[0] <= number < sum(window)

@@ -100,7 +100,7 @@ def test_checks_of_places_lead_to_incidents(rule, confirmations, script, inciden
     [("10-.. 100-..", []), ("10-.. 200-..", [(200, None)]), ("10-.. 11.-.", [(11, None)])],
 )
 def test_the_first_place_of_a_new_monitor_waits_for_the_others(script, incidents):
-    """As long as a result counts: two intervals and the time limit."""
+    """A result counts as long: two intervals and the time limit."""
     assert judged("majority", 0, script, since=BEGIN)[0] == incidents
 
 

@@ -33,7 +33,7 @@ def checks_of(results):
 
 
 def is_slow(checks):
-    """By the words of the decision; None if there are too few checks."""
+    """The median as the decision defines it; None if there are too few checks."""
     good = [check for check in checks if check.verdict in GOOD and not check.maintenance]
     times = [check.response_time for check in good if check.at_ms > good[-1].at_ms - WINDOW]
     return median(times) > LIMIT if len(times) >= MIN_CHECKS else None

@@ -242,7 +242,7 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
     "expiring_today": _dated_today,
     "self_signed": lambda a: self_signed(),
     "self_signed_expired": lambda a: self_signed(-40, -3),
-    # With the untrusted root: the chain is complete, but ends in an unknown authority.
+    # A chain with the untrusted root: it is complete, but ends in an unknown authority.
     "unknown_ca": lambda a: _served(a.stranger.issue_cert(*NAMES), a.stranger.cert_pem.bytes(),
         alone=True),
     "unknown_ca_below_intermediate": lambda a: _served(a.strangers_child.issue_cert(*NAMES)),

@@ -355,7 +355,7 @@ class Score:
 
 
 def peak_memory_of(work: Any) -> float:
-    """By how many MB this process was larger at its largest during ``work`` than before (Linux)."""
+    """The growth of this process in MB, at its largest during ``work`` (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls to the present size
     before = _memory("VmRSS")
     work()

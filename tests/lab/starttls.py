@@ -45,7 +45,7 @@ def _ftp(connection: Connection, refuses: bool) -> bool:
 
 
 def _ldap(connection: Connection, refuses: bool) -> bool:
-    """With lengths of four bytes, as Active Directory writes them."""
+    """The lengths have four bytes, as Active Directory writes them."""
     assert connection.receive()[:6] == b"\x30\x1d\x02\x01\x01\x77"
     code = b"\x02" if refuses else b"\x00"
     answer = b"\x02\x01\x01\x78\x84\x00\x00\x00\x07\x0a\x01" + code + b"\x04\x00\x04\x00"

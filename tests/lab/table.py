@@ -24,7 +24,7 @@ TIMEOUT = 5  # of a row that says nothing of its own
 
 @dataclass(frozen=True)
 class At:
-    """Where a row's check goes: a method of the lab and what it is called with."""
+    """The target of a row's check: a method of the lab and its arguments."""
 
     kind: str
     args: tuple[Any, ...] = ()
@@ -896,7 +896,7 @@ POLICY = [
     _blocked("policy handshake", secure("http", host="closed-address.lab.test"), "10.11.12.13"),
 ]  # fmt: skip
 
-# Failures that are Wakeful's own. Of each kind, one while no canary answers...
+# Failures that are Wakeful's own. One check of each kind while no canary answers...
 NETWORK_DOWN = [
     Row(f"own network is down, {name}", at, UNKNOWN, Cause.NETWORK_DOWN, says=("own network",))
     for name, at in (

@@ -93,7 +93,7 @@ def long_greeting(connection: Connection) -> None:
 
 
 def binary_greeting(connection: Connection) -> None:
-    """As a database's: bytes that are no text, with some among them."""
+    """A greeting like a database's: bytes that are no text, with some among them."""
     connection.send(b"J\x00\x00\x00\x0a8.0.36\x00\xff\xf7ready\x1b[31m")
     connection.wait_until_gone()
 

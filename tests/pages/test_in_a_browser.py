@@ -39,7 +39,7 @@ def fits(page: Page, width: int) -> None:
 
 @pytest.fixture
 def site(app: Flask) -> Iterator[str]:
-    """Where a page with all that there is answers."""
+    """The address of a page that has everything."""
     shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
     slow, old = make_shown(app, "Search", "degraded"), make_shown(app, "Old", paused=True)
     for ago in range(1, 40):

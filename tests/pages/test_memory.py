@@ -322,7 +322,7 @@ def test_an_answer_that_is_too_old_is_not_given_while_another_is_read():
 
 
 def test_what_was_read_before_a_change_is_not_given_after_it():
-    """Also where that reading has not ended yet."""
+    """This holds even if that reading has not ended yet."""
     reading, go_on = threading.Event(), threading.Event()
     stored = 1
 

@@ -23,7 +23,7 @@ def static(name: str) -> str:
 
 
 def drawn(shown: PublicPage) -> PublicPage:
-    """With days, which the front page draws."""
+    """Components with days, which the front page draws."""
     days = [PublicDay(NOW.date() - timedelta(days=n), 100.0) for n in reversed(range(90))]
     return replace(
         shown, components=[replace(component, days=days) for component in shown.components]

@@ -1,4 +1,4 @@
-"""Who may read a page: everybody, those who know its link or its password, or people with an
+"""The readers of a page: everybody, those who know its link or its password, or people with an
 account.
 """
 

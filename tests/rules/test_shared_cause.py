@@ -1,4 +1,4 @@
-"""Which incidents have one cause, and are one card on home."""
+"""Incidents that have one cause are one card on home."""
 
 from __future__ import annotations
 

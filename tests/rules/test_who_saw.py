@@ -1,4 +1,4 @@
-"""Who saw a failure, in words."""
+"""The places that saw a failure, in words."""
 
 from __future__ import annotations
 

@@ -434,7 +434,7 @@ def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_tw
 def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
     app, process, watched, at, monkeypatch
 ):
-    """Each is a transaction. Whoever has a token keeps the server busy for no longer."""
+    """Each is a transaction. An owner of a token keeps the server busy for no longer."""
     monitor, judged, record = watched(interval=3600, confirmations=5), [], recorder.record_claimed
 
     def record_claimed(outcomes, *arguments, **options):

@@ -76,7 +76,7 @@ def test_a_lease_too_far_in_the_future_counts_as_none(core, checker):
 
 
 def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitors_wait(app):
-    """Also where heartbeats were deleted: none may have run for a day."""
+    """This holds even if heartbeats were deleted: none may have run for a day."""
 
     def figures():
         lines = app.test_client().get("/metrics").text.splitlines()
@@ -181,7 +181,7 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
 
 
 def test_a_dashboard_over_remote_servers_is_ready_while_one_answers(settings, core, httpserver):
-    """Whoever asks /readyz has no key: the servers are asked once for all of them."""
+    """Callers of /readyz have no key: the servers are asked once for all of them."""
     monitors = httpserver.expect_request(
         "/api/v1/monitors", headers={"Authorization": "Bearer right-key"}
     )

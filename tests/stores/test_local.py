@@ -184,8 +184,8 @@ def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> 
 
 @pytest.mark.both_databases
 def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: LocalStore) -> None:
-    """A question for each row would be felt. With results, figures and hours of all rows, as the
-    dashboard asks for them.
+    """A question for each row would be felt. The list has results, figures and hours of all rows,
+    as the dashboard asks for them.
     """
 
     for _ in range(101):
@@ -250,7 +250,7 @@ def test_what_was_read_of_a_monitor_is_shown_only_while_it_is_stored(
     other = add_monitor(store, name="Till").id
 
     def stored(columns: str) -> None:
-        """As another process does, or who puts a backup in place."""
+        """Another process does this, or a person who puts a backup in place."""
         with writing() as session:
             session.execute(text(f"UPDATE monitors SET {columns} WHERE id = {id}"))
 

@@ -127,7 +127,7 @@ def _launched(
 
 
 def _folder(file: str, package: str) -> Path:
-    """Where the files of a font lie."""
+    """The folder of a font's files."""
     file_path = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
     if not file_path:
         pytest.skip(f"A font is not installed: apt-get install {package}")

@@ -36,7 +36,7 @@ http {{
 
 
 def program() -> str:
-    """Where nginx is; skips the test in plain words where it is not."""
+    """The path of nginx; skips the test in plain words if it is not installed."""
     path = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if not path:
         pytest.skip("nginx is not installed: apt-get install nginx-light")

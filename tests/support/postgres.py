@@ -174,7 +174,7 @@ class Lent:
         self._connect()
         self._shape = self._connection.execute(_SHAPE).fetchone()
         self._rows = {table: _rows(self._connection, table) for table in _tables(self._connection)}
-        # Which tables have rows: to ask is a fifth of deleting what most of them do not have.
+        # The tables that have rows: asking costs a fifth of deleting from all of them.
         self._filled = " UNION ALL ".join([_NO_TABLE, *map(_whether_filled, self._rows)]).encode()
         self._numbers = self._connection.execute(_NUMBERS).fetchall()
 

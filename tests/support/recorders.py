@@ -52,7 +52,7 @@ class Engine:
         return recorder.record([(id, outcome)], at(seconds))[0]
 
     def claim(self, id, place=1):
-        """As the owner of the monitor's shard claims its check."""
+        """The claim of a check by the owner of the monitor's shard."""
         db.session.rollback()
         shard = shards.of(id)
         with writing():

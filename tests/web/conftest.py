@@ -136,7 +136,7 @@ def worker(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def site(app: Flask) -> Iterator[str]:
-    """Where the dashboard answers."""
+    """The address of the dashboard."""
     with serving(app) as url:
         yield url
 
@@ -180,7 +180,7 @@ def let_in(page: Page, app: Flask, site: str) -> None:
 
 
 def log_in(page: Page, email: str) -> None:
-    """As people do; the page shows the home page afterwards."""
+    """The page logs in as people do, and shows the home page afterwards."""
     page.goto("/login")
     # Typing sooner takes the focus away before the page has given it, which the console tells.
     page.locator("input[name=email]:focus").wait_for()

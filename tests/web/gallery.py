@@ -164,7 +164,7 @@ def find_monitors(page: Page) -> None:
 
 
 def read_chart(page: Page) -> None:
-    """By keyboard, with a part of it selected."""
+    """A part of it is selected by keyboard."""
     page.locator(".chart-scroll").focus()
     for key in ("End", *["ArrowLeft"] * 9, *["Shift+ArrowLeft"] * 20):
         page.keyboard.press(key)
@@ -203,7 +203,7 @@ def renew_codes(page: Page) -> None:
         press("Make new codes", current_password=PASSWORD)(page)
 
 
-# As long as real ones: whether they fit a phone is looked at.
+# The values are as long as real ones: a test looks whether they fit a phone.
 CODES = ["-".join([f"{number:0{CODE_GROUP}}"] * CODE_GROUPS) for number in range(10)]
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
@@ -381,7 +381,7 @@ def untouched(app: Flask) -> dict[str, Any]:
 def people(app: Flask) -> dict[str, Any]:
     make_person(app, "admin", ADMIN)
     make_person(app, "viewer", VIEWER)
-    # Whoever looks at all pages takes longer than the password is recent.
+    # A test that looks at all pages takes longer than the password is recent.
     app.extensions["wakeful.access"].sessions.password_is_recent = lambda record: True
     return {}
 

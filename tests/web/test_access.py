@@ -1,4 +1,4 @@
-"""Who can log in, and what they may do."""
+"""The people who can log in, and what they may do."""
 
 import re
 

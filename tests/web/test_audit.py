@@ -203,7 +203,7 @@ def test_admins_get_from_an_object_to_its_lines(app, admin, editor):
 
 
 def test_the_log_says_what_it_shows_and_names_what_changes_point_at(app, admin, editor):
-    """Also what is deleted since: the log itself has its name."""
+    """The lines include objects that were deleted since: the log itself has their names."""
     for name in ("Checkout", "Search", "Gone"):
         make_monitor(app, name=name)
     editor.open("/status-pages/new").press("Save", name="Our status")

@@ -207,7 +207,9 @@ def test_a_silent_place_is_named_at_once_and_nothing_is_asked(app, api, editor, 
 
 
 def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
-    """With a dead prober and a live checker, a check on request waited for its whole time."""
+    """If the prober was dead and the checker lived, a check on request waited for its whole
+    time.
+    """
     id, _token = place(app, "eu", carrier="queue")
     monitor = make_monitor(app, places=[id])
     last = now() - 31 * SECOND

@@ -175,7 +175,7 @@ def opened(app, admin, name):
                 return getattr(self.resource.get(*self.ids), field)
 
         def change(self, fields: dict[str, Any]) -> None:
-            """As somebody else, or in another tab."""
+            """The record is changed by somebody else, or in another tab."""
             with app.app_context():
                 self.resource.update(*self.ids, fields)
 
@@ -269,7 +269,7 @@ NEW = {
 
 @pytest.mark.parametrize("name", NEW)
 def test_what_is_new_is_made_once_however_often_its_form_is_sent(app, admin, name):
-    """By a double click, a reload of the answer, or the Back button."""
+    """The form is sent twice by a double click, a reload of the answer, or the Back button."""
     make_monitor(app, name="Shop")
     _post(app)
     path, button, typed = NEW[name]

@@ -131,7 +131,7 @@ def _too_wide(page: Page, width: int) -> list[str]:
 
 
 def _too_wide_if_narrow(page: Page, sight: gallery.Sight) -> list[str]:
-    """Where the page sticks out with the narrow font, on every screen."""
+    """The elements that stick out of the page with the narrow font, on every screen."""
     page.evaluate(NARROW_FONT)
     widths = [sight.width] if sight.width else sorted(WIDTHS)
     return [f"narrow font: {fault}" for width in widths for fault in _too_wide(page, width)]

@@ -38,7 +38,7 @@ COVERED = """() => {
 
 @pytest.fixture(params=["wide", pytest.param("narrow", marks=pytest.mark.more)])
 def chromium(request: pytest.FixtureRequest) -> Browser:
-    """With a wide font; `make test-more` also has a narrow one."""
+    """The browser has a wide font; `make test-more` also has a narrow one."""
     name = {"wide": "chromium", "narrow": "narrow_chromium"}[request.param]
     browser: Browser = request.getfixturevalue(name)
     return browser

@@ -231,7 +231,7 @@ def test_our_own_rules_and_channels_are_not_asked_of_a_bare_server(opened: Opene
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_a_second_press_makes_no_second_monitor(opened: Opened, shows: bool) -> None:
-    """Also long after the first, where the server does not list what it has stored."""
+    """This holds long after the first, if the server does not list what it has stored."""
     server, editor = opened(Style())
     if not shows:
         server.shown = lambda kind, id: {} if id > 2 else BareServer.shown(server, kind, id)  # type: ignore[method-assign]

@@ -139,7 +139,8 @@ def test_no_lie_breaks_a_page(app, liar, over, pages: Sequence[str], first: int)
             ]
             for path, answer in liar.answers.items()
         ]
-        # A lie in each answer at once. Where that shows no page, one may have hidden the others.
+        # A lie in each answer at once. If that shows no page, one record may have hidden the
+        # others.
         for together in zip_longest(*lies_by_answer):
             lies = [lie for lie in together if lie]
             if opened(editor, liar, address, lies) != 200 and len(lies) > 1:

@@ -194,8 +194,8 @@ def test_every_secret_of_the_schema_is_planted(app: Flask, planted: Planted):
 
 
 def crawl(client: FlaskClient) -> dict[str, str]:
-    """The pages that a person gets at from the home page, by address, and all that they load. Of
-    those that differ in numbers alone, such as the days of a month, the first few.
+    """The pages that a person gets at from the home page, by address, and all that they load. The
+    first few of those that differ in numbers alone, such as the days of a month.
     """
     pages: dict[str, str] = {}
     alike: Counter[str] = Counter()

@@ -187,7 +187,8 @@ def test_what_the_server_does_not_take_goes_the_plain_way(app, visit, three):
     page.get_by_label("Visible").select_option("password")
     expect(password).to_be_visible()
     page.get_by_label("Name", exact=True).fill("Kept")
-    # As a lost connection, which Chromium itself would tell the console of.
+    # The request fails like one whose connection was lost, which Chromium itself would report to
+    # the console.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
     page.get_by_label("Find monitors").fill("blog")
     with page.expect_navigation():

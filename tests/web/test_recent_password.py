@@ -1,4 +1,6 @@
-"""Whoever changes access or sees a secret has typed the password within the last 10 minutes."""
+"""A person who changes access or sees a secret has typed the password within the last 10
+minutes.
+"""
 
 import random
 import re
@@ -381,7 +383,7 @@ def test_what_is_decided_exists_and_is_decided_once(app):
 
 
 def test_every_route_in_the_table_asks(app, late):
-    """Also when somebody sends a field of the asking page themselves."""
+    """This holds even if somebody sends a field of the asking page themselves."""
     app.config["WTF_CSRF_ENABLED"] = False
     access_of(app).invitations.invite("eve@wakeful.test", "viewer")
     key, _secret = access_of(app).keys.create("CI", "read")

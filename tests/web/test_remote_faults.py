@@ -131,7 +131,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_cannot_store_it_or_die
 
 
 def _status_page_with_posts(app: Flask, monitor: int) -> tuple[str, list[str]]:
-    """Where a page is, and two of its posts: about an incident, and about maintenance."""
+    """The address of a page, and of two of its posts: about an incident, and about maintenance."""
     text = {"title": "Slow", "body": "We look into it.", "monitors": (monitor,)}
     times = {"starts_at": now(), "ends_at": now() + timedelta(hours=1)}
     store = store_of(app)
@@ -232,7 +232,9 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
 
 
 def addresses(editor: Visitor) -> dict[str, str]:
-    """Where the pages of each server begin, by its name, in the order of the servers."""
+    """The first part of the addresses of each server's pages, by its name, in the order of the
+    servers.
+    """
     names = editor.client.application.extensions["wakeful.store"].names
     return {name: f"/on/{slug(name)}" for name in names}
 

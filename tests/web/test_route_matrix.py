@@ -1,4 +1,4 @@
-"""Who may do what: every route, method and kind of visitor, against a table of decisions.
+"""Rights: every route, method and kind of visitor, against a table of decisions.
 
 The routes come from the URL map, the API's operations and the table of status pages. What is new
 there and not decided here fails by its name; so does a decision about what is no longer there.
@@ -35,8 +35,8 @@ RANKS = {"stranger": 0, "disabled": 0, "viewer": 1, "editor": 2, "admin": 3}
 NEEDS = {OPEN: 0, VIEWER: 1, EDITOR: 2, ADMIN: 3}
 NOBODY = 999_999_999_999  # the id of no record: roles are compared before records are looked for
 
-# By role, the endpoints of the dashboard: first those that this role may open (GET), then those
-# that it may send to (POST).
+# The endpoints of the dashboard by role: first those that this role may open (GET), then those that
+# it may send to (POST).
 MAY_OPEN = {
     OPEN: """
         account.forgotten account.join account.recover acknowledge.page auth.login auth.setup
@@ -116,7 +116,7 @@ ENDS_SESSION = {"auth.logout", "sessions.forget"}
 # They refuse what this test sends with 403, to everybody: it was not sealed by the page before.
 REFUSES_ALL = {"imports.create"}
 
-# By scope, the operations of the API.
+# The operations of the API by scope.
 MAY_CALL = {
     OPEN: "openapi_show",
     READ: """

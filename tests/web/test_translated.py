@@ -116,7 +116,8 @@ def living(
 WORD = re.compile(r"[^\W\d_]{2,}")
 # A word of the program, such as a state: where a page shows it, it must be translated.
 CODE = re.compile(r"[a-z_.:-]*")
-# As they are in every language, or written by the language's own rules some day: times and units.
+# Texts that are the same in every language, or will follow the language's own rules: times and
+# units.
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
 WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun"
 UNITS = "ms min px"

@@ -77,7 +77,7 @@ class LocationsContract:
         with pytest.raises(Conflict) as caught:
             store.locations.delete(place.id)
         assert caught.value.details["monitors"] == [id]
-        # Also where it is not among those that the API lists first.
+        # This holds even if it is not among those that the API lists first.
         monkeypatch.setattr(remote_locations, "MAX_PAGES", 1)
         monkeypatch.setattr(remote_locations, "PAGE", 10)
         assert [user.id for user in store.locations.users(place.id, 3)] == [id]
