@@ -124,7 +124,7 @@ def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
     button, outcome = page.locator("[data-test]"), page.locator("[data-outcome]")
     button.click()
     expect(outcome).to_be_focused()
-    # The bar would cover the end of it.
+    # Scroll to where the bar covers the end of it.
     outcome.evaluate("(part) => scrollBy(0, part.getBoundingClientRect().bottom - innerHeight + 5)")
     button.press("Enter")
     expect(outcome).to_be_focused()
