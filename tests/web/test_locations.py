@@ -54,7 +54,7 @@ def test_an_agent_is_added_and_its_start_command_is_shown_once(app, admin):
 
 
 def test_the_page_of_an_agents_place_has_its_command_with_a_gap_for_the_token(app, editor):
-    """When the page had the button alone, people made a token without need, and ended the old one."""
+    """When the page had the button alone, people made tokens without need, and ended old ones."""
     token = make_place(app, carrier="agent").token
     text = editor.open(f"{PAGE}/2/edit").text
     command = r"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN=YOUR_TOKEN wakeful agent"
