@@ -49,11 +49,11 @@ class RaceResult:
             return self.ours
         if self.silent or not self.errors:
             return errno.ETIMEDOUT
-        return next((number for number in _MAX_SPECIFIC if number in self.errors), self.errors[0])
+        return next((number for number in _BY_PRECEDENCE if number in self.errors), self.errors[0])
 
 
 # If several addresses failed, the first of these is reported.
-_MAX_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
+_BY_PRECEDENCE = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 # Faults of this machine, not of the target.
 OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 

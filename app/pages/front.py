@@ -32,7 +32,7 @@ from app.records import (
     PublicWindow,
     StatusPage,
 )
-from app.rules.events import series, uid_of_post
+from app.rules.calendar_entries import series, uid_of_post
 from app.rules.figures import day_and_month, percent, span
 from app.rules.linked import linked
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst

@@ -26,7 +26,7 @@ from app.records import (
     PublicPage,
     PublicWindow,
 )
-from app.rules.events import series, uid_of_post
+from app.rules.calendar_entries import series, uid_of_post
 from app.rules.page_state import SENTENCES
 
 # The best first.

@@ -20,7 +20,7 @@ from app.records import (
     PublicWindow,
     StatusPage,
 )
-from app.rules.events import sequence, uid, uid_of_post
+from app.rules.calendar_entries import sequence, uid, uid_of_post
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from app.pages.calendar import ics
-from app.rules.events import sequence, series, uid
+from app.rules.calendar_entries import sequence, series, uid
 from tests.pages.a_page import (
     HOUR,
     LINK,

@@ -11,7 +11,7 @@ from hypothesis import example, given
 
 from app.pages.summary import SOME_UNKNOWN, summary
 from app.records import ComponentState, PageState, PostState
-from app.rules.events import uid
+from app.rules.calendar_entries import uid
 from app.rules.page_state import SENTENCES
 from tests.pages.a_page import (
     HOUR,

@@ -22,7 +22,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.records import Post, PostState, PublicWindow
-from app.rules.events import sequence, series, uid_of_post
+from app.rules.calendar_entries import sequence, series, uid_of_post
 from app.stores.local import LocalStore
 from app.stores.local.cancelling import cancel_post, keeping_calendars
 from app.stores.local.public_windows import CANCELLED_NAME, MAX, OWN_NAME, windows_of

@@ -26,7 +26,7 @@ from app.db.tags import tagged
 from app.db.windows import with_monitors
 from app.i18n import _
 from app.records import MaintenanceWindow, PublicWindow
-from app.rules.events import sequence, series, uid
+from app.rules.calendar_entries import sequence, series, uid
 from app.rules.recurrence import for_all
 from app.stores.local.public_windows import CANCELLED_NAME, upcoming
 from app.stores.local.search import fits

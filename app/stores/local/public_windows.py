@@ -27,7 +27,7 @@ from app.db.types import EARLIEST, LATEST
 from app.db.windows import in_own_window, with_monitors
 from app.i18n import N_, _
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
-from app.rules.events import sequence, uid
+from app.rules.calendar_entries import sequence, uid
 from app.rules.recurrence import (
     ONCE,
     WORDS,
