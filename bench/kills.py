@@ -39,7 +39,7 @@ from app.db.tables import IncidentRow, MonitorRow, ResultRow
 from app.db.types import from_ms
 from app.engine import recorder
 from app.engine.schedule import last_scheduled
-from app.records import Location
+from app.records import DEFAULT_PLACE_ID
 from bench import databases
 from bench.beside import environment
 from bench.engine import monitor
@@ -128,7 +128,7 @@ def prepare(app: Flask, target: Target, monitors: int, dice: random.Random) -> d
             fields = {"interval": dice.randint(10, 30), "confirmations": 2, "timeout": 5}
             with writing() as session:
                 row = MonitorRow(**{**monitor(number, url, now), **fields})
-                recorder.watch(session, [(row, [Location.DEFAULT])], now)
+                recorder.watch(session, [(row, [DEFAULT_PLACE_ID])], now)
         rows = db.session.execute(select(MonitorRow.id, MonitorRow.interval)).all()
         db.session.remove()
         return dict(map(tuple, rows))

@@ -43,7 +43,7 @@ from sqlalchemy import Connection, func, select, update
 from app.access.agents import give_token
 from app.config import Settings
 from app.db import db, writing
-from app.db.tables import AssignmentRow, LocationRow, ResultRow
+from app.db.tables import AssignmentRow, PlaceRow, ResultRow
 from app.engine.schedule import last_scheduled
 from app.records import Carrier
 from bench import figures
@@ -168,7 +168,7 @@ def there(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) 
     server = ends.enter_context(own_server())
     name = server.create()
     app, settings = _installation(folder / THERE, url, options, server.url(name))
-    _move(app, LocationRow(name=THERE, created_at=datetime.now(UTC)))
+    _move(app, PlaceRow(name=THERE, created_at=datetime.now(UTC)))
     line = _line(str(server.directory / ".s.PGSQL.5432"), options, ends)
     far = {
         "WAKEFUL_DATABASE_URL": f"postgresql://postgres@{ADDRESS}:{line.port}/{name}",
@@ -180,7 +180,7 @@ def there(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) 
 
 def queue(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
     app, settings = _installation(folder / "queue", url, options)
-    _move(app, LocationRow(name=QUEUE, carrier=Carrier.QUEUE, created_at=datetime.now(UTC)))
+    _move(app, PlaceRow(name=QUEUE, carrier=Carrier.QUEUE, created_at=datetime.now(UTC)))
     redis = Redis(folder / "redis")
     redis.start()
     ends.callback(redis.close)
@@ -202,7 +202,7 @@ def queue(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) 
 
 def agent(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
     app, settings = _installation(folder / "server", url, options)
-    place = LocationRow(name=AGENT, carrier=Carrier.AGENT, created_at=datetime.now(UTC))
+    place = PlaceRow(name=AGENT, carrier=Carrier.AGENT, created_at=datetime.now(UTC))
     token = give_token(place)
     _move(app, place)
     server = ends.enter_context(serving(WEB, _database(settings) | COMMON))
@@ -234,7 +234,7 @@ def _installation(
     return app, settings
 
 
-def _move(app: Flask, place: LocationRow) -> None:
+def _move(app: Flask, place: PlaceRow) -> None:
     """Let this place make all checks."""
     with app.app_context(), writing() as session:
         session.add(place)

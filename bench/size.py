@@ -25,7 +25,7 @@ from sqlalchemy import func, select, text
 from app.db import db, journal, packed, rollups, writing
 from app.db.tables import ResultRow
 from app.db.types import to_ms
-from app.records import Location, Result, Timings, Verdict
+from app.records import DEFAULT_PLACE_ID, Result, Timings, Verdict
 from app.stats.tally import DAY_MS
 from bench import databases
 from bench.engine import prepare
@@ -68,7 +68,7 @@ def main() -> int:
                     vacuum()
                 results = [result(id, checked, dice) for id in range(1, MONITORS + 1)]
                 journal.assign_numbers(results)
-                rows = [journal.row_of(one, Location.DEFAULT, 150) for one in results]
+                rows = [journal.row_of(one, DEFAULT_PLACE_ID, 150) for one in results]
                 with writing():
                     journal.keep(rows)
             logged = wal() - logged

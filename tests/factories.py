@@ -27,10 +27,10 @@ from app.engine import recorder
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_PLACE_ID,
     DEFAULT_TIMEOUT,
     AlertCondition,
     Cause,
-    Location,
     Outcome,
     Person,
     RequestMethod,
@@ -64,7 +64,7 @@ def make_monitor(
     *,
     state: dict[str, Any] | None = None,
     assignment: dict[str, Any] | None = None,
-    places: Sequence[int] = (Location.DEFAULT,),
+    places: Sequence[int] = (DEFAULT_PLACE_ID,),
     **fields: Any,
 ) -> MonitorRow:
     """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow, ``assignment``
@@ -156,7 +156,7 @@ def make_delivery(app: Flask, **fields: Any) -> int:
         return row.id
 
 
-def keep_results(app: Flask, results: Sequence[Result], place: int = Location.DEFAULT) -> None:
+def keep_results(app: Flask, results: Sequence[Result], place: int = DEFAULT_PLACE_ID) -> None:
     """Store these as what was checked from ``place``."""
     with app.app_context(), writing():
         journal.assign_numbers(results)

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db
 from app.db.statements import inserting, locked
-from app.db.tables import EndedTokenRow, LocationRow
+from app.db.tables import EndedTokenRow, PlaceRow
 from app.records import Carrier
 
 PREFIX = "wa_"
@@ -27,14 +27,14 @@ class AgentPlace:
     token_digest: str
 
 
-def give_token(row: LocationRow) -> str:
+def give_token(row: PlaceRow) -> str:
     """Give the place a new token, which ends the old one. To be called while writing."""
     token = PREFIX + make_token()
     row.token_digest = digest_of(token)
     return token
 
 
-def end_token(session: DbSession, row: LocationRow, now: datetime) -> None:
+def end_token(session: DbSession, row: PlaceRow, now: datetime) -> None:
     """End the token of a place, if it has one, and remember it as the last that has ended."""
     if row.token_digest is None:
         return
@@ -62,8 +62,8 @@ def agent_of(token: str) -> AgentPlace | None:
         return None
     digest = digest_of(token)
     row = db.session.execute(
-        select(LocationRow.id, LocationRow.name, LocationRow.public_key).where(
-            LocationRow.token_digest == digest, LocationRow.carrier == Carrier.AGENT
+        select(PlaceRow.id, PlaceRow.name, PlaceRow.public_key).where(
+            PlaceRow.token_digest == digest, PlaceRow.carrier == Carrier.AGENT
         )
     ).first()
     return None if row is None else AgentPlace(*row, digest)
@@ -77,9 +77,7 @@ def keep_public_key(place: AgentPlace, key: str) -> bool:
     replace the first's key, nor an ended token's agent that of the new one.
     """
     row = db.session.scalar(
-        locked(LocationRow).where(
-            LocationRow.id == place.id, LocationRow.token_digest == place.token_digest
-        )
+        locked(PlaceRow).where(PlaceRow.id == place.id, PlaceRow.token_digest == place.token_digest)
     )
     if row is None or row.public_key not in (None, key):
         return False

@@ -17,7 +17,7 @@ from sqlalchemy.orm import aliased
 
 from app.db import AnySession, db, faults, latest, shards
 from app.db.statements import bulk_insert, pieces
-from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.tables import AssignmentRow, IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
 from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, CHECK_OPTIONS, CheckSpec, Pair, words_of
@@ -42,9 +42,9 @@ _OF_EACH = select(
     AssignmentRow.asked_at, AssignmentRow.blind, AssignmentRow.failures,
 ).where(AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True)))  # fmt: skip
 _PLACES = (
-    select(LocationRow.__table__.c.name, LocationRow.__table__.c.id)
-    .where(LocationRow.__table__.c.name.in_(bindparam("names", expanding=True)))
-    .order_by(LocationRow.__table__.c.id)
+    select(PlaceRow.__table__.c.name, PlaceRow.__table__.c.id)
+    .where(PlaceRow.__table__.c.name.in_(bindparam("names", expanding=True)))
+    .order_by(PlaceRow.__table__.c.id)
     .with_for_update(read=True, key_share=True)
 )
 _ELSEWHERE = aliased(AssignmentRow)

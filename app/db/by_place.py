@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, literal_column, select
 
 from app.db import AnySession, packed
-from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
+from app.db.tables import AssignmentRow, CauseCodeRow, PlaceRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
 from app.records import GOOD_VERDICTS, Verdict
 
@@ -26,17 +26,17 @@ _LAST = (
 )
 _NEWEST = (
     select(
-        AssignmentRow.monitor_id, LocationRow.id, LocationRow.name, LocationRow.label, ResultRow.at,
+        AssignmentRow.monitor_id, PlaceRow.id, PlaceRow.name, PlaceRow.label, ResultRow.at,
         ResultRow.verdict, ResultRow.status_code, ResultRow.response_time, CauseCodeRow.code,
         ResultRow.cause, ResultRow.maintenance, AssignmentRow.checked_at,
     )
     .select_from(AssignmentRow)
-    .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
+    .join(PlaceRow, PlaceRow.id == AssignmentRow.location_id)
     .outerjoin(
         _LAST,
         and_(
             _LAST.c.monitor_id == AssignmentRow.monitor_id,
-            _LAST.c.location_id == LocationRow.id,
+            _LAST.c.location_id == PlaceRow.id,
             # It was checked since it was resumed, or since its target or check changed.
             AssignmentRow.checked_at.is_not(None),
         ),
@@ -51,7 +51,7 @@ _NEWEST = (
     )
     .outerjoin(CauseCodeRow, CauseCodeRow.id == ResultRow.cause_code_id)
     .where(AssignmentRow.monitor_id.in_(_IDS))
-    .order_by(AssignmentRow.monitor_id, LocationRow.id)
+    .order_by(AssignmentRow.monitor_id, PlaceRow.id)
 )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def averages(
         before = sums[place, number]
         sums[place, number] = before[0] + int(total or 0), before[1] + checks
     # Not a join: SQLite would sum once for each place.
-    rows = session.execute(select(LocationRow.id, LocationRow.name))
+    rows = session.execute(select(PlaceRow.id, PlaceRow.name))
     names = {row.id: row.name for row in rows}
     return [
         (names[place], number, round(total / checks))

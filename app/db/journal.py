@@ -102,9 +102,9 @@ def location_id(name: str) -> int:
     if name not in numbers.locations:
         with writing() as session:
             insert_new(
-                LocationRow, [{"name": name, "carrier": "local", "created_at": datetime.now(UTC)}]
+                PlaceRow, [{"name": name, "carrier": "local", "created_at": datetime.now(UTC)}]
             )
-            query = select(LocationRow.id).where(LocationRow.name == name)
+            query = select(PlaceRow.id).where(PlaceRow.name == name)
             numbers.locations[name] = session.execute(query).scalar_one()
     return numbers.locations[name]
 
@@ -174,7 +174,7 @@ def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
     ]
     by_id = contexts({result.context_id for result in results})
     codes = _by_id(CauseCodeRow, "code", {result.cause_code_id for result in results})
-    places = _by_id(LocationRow, "name", {result.location_id for result in results})
+    places = _by_id(PlaceRow, "name", {result.location_id for result in results})
     return [
         _decoded(
             result,

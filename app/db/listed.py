@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, s
 from app.db import db, packed
 from app.db.journal import COLUMNS, KEY, RAW, decode
 from app.db.packed import Row, row_key
-from app.db.tables import LocationRow, PackedHourRow, ResultRow
+from app.db.tables import PackedHourRow, PlaceRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, to_ms
 from app.records import DELETED_LOCATION, Result, ResultQuery, Verdict
 from app.stats.tally import HOUR_MS
@@ -129,8 +129,8 @@ def page(query: ResultQuery) -> tuple[list[Result], int]:
 def _is_from(place: ColumnElement[int], name: str) -> ColumnElement[bool]:
     """Whether a result is of the place of this name."""
     if name == DELETED_LOCATION:
-        return place.not_in(select(LocationRow.id))
-    return place.in_(select(LocationRow.id).where(LocationRow.name == name))
+        return place.not_in(select(PlaceRow.id))
+    return place.in_(select(PlaceRow.id).where(PlaceRow.name == name))
 
 
 def _counts(selection: _Selection) -> Counter[int]:

@@ -19,8 +19,8 @@ from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import lock_states
 from app.db.statements import inserting, newer, pieces, updating
-from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
-from app.records import Carrier, Location, PlaceState, Verdict
+from app.db.tables import AssignmentRow, HeartbeatRow, MonitorRow, PlaceRow, ResultRow
+from app.records import DEFAULT_PLACE_ID, Carrier, PlaceState, Verdict
 from app.rules.clocks import believable
 from app.rules.text import one_line
 
@@ -53,12 +53,12 @@ def add(location: str, carrier: str, now: datetime) -> None:
     """Add the place of this name, unless there is one."""
     row = {"name": location, "carrier": carrier, "created_at": now}
     with writing() as session:
-        session.execute(inserting(LocationRow).values(row).on_conflict_do_nothing())
+        session.execute(inserting(PlaceRow).values(row).on_conflict_do_nothing())
 
 
 def carrier_of(location: str) -> str | None:
     """How checks get to the place of this name; None if there is none."""
-    return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
+    return db.session.scalar(select(PlaceRow.carrier).where(PlaceRow.name == location))
 
 
 def drop_unknown(session: AnySession, place: int) -> None:
@@ -104,7 +104,7 @@ class Work:
     monitors: int
 
 
-def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSigns]:
+def signs_of(rows: Collection[PlaceRow], now: datetime) -> dict[int, PlaceSigns]:
     """The signs of each of these places, by row id. Signs from the future, from before the clock
     was set back, do not count.
     """
@@ -119,7 +119,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
     return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(place: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
+def _signs(place: PlaceRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     """The signs of a place. ``rows``: its heartbeats, the newest first. The results of a queue's
     checker are no signs of its probers.
     """
@@ -181,9 +181,9 @@ def idle(now: datetime) -> list[Idle]:
     the shards tell more (``stores/health``), and if the server's own cannot check, its monitors.
     """
     rows = db.session.scalars(
-        select(LocationRow)
-        .where(or_(LocationRow.carrier != Carrier.LOCAL, LocationRow.id != Location.DEFAULT))
-        .order_by(LocationRow.id)
+        select(PlaceRow)
+        .where(or_(PlaceRow.carrier != Carrier.LOCAL, PlaceRow.id != DEFAULT_PLACE_ID))
+        .order_by(PlaceRow.id)
     ).all()
     signs = signs_of(rows, now) if rows else {}
     states = states_of(signs, now)
@@ -304,13 +304,13 @@ def store_signs(now: datetime) -> None:
     some time after their end. Several checkers may do it at once.
     """
     with writing() as session:
-        rows = session.scalars(select(LocationRow)).all()
+        rows = session.scalars(select(PlaceRow)).all()
         for id, signs in signs_of(rows, now).items():
             session.execute(
-                updating(LocationRow)
-                .where(LocationRow.id == id)
+                updating(PlaceRow)
+                .where(PlaceRow.id == id)
                 .values(
-                    seen_at=newer(LocationRow.seen_at, signs.seen_at, now),
-                    result_at=newer(LocationRow.result_at, signs.result_at, now),
+                    seen_at=newer(PlaceRow.seen_at, signs.seen_at, now),
+                    result_at=newer(PlaceRow.result_at, signs.result_at, now),
                 )
             )

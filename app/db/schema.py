@@ -23,7 +23,7 @@ from sqlalchemy.exc import OperationalError
 from app.config import SettingError
 from app.db import copying, db, patience, unreadable
 from app.db.connections import NotCurrent, creating
-from app.db.tables import LocationRow
+from app.db.tables import PlaceRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import MIGRATIONS
@@ -186,7 +186,7 @@ def make_tables(connection: Connection) -> None:
     """Make the tables of a new database, and the place that is always there."""
     db.metadata.create_all(connection)
     default = {"name": "default", "created_at": datetime.now(UTC)}
-    connection.execute(insert(LocationRow).values(default))
+    connection.execute(insert(PlaceRow).values(default))
 
 
 def _keep_copy(revision: str) -> Path | None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from app.checks.kinds import Kind, kind_of
 from app.db import db, journal, writing
 from app.db.tables import IncidentRow, MonitorRow
-from app.records import Ending, Location, Result, Timings, Verdict
+from app.records import DEFAULT_PLACE_ID, Ending, Result, Timings, Verdict
 
 # Written in one transaction: small enough that a running checker never waits for long.
 ROWS_AT_ONCE = 5000
@@ -67,7 +67,7 @@ def write(
     if kind is not None and "accepted_statuses" not in kind.fields:
         results = [_without_http(result, kind) for result in results]
     journal.assign_numbers(results)
-    rows = [journal.row_of(result, Location.DEFAULT) for result in results]
+    rows = [journal.row_of(result, DEFAULT_PLACE_ID) for result in results]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         with writing():
             journal.keep(rows[start : start + ROWS_AT_ONCE])

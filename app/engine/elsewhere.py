@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 
 from app.db import db, journal, places, writing
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow
+from app.db.tables import AssignmentRow, MonitorRow, PlaceRow
 from app.engine import recorder
 from app.engine.recorder import evidence
 from app.engine.schedule import is_fresh
@@ -59,11 +59,11 @@ class CheckingPlace:
 def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
     """The places that check a monitor; none if nobody does, because it is paused."""
     rows = db.session.scalars(
-        select(LocationRow)
-        .join(AssignmentRow, AssignmentRow.location_id == LocationRow.id)
+        select(PlaceRow)
+        .join(AssignmentRow, AssignmentRow.location_id == PlaceRow.id)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .where(AssignmentRow.monitor_id == monitor_id, MonitorRow.paused.is_(False))
-        .order_by(LocationRow.id)
+        .order_by(PlaceRow.id)
     ).all()
     signs = places.signs_of(rows, now) if rows else {}
     checking = [CheckingPlace(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]

@@ -41,7 +41,7 @@ from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
 from app.engine.deadlines import DeadlineWatch
 from app.engine.silence_watch import EVERY_SECONDS, SilenceWatch
-from app.records import MARKERS_KEPT_DAYS, Location
+from app.records import DEFAULT_PLACE_ID, MARKERS_KEPT_DAYS
 from app.stats.tally import HOUR_MS
 
 log = logging.getLogger(__name__)
@@ -217,5 +217,5 @@ def repair_unassigned(now: datetime) -> None:
                 session.add(tables.MonitorStateRow(monitor_id=id, failures=0))
             heartbeat = session.get(tables.HeartbeatStateRow, id)
             if heartbeat is None and not assignments.of_each(session, [id])[id]:
-                assignments.assign(session, id, [Location.DEFAULT], now)
+                assignments.assign(session, id, [DEFAULT_PLACE_ID], now)
             changes.note(session, id)

@@ -27,7 +27,7 @@ from app.db.latest import last_moment
 from app.db.places import MIN_SILENCE, PlaceSigns
 from app.db.settings import keep_setting, setting
 from app.db.statements import updating
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, PlaceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.i18n import _n
@@ -94,7 +94,7 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     when messages could leave; people are notified of a place once it is silent for long enough
     after that.
     """
-    rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
+    rows = db.session.scalars(select(PlaceRow).order_by(PlaceRow.id)).all()
     signs = places.signs_of(rows, now)
     work = places.work_without_results(signs, now)
     states_now = places.states_of(signs, now, work=work)
@@ -226,11 +226,11 @@ def _notify(place: _Place, event: Event, dead_places: Collection[int], now: date
     silent = event is Event.LOCATION_SILENT
     # Both messages give the last result before the silence.
     since = place.signs.result_at if silent else place.signs.silent_since
-    is_new = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
+    is_new = PlaceRow.silent_at.is_(None) if silent else PlaceRow.silent_at.is_not(None)
     with writing() as session:
         done = session.execute(
-            updating(LocationRow)
-            .where(LocationRow.id == place.id, is_new)
+            updating(PlaceRow)
+            .where(PlaceRow.id == place.id, is_new)
             .values(silent_at=now if silent else None, silent_since=since if silent else None)
         )
         if getattr(done, "rowcount", 0) != 1:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Annotated
 
 from app.records.marks import Id, Mark, TextOrNone
-
-
-class Location(IntEnum):
-    """Row ids of the ``locations`` table that always exist."""
-
-    DEFAULT = 1
 
 
 class Carrier(StrEnum):
@@ -47,6 +41,7 @@ class LocationRule(StrEnum):
 
 
 DEFAULT_LOCATION = "default"
+DEFAULT_PLACE_ID = 1  # its row always exists
 DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # names, of a monitor that names none
 DELETED_LOCATION = "deleted"  # in place of a name: where a result was made, if that is gone
 MAX_LOCATIONS = 50  # of one monitor

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
 from app.db.cached import cached_for
-from app.db.tables import AssignmentRow, DeliveryRow, LocationRow, MonitorRow, ResultRow, ShardRow
+from app.db.tables import AssignmentRow, DeliveryRow, MonitorRow, PlaceRow, ResultRow, ShardRow
 from app.db.types import to_ms
 from app.i18n import N_, _, _n
 from app.records import Carrier, DeliveryStatus
@@ -204,19 +204,19 @@ def left_alone(now: datetime) -> list[LeftAlone]:
     is_owned = ShardRow.until.between(now - SHARD_FREE_AFTER, latest)
     owned = select(ShardRow.location_id, ShardRow.number).where(is_owned).subquery()
     counted = db.session.execute(
-        select(LocationRow.name, func.count(), func.count(owned.c.number))
+        select(PlaceRow.name, func.count(), func.count(owned.c.number))
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
-        .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
+        .join(PlaceRow, PlaceRow.id == AssignmentRow.location_id)
         .outerjoin(
             owned,
             (owned.c.location_id == AssignmentRow.location_id)
             & (owned.c.number == AssignmentRow.monitor_id % shards.count()),
         )
         # An agent keeps its own schedule; when it is silent, ``idle_places`` reports its place.
-        .where(MonitorRow.paused.is_(False), LocationRow.carrier != Carrier.AGENT)
-        .group_by(LocationRow.id, LocationRow.name)
-        .order_by(LocationRow.id)
+        .where(MonitorRow.paused.is_(False), PlaceRow.carrier != Carrier.AGENT)
+        .group_by(PlaceRow.id, PlaceRow.name)
+        .order_by(PlaceRow.id)
     )
     return [
         LeftAlone(name, watched - checked, checked == 0)
@@ -258,13 +258,13 @@ def late_checks(now: datetime) -> dict[str, float]:
         + cast(MonitorRow.interval, BigInteger) * 1000,
     )
     rows = db.session.execute(
-        select(LocationRow.name, func.min(due))
+        select(PlaceRow.name, func.min(due))
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
-        .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
+        .join(PlaceRow, PlaceRow.id == AssignmentRow.location_id)
         .where(MonitorRow.paused.is_(False))
-        .group_by(LocationRow.id, LocationRow.name)
-        .order_by(LocationRow.id)
+        .group_by(PlaceRow.id, PlaceRow.name)
+        .order_by(PlaceRow.id)
     )
     return {place: max(0.0, (to_ms(now) - first) / 1000) for place, first in rows}
 

@@ -8,7 +8,7 @@ from app.db import writing
 from app.db.journal import assign_numbers, keep, row_of
 from app.db.tables import ReportMailRow
 from app.engine import report_mails
-from app.records import DeliveryStatus, Location, Result, Verdict
+from app.records import DEFAULT_PLACE_ID, DeliveryStatus, Result, Verdict
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import MailSink
 from tests.support.contacts import contact
@@ -33,7 +33,7 @@ def test_a_report_is_mailed_also_in_quiet_hours_and_after_a_failure(
             for hour in range(2, 50)
         ]
         assign_numbers(results)
-        keep([row_of(result, Location.DEFAULT) for result in results])
+        keep([row_of(result, DEFAULT_PLACE_ID) for result in results])
     with box.app.app_context():
         assert report_mails.send(FIRST) == 1
     box.turn()

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from app.access.agents import agent_of
 from app.codec.sealing import new_private_key, public_key_of
 from app.db import db, places, writing
-from app.db.tables import AuditRow, LocationRow
+from app.db.tables import AuditRow, PlaceRow
 from app.engine import recorder
 from tests.api.conftest import BASE, Api
 from tests.factories import make_monitor, make_outcome, now
@@ -184,7 +184,7 @@ def test_what_a_place_was_outlasts_its_processes(api, core):
         places.keep_heartbeat("oslo", before, process="agent:oslo", last_check_at=before)
         places.store_signs(now())
         with writing() as session:
-            assert session.get(LocationRow, id).result_at == before
+            assert session.get(PlaceRow, id).result_at == before
     place = api.get(f"/locations/{id}")["data"]
     assert (place["state"], place["last_seen_at"]) == ("silent", f"{before:%Y-%m-%dT%H:%M:%SZ}")
 

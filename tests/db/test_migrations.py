@@ -14,15 +14,15 @@ from app.db import db, journal, packed, rollups, schema
 from app.db.tables import (
     ContactRow,
     IncidentRow,
-    LocationRow,
     MaintenanceWindowRow,
     MonitorContactRow,
     MonitorRow,
+    PlaceRow,
     PostMonitorRow,
     RollupRow,
 )
 from app.errors import WakefulError
-from app.records import Location
+from app.records import DEFAULT_PLACE_ID
 from tests.support.command import start
 from tests.support.older import make_oldest, run
 
@@ -82,8 +82,8 @@ def sql_of_tables(connection):
 
 def test_a_new_database_has_the_default_location_and_is_current(core):
     with core.app_context():
-        rows = db.session.execute(sa.select(LocationRow.id, LocationRow.name)).all()
-        assert rows == [(Location.DEFAULT, "default")]
+        rows = db.session.execute(sa.select(PlaceRow.id, PlaceRow.name)).all()
+        assert rows == [(DEFAULT_PLACE_ID, "default")]
         assert schema.stored_revision() == schema.newest_revision() is not None
 
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from app.db import db, heartbeats, journal, places, writing
-from app.db.tables import HeartbeatRow, LocationRow
+from app.db.tables import HeartbeatRow, PlaceRow
 from app.rules.clocks import SKEW
 from tests.support.locks import until_somebody_waits
 
@@ -79,12 +79,12 @@ def test_housekeeping_keeps_the_newest_signs_of_a_place(core, monkeypatch, store
     with core.app_context():
         id = journal.location_id("oslo")
         places.keep_heartbeat("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
-        before = places.signs_of(db.session.scalars(select(LocationRow)).all(), NOW)
+        before = places.signs_of(db.session.scalars(select(PlaceRow)).all(), NOW)
         monkeypatch.setattr(places, "signs_of", lambda *_arguments: before)
         with writing() as session:
-            row = session.get_one(LocationRow, id)
+            row = session.get_one(PlaceRow, id)
             row.seen_at = row.result_at = stored
         places.store_signs(NOW)
         db.session.expire_all()
-        row = db.session.get_one(LocationRow, id)
+        row = db.session.get_one(PlaceRow, id)
         assert (row.seen_at, row.result_at) == (kept, kept)

@@ -22,7 +22,7 @@ from app.db.tables import (
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
-    LocationRow,
+    PlaceRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
@@ -112,7 +112,7 @@ def test_of_two_agents_that_come_at_once_the_first_ones_key_stays(app, place):
             agents.hello(read[1], {"public_key": public(new_private_key())})
         assert agents.hello(read[1], {"public_key": public()})
         with writing() as session:
-            row = session.get_one(LocationRow, place[0])
+            row = session.get_one(PlaceRow, place[0])
             row.public_key = None
             token = give_token(row)
         with pytest.raises(Conflict):
@@ -199,9 +199,9 @@ def test_a_place_that_is_made_again_under_its_old_name_gets_its_results(app, pla
         results=[result(make_monitor(app, places=[place[0]]), Verdict.UP, datetime.now(UTC))],
     )
     with app.app_context(), writing() as session:
-        session.delete(session.get_one(LocationRow, place[0]))
+        session.delete(session.get_one(PlaceRow, place[0]))
         session.flush()
-        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
+        row = PlaceRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
         session.add(row)
         token = give_token(row)
         session.flush()

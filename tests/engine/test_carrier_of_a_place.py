@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.db import db, writing
-from app.db.tables import LocationRow, ShardRow
+from app.db.tables import PlaceRow, ShardRow
 from app.engine.carriers import RemoteNetwork
 from app.engine.checker import Checker, OtherCarrier
 from tests.support import command
@@ -23,7 +23,7 @@ def make_checker(core, settings, *, queued: bool) -> Checker:
 
 
 def stored_carrier(name: str) -> str:
-    return db.session.scalars(select(LocationRow.carrier).where(LocationRow.name == name)).one()
+    return db.session.scalars(select(PlaceRow.carrier).where(PlaceRow.name == name)).one()
 
 
 @pytest.mark.both_databases
@@ -50,7 +50,7 @@ def test_a_checker_of_another_carrier_does_not_start_and_changes_nothing(
     """The place would be shown with a carrier that makes no check from it."""
     with core.app_context():
         with writing() as session:
-            session.add(LocationRow(name="oslo", carrier=stored, created_at=datetime.now(UTC)))
+            session.add(PlaceRow(name="oslo", carrier=stored, created_at=datetime.now(UTC)))
         checker = make_checker(core, replace(settings, location="oslo"), queued=queued)
         with pytest.raises(OtherCarrier) as caught:
             checker.run(threading.Event())
@@ -69,7 +69,7 @@ def test_a_checker_ends_when_its_place_gets_another_carrier(core, settings):
     def change() -> None:
         if checker._shards.tokens:
             with core.app_context(), writing() as session:
-                session.execute(update(LocationRow).values(carrier="queue"))
+                session.execute(update(PlaceRow).values(carrier="queue"))
             checker._shards_at = float("-inf")
 
     checker.checks.on_turn = change

@@ -13,7 +13,7 @@ from app.db import db, writing
 from app.db.journal import assign_numbers, keep, row_of
 from app.db.tables import DeliveryRow, ReportMailRow
 from app.engine import report_mails
-from app.records import Location, Pair, Result, Verdict
+from app.records import DEFAULT_PLACE_ID, Pair, Result, Verdict
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor
 
@@ -41,7 +41,7 @@ def order(app):
                 for hour in range(744)
             ]
             assign_numbers(results)
-            keep([row_of(result, Location.DEFAULT) for result in results])
+            keep([row_of(result, DEFAULT_PLACE_ID) for result in results])
     at = OCTOBER + 100 * HOUR
     make_incident(app, monitors[1], started_at=at, ended_at=at + 2 * HOUR)
     store = current_store()

@@ -13,9 +13,9 @@ from app.db.tables import (
     ContactRow,
     DeliveryRow,
     IncidentRow,
-    LocationRow,
     MonitorRow,
     MonitorStateRow,
+    PlaceRow,
 )
 from app.engine import recorder
 from app.engine.silence_watch import SilenceWatch
@@ -43,7 +43,7 @@ class House:
         self.watch = SilenceWatch(self.now)
         self.id = journal.location_id("oslo")
         with writing() as session:
-            session.get(LocationRow, self.id).label = "Oslo"
+            session.get(PlaceRow, self.id).label = "Oslo"
         self.contact("Ops", "ops@example.test")
         self.worker_runs = True
 
@@ -91,7 +91,7 @@ class House:
     @property
     def alerted_silent_at(self):
         db.session.rollback()
-        return db.session.get(LocationRow, self.id).silent_at
+        return db.session.get(PlaceRow, self.id).silent_at
 
     def messages(self):
         db.session.rollback()
@@ -355,7 +355,7 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
     house.pass_minutes(1, "default", "oslo")
 
     def shown():
-        rows = db.session.scalars(select(LocationRow).where(LocationRow.id == house.id)).all()
+        rows = db.session.scalars(select(PlaceRow).where(PlaceRow.id == house.id)).all()
         return places.states_of(places.signs_of(rows, house.now), house.now)[house.id]
 
     for _look in range(40):

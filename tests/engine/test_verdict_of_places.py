@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from app.alerts.messages.incident import silent_places
 from app.db import db, journal, writing
-from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
+from app.db.tables import DeliveryRow, MonitorEvidenceRow, MonitorRow, PlaceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.evidence import MIN_CHECKS
@@ -320,7 +320,7 @@ def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
     places.see("oslo", "up", 0)
     with writing() as session:
         recorder.watch_from(session, places.id, [places.places["berlin"]], at(1))
-        session.delete(session.get(LocationRow, places.places["oslo"]))
+        session.delete(session.get(PlaceRow, places.places["oslo"]))
     (row,) = db.session.execute(select(*journal.RAW.values())).all()
     assert journal.decode([row])[0].location == "deleted"
 

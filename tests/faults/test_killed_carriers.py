@@ -27,7 +27,7 @@ from app import create_app
 from app.access.agents import give_token
 from app.config import Settings
 from app.db import db, schema, writing
-from app.db.tables import IncidentRow, LocationRow, MonitorRow, ResultRow
+from app.db.tables import IncidentRow, MonitorRow, PlaceRow, ResultRow
 from app.db.types import from_ms
 from app.engine.schedule import last_scheduled
 from tests.conftest import SECRET_KEY
@@ -129,8 +129,8 @@ def add_places(app):
     """Their row ids, and the agent's token."""
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
-        eu = LocationRow(name="eu", carrier="queue", created_at=now)
-        oslo = LocationRow(name="oslo", carrier="agent", created_at=now)
+        eu = PlaceRow(name="eu", carrier="queue", created_at=now)
+        oslo = PlaceRow(name="oslo", carrier="agent", created_at=now)
         session.add_all([eu, oslo])
         token = give_token(oslo)
         session.flush()

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from app.access.agents import give_token
 from app.config import Settings
 from app.db import db, writing
-from app.db.tables import DeliveryRow, IncidentRow, LocationRow, ResultRow
+from app.db.tables import DeliveryRow, IncidentRow, PlaceRow, ResultRow
 from app.db.types import from_ms
 from app.engine.schedule import last_scheduled
 from tests.factories import make_monitor
@@ -63,7 +63,7 @@ def scalars(app, statement):
 def test_an_agents_clock_is_set_while_its_server_is_away_and_while_it_is_there(app, site, tmp_path):
     """Once it knows the server's time, its own clock does not matter."""
     with app.app_context(), writing() as session:
-        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
+        row = PlaceRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
         session.add(row)
         token = give_token(row)
         session.flush()

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from app import create_app
 from app.commands.doctor import examine
 from app.db import db, journal, places, shards, writing
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow
+from app.db.tables import AssignmentRow, MonitorRow, PlaceRow
 from app.engine.shards import Shards
 from app.records import Verdict
 from app.stores import health
@@ -101,7 +101,7 @@ def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitor
 def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, checker, carrier):
     settings = core.extensions["wakeful.settings"]
     with writing() as session:
-        place = LocationRow(name="oslo", carrier=carrier, created_at=NOW)
+        place = PlaceRow(name="oslo", carrier=carrier, created_at=NOW)
         session.add(place)
         session.flush()
         id = place.id
@@ -130,7 +130,7 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
 def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core, checker, carrier):
     settings = core.extensions["wakeful.settings"]
     with writing() as session:
-        place = LocationRow(name="oslo", carrier=carrier, created_at=NOW)
+        place = PlaceRow(name="oslo", carrier=carrier, created_at=NOW)
         session.add(place)
         session.flush()
         id = place.id
@@ -169,7 +169,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
 def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, checker):
     before = NOW - timedelta(minutes=4)
     with writing() as session:
-        place = LocationRow(name="oslo", carrier="queue", created_at=before)
+        place = PlaceRow(name="oslo", carrier="queue", created_at=before)
         session.add(place)
         session.flush()
         id = place.id

@@ -17,7 +17,7 @@ from app.db.tables import AssignmentRow
 from app.engine import recorder
 from app.engine.recorder import assigned
 from app.errors import Invalid, NotFound
-from app.records import Location, MaintenanceWindow
+from app.records import DEFAULT_PLACE_ID, MaintenanceWindow
 from app.stores.local import LocalStore, windows
 from tests.factories import make_outcome, now
 from tests.stores.contract.making import add_monitor
@@ -101,7 +101,7 @@ def test_who_forgets_the_trouble_of_a_place_waits_for_who_records_its_checks(
 
     def forget() -> None:
         with core.app_context(), writing() as session:
-            places.drop_unknown(session, Location.DEFAULT)
+            places.drop_unknown(session, DEFAULT_PLACE_ID)
 
     def write_while_the_other_waits(*arguments: Any) -> None:
         begun.append(pool.submit(forget))

@@ -23,9 +23,9 @@ from app.db import db, journal, packed, rollups, writing
 from app.db.journal import COLUMNS
 from app.db.tables import (
     CauseCodeRow,
-    LocationRow,
     MonitorStateRow,
     PackedHourRow,
+    PlaceRow,
     ResultContextRow,
     ResultRow,
 )
@@ -112,7 +112,7 @@ def fill(core: Flask, here: datetime, seed: int) -> tuple[int, int]:
         )
         session.add_all(
             [
-                LocationRow(id=2, name="oslo", carrier="local", created_at=born),
+                PlaceRow(id=2, name="oslo", carrier="local", created_at=born),
                 *(CauseCodeRow(id=n, code=f"http_status:50{n}") for n in (1, 2)),
                 *(
                     ResultContextRow(id=n, digest=f"{n}", data={"ip": f"192.0.2.{n}"})

@@ -14,7 +14,7 @@ from app.codec.sealing import new_private_key, public_key_of
 from app.config import Settings
 from app.db import writing
 from app.db.tables import (
-    LocationRow,
+    PlaceRow,
 )
 from app.db.types import to_ms
 from app.engine.agent.agent import Agent
@@ -29,7 +29,7 @@ KEY = new_private_key()
 def place(app):
     """Its row id and its agent's token."""
     with app.app_context(), writing() as session:
-        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
+        row = PlaceRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
         session.add(row)
         token = give_token(row)
         session.flush()

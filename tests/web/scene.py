@@ -25,7 +25,7 @@ from app.db.tables import (
     MonitorEvidenceRow,
     MonitorStateRow,
 )
-from app.records import ComponentName, Group, Location, Pair, Result, Timings, Verdict
+from app.records import DEFAULT_PLACE_ID, ComponentName, Group, Pair, Result, Timings, Verdict
 from app.stores import current_store
 from tests.factories import (
     keep_results,
@@ -118,7 +118,7 @@ def _make(app: Flask, part: Part) -> int:
             for name, value in _state(part, results).items():
                 setattr(state, name, value)
             if results:
-                session.get(AssignmentRow, (row.id, Location.DEFAULT)).scheduled_at = now()
+                session.get(AssignmentRow, (row.id, DEFAULT_PLACE_ID)).scheduled_at = now()
                 session.add(MonitorEvidenceRow(monitor_id=row.id, last_good=_good(part, results)))
         db.session.remove()
     for ago, length in part.outages:

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from app.access.agents import give_token
 from app.checks.prober import Prober
 from app.db import db, places, writing
-from app.db.tables import AssignmentRow, ChangeRow, IncidentRow, LocationRow, MonitorStateRow
+from app.db.tables import AssignmentRow, ChangeRow, IncidentRow, MonitorStateRow, PlaceRow
 from app.engine import checker as checkers
 from app.engine import elsewhere, recorder, shards
 from app.engine.agent import link as links
@@ -22,7 +22,7 @@ from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
 from app.engine.schedule import REQUEST_LASTS, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
-from app.records import Assertion, Location, Verdict
+from app.records import DEFAULT_PLACE_ID, Assertion, Verdict
 from app.records.monitors import TIMEOUT_SECONDS
 from app.rules.clocks import SKEW
 from app.slots import WAITS_ELSEWHERE
@@ -38,7 +38,7 @@ from tests.support.service import eventually
 from tests.support.store import store_of
 
 SECOND = timedelta(seconds=1)
-HERE = Location.DEFAULT
+HERE = DEFAULT_PLACE_ID
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def api(app):
 def place(app, name, carrier="agent", last_sign=None, label=None):
     """Its row id and, for an agent, its token."""
     with app.app_context(), writing() as session:
-        row = LocationRow(name=name, label=label, carrier=carrier, created_at=now())
+        row = PlaceRow(name=name, label=label, carrier=carrier, created_at=now())
         session.add(row)
         token = give_token(row) if carrier == "agent" else None
         session.flush()

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.db import db, journal, writing
-from app.db.tables import AssignmentRow, DeliveryRow, LocationRow, ResultRow
+from app.db.tables import AssignmentRow, DeliveryRow, PlaceRow, ResultRow
 from app.engine import recorder
 from app.records import IncidentQuery, PageQuery
 from app.stores import current_store
@@ -23,7 +23,7 @@ def incident(app) -> int:
     with app.app_context():
         ids = [journal.location_id(name) for name in NAMES]
         with writing() as session:
-            session.get(LocationRow, ids[2]).label = "Sydney"
+            session.get(PlaceRow, ids[2]).label = "Sydney"
         alerts = [["email", "ops@example.test"]]
         id = make_monitor(app, places=ids, confirmations=0, alerts=alerts).id
         start = now() - timedelta(seconds=50)
@@ -57,7 +57,7 @@ def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, edi
     with app.app_context():
         id = journal.location_id(place)
         with writing() as session:
-            session.get(LocationRow, id).label = place.title()
+            session.get(PlaceRow, id).label = place.title()
         alerts = [["email", "ops@example.test"]]
         monitor = make_monitor(app, places=[id], confirmations=0, alerts=alerts).id
         outcome = make_outcome("down", now(), location=place)
@@ -77,7 +77,7 @@ def silenced(app) -> int:
     with app.app_context():
         ids = [journal.location_id(name) for name in ("berlin", "sydney")]
         with writing() as session:
-            session.get(LocationRow, ids[1]).label = "Sydney"
+            session.get(PlaceRow, ids[1]).label = "Sydney"
         id = make_monitor(app, places=ids, confirmations=0, location_rule="any").id
         start = now() - timedelta(minutes=10)
         for minute in range(7):

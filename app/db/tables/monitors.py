@@ -263,7 +263,7 @@ class MonitorEvidenceRow(Model):
     asked: Mapped[Any | None] = mapped_column(EncryptedJson(is_asked))
 
 
-class LocationRow(Numbered, Model):
+class PlaceRow(Numbered, Model):
     """A place that checks run from. Row 1 is always there; a checker makes the row of its own
     place.
 

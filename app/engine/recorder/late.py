@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, dependencies, journal, rollups, writing
 from app.db.latest import lock_states
-from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
@@ -90,7 +90,7 @@ def _record_some(
 
 
 def _title(session: AnySession, place: int) -> str:
-    location = session.get_one(LocationRow, place)
+    location = session.get_one(PlaceRow, place)
     return location.label or location.name
 
 

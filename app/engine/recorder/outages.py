@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select
 from app.alerts.outbox import MONITOR_COLUMNS, Alert
 from app.db import AnySession, rollups
 from app.db.by_place import NewestCheck
-from app.db.tables import IncidentRow, LocationRow, MonitorRow
+from app.db.tables import IncidentRow, MonitorRow, PlaceRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps, slowness
 from app.engine.recorder.alerting import notify_all
@@ -262,7 +262,7 @@ def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collect
     """
     places = (readable(incident.evidence) or {}).get("places") or ()
     saw = {place["name"] for place in places if place.get("verdict") == Verdict.DOWN}
-    names = session.scalars(select(LocationRow.name).where(LocationRow.id.in_(good)))
+    names = session.scalars(select(PlaceRow.name).where(PlaceRow.id.in_(good)))
     return bool(saw) and saw.isdisjoint(names)
 
 

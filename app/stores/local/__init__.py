@@ -42,7 +42,7 @@ class LocalStore(Store):
         self.deliveries = LocalDeliveries(self, resources.DELIVERIES, tables.DeliveryRow)
         self.channels = LocalChannels(self)
         self.contacts = LocalContacts(self, resources.CONTACTS, tables.ContactRow)
-        self.locations = LocalLocations(self, resources.LOCATIONS, tables.LocationRow)
+        self.locations = LocalLocations(self, resources.LOCATIONS, tables.PlaceRow)
         self.status_pages = LocalStatusPages(self, settings)
         self.posts = LocalPosts(self)
         self.post_templates = PostTemplates(self, resources.POST_TEMPLATES, tables.PostTemplateRow)

@@ -11,12 +11,12 @@ from sqlalchemy import delete, select
 
 from app.access.agents import end_token, give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
-from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
+from app.db.tables import AssignmentRow, HeartbeatRow, MonitorRow, PlaceRow
 from app.db.types import record_of
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _, _n
 from app.judge.verdict import vote_lasts
-from app.records import Carrier, Location, MonitorRef, PageQuery, Place, PlaceSeen
+from app.records import DEFAULT_PLACE_ID, Carrier, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Rows, counted_by, get_monitor, lock_row, refusing_taken_name
@@ -32,11 +32,11 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
     @property
     def order(self) -> Sequence[Any]:
         """The default place is the first row."""
-        return (LocationRow.id,)
+        return (PlaceRow.id,)
 
     def create(self, fields: Fields) -> Place:
         with refusing_taken_name(), writing() as session:
-            row = LocationRow(**fields, created_at=self.now())
+            row = PlaceRow(**fields, created_at=self.now())
             session.add(row)
             session.flush()
             token = give_token(row) if row.carrier == Carrier.AGENT else None
@@ -45,11 +45,11 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
-            row = lock_row(session, LocationRow, "place", id)
+            row = lock_row(session, PlaceRow, "place", id)
             if fields.get("name", row.name) != row.name:
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
-            if row.id == Location.DEFAULT and carrier == Carrier.AGENT:
+            if row.id == DEFAULT_PLACE_ID and carrier == Carrier.AGENT:
                 raise Invalid({"carrier": [_("Only other places than default can have an agent.")]})
             if Carrier.AGENT == row.carrier != carrier:
                 self._end_agent(session, row)
@@ -61,8 +61,8 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = lock_row(session, LocationRow, "place", id)
-            if row.id == Location.DEFAULT:
+            row = lock_row(session, PlaceRow, "place", id)
+            if row.id == DEFAULT_PLACE_ID:
                 raise Conflict(_(base.DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
                 raise Conflict(_(base.PLACE_IN_USE), monitors=users)
@@ -84,14 +84,14 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
-            row = lock_row(session, LocationRow, "place", id)
+            row = lock_row(session, PlaceRow, "place", id)
             if row.carrier != Carrier.AGENT:
                 raise Conflict(_("Only a place with the carrier agent has a token."))
             self._end_agent(session, row)
             token = give_token(row)
         return self._record_with(id, token)
 
-    def _end_agent(self, session: DbSession, row: LocationRow) -> None:
+    def _end_agent(self, session: DbSession, row: PlaceRow) -> None:
         """End the agent's token and key, and remove what the agent reported of itself."""
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
@@ -125,7 +125,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def _states(self, ids: Sequence[int]) -> Mapping[int, str]:
         now = self.now()
-        rows = db.session.scalars(select(LocationRow).where(LocationRow.id.in_(ids))).all()
+        rows = db.session.scalars(select(PlaceRow).where(PlaceRow.id.in_(ids))).all()
         return places.states_of(places.signs_of(rows, now), now)
 
     def _record_with(self, id: int, token: str | None) -> Place:

@@ -16,11 +16,11 @@ from app.db.cached import of_transaction
 from app.db.tables import (
     AssignmentRow,
     DomainRow,
-    LocationRow,
     MonitorContactRow,
     MonitorDependencyRow,
     MonitorRow,
     MonitorStateRow,
+    PlaceRow,
     StatusPageMonitorRow,
 )
 from app.db.tags import tagged, tags_of
@@ -109,7 +109,7 @@ def _filtered(
             statement = statement.where(MonitorRow.id.in_(of_owner))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(
-            LocationRow, LocationRow.id == AssignmentRow.location_id
+            PlaceRow, PlaceRow.id == AssignmentRow.location_id
         )
         statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
     for tag in tags:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from app.db import DbSession, db, latest
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow
+from app.db.tables import AssignmentRow, MonitorRow, PlaceRow
 from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
 from app.forms.lists import NO_SUCH_PLACE
@@ -32,7 +32,7 @@ _WATCHED = (
     )
     .select_from(AssignmentRow.__table__)
     .join(MonitorRow.__table__, MonitorRow.__table__.c.id == _ASSIGNED.monitor_id)
-    .join(LocationRow.__table__, _PLACE.id == _ASSIGNED.location_id)
+    .join(PlaceRow.__table__, _PLACE.id == _ASSIGNED.location_id)
     .where(_ASSIGNED.monitor_id.in_(bindparam("ids", expanding=True)))
     .order_by(_PLACE.id)
 )
@@ -47,8 +47,8 @@ def titles_of_places() -> dict[str, str]:
 def names_of(session: DbSession, monitor_id: int) -> list[str]:
     """The names of the places that a monitor is checked from, in their order as text."""
     statement = (
-        select(LocationRow.name)
-        .join(AssignmentRow, AssignmentRow.location_id == LocationRow.id)
+        select(PlaceRow.name)
+        .join(AssignmentRow, AssignmentRow.location_id == PlaceRow.id)
         .where(AssignmentRow.monitor_id == monitor_id)
     )
     return sorted(session.scalars(statement))
