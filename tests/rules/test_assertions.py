@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.records import BODY_CAP_BYTES, Assertion
-from app.rules.assertions import AnswerParts, WorkBudget, evaluate, faults, unjudged
+from app.rules.assertions import AnswerParts, WorkBudget, evaluate, faults, unevaluated
 
 
 def row(source, property=None, op="=", value=None):
@@ -122,7 +122,7 @@ def test_the_first_that_fails_names_the_cause_and_all_are_judged():
 
 
 def test_what_looks_secret_is_masked_where_it_is_shown():
-    shown = unjudged([row("json", "$.access_token", "=", "a long secret value")])[0]
+    shown = unevaluated([row("json", "$.access_token", "=", "a long secret value")])[0]
     assert (shown.value, shown.found, shown.ok) == ("••••alue", None, None)
     for assertion in (row("body", op="exists"), row("json", "$", "exists")):
         assert "abcdefgh" not in judged(assertion, DOCUMENT)[1]

@@ -370,8 +370,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if conn.handler != self._read_body and not has_begun:
             self._close(conn)
             return
-        if conn.step == self._read_body and _is_ping(conn):
-            self._run_step(conn, self._serve)  # a ping counts, whatever becomes of its body
+        if conn.handler == self._read_body and _is_ping(conn):
+            self._handle(conn, self._serve)  # a ping counts, whatever becomes of its body
             return
         conn.keep = False
         self._unpark(conn)
