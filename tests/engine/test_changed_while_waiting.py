@@ -139,7 +139,7 @@ def test_an_incident_by_hand_alerts_those_whom_the_monitor_was_just_set_to_alert
     def report():
         with writing() as session:
             fields = {"monitor_id": id, "started_at": WHOLE}
-            recorder.store_incident(session, fields, at(61))
+            recorder.create_incident(session, fields, at(61))
 
     engine.changed_before(id, {"alerts": [["email", OTHER]]}, report)
     assert engine.channels == [OTHER]

@@ -408,7 +408,7 @@ def test_resuming_checks_at_once(engine):
 def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
     id = engine.monitor(paused=True)
     with writing() as session:
-        recorder.store_incident(session, {"monitor_id": id, "started_at": WHOLE}, at(0))
+        recorder.create_incident(session, {"monitor_id": id, "started_at": WHOLE}, at(0))
     with writing() as session:
         recorder.pause(session, id, at(10))
     assert engine.incidents(id)[0].ended_at is None
@@ -459,7 +459,7 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
 
 def report(id, seconds=0, **fields):
     with writing() as session:
-        row = recorder.store_incident(
+        row = recorder.create_incident(
             session, {"monitor_id": id, "started_at": WHOLE, **fields}, at(seconds)
         )
         return row.id

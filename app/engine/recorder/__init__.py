@@ -19,7 +19,7 @@ and ``Steady`` reads the feed in the transaction in which it stores.
 
 from app.engine.recorder.alerting import remind
 from app.engine.recorder.asking import ask
-from app.engine.recorder.incidents import change_incident, delete_incident, store_incident
+from app.engine.recorder.incidents import change_incident, create_incident, delete_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     FIELDS_THAT_FORCE_A_REVOTE,
@@ -43,8 +43,7 @@ from app.engine.recorder.steady import Steady
 
 __all__ = [
     "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "add_absence", "apply_changes", "ask",
-    "change_incident", "delete_incident", "delete_monitor", "judge_anew", "next_deadline",
-    "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
-    "remind", "resume", "show_unknown", "store_incident", "watch", "watch_from",
-    "watch_heartbeat",
+    "change_incident", "create_incident", "delete_incident", "delete_monitor", "judge_anew",
+    "next_deadline", "pause", "record", "record_claimed", "record_deadlines", "record_late",
+    "record_pings", "remind", "resume", "show_unknown", "watch", "watch_from", "watch_heartbeat",
 ]  # fmt: skip

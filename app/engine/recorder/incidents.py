@@ -23,7 +23,7 @@ from app.i18n import _
 from app.records import Ending, Event
 
 
-def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime) -> IncidentRow:
+def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetime) -> IncidentRow:
     """Report an incident by hand. Raises Invalid (unknown monitor) and Conflict (another is open).
 
     ``fields``: ``monitor_id`` and ``started_at``, and any of ``acknowledged_at``, ``ended_at``,

@@ -102,7 +102,7 @@ class LocalIncidents(LocalPart, base.Incidents):
             except NotFound as missing:
                 faults["monitor_id"] = str(missing)
             _refuse(faults)
-            row = recorder.store_incident(session, fields, now)
+            row = recorder.create_incident(session, fields, now)
             id = row.id
             rollups.reroll(row.monitor_id, row.started_at, row.ended_at)
         return self.get(id)

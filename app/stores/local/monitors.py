@@ -184,18 +184,18 @@ class LocalMonitors(LocalPart, base.Monitors):
             fields = {**DEFAULTS, **fields}
             if secrets_from is not None:
                 _take_password(session, fields, secrets_from)
-            (stored,) = self._store(session, [fields])
+            (stored,) = self._create(session, [fields])
         if isinstance(stored, Invalid):
             raise stored
         return self._new([stored])[stored]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
         with writing() as session:
-            stored = self._store(session, [{**DEFAULTS, **fields} for fields in several])
+            stored = self._create(session, [{**DEFAULTS, **fields} for fields in several])
         monitors = self._new([id for id in stored if not isinstance(id, Invalid)])
         return [answer if isinstance(answer, Invalid) else monitors[answer] for answer in stored]
 
-    def _store(self, session: DbSession, several: Sequence[Fields]) -> Sequence[int | Invalid]:
+    def _create(self, session: DbSession, several: Sequence[Fields]) -> Sequence[int | Invalid]:
         """The ids of the new monitors, or why one is not stored."""
         now = self.now()
         names = {name for fields in several for name in _places_in(fields)}
