@@ -22,7 +22,7 @@ from sqlalchemy.types import NullType
 from app.db import db, writing
 from app.db.latest import last_moment
 from app.db.statements import are_among, bulk_insert, insert_new, inserting
-from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
+from app.db.tables import CauseCodeRow, MonitorEvidenceRow, PlaceRow, ResultContextRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, numbers, to_ms
 from app.judge.verdict import MIN_COVER_S
 from app.records import DELETED_LOCATION, Result, Timings

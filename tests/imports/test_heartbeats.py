@@ -133,6 +133,6 @@ def test_what_healthchecks_has_besides_is_named():
 
 
 def test_a_check_without_a_grace_gets_the_usual_one():
-    monitor, _candidate = judged({"checks": [CHECK | {"grace": None}]})
+    monitor, _candidate = validated({"checks": [CHECK | {"grace": None}]})
     assert (monitor.fields["grace"], monitor.fields["max_run"]) == (300, None)
     assert "Grace becomes 5 min." in monitor.remarks

@@ -111,7 +111,7 @@ def _filtered(
         checked = select(AssignmentRow.monitor_id).join(
             PlaceRow, PlaceRow.id == AssignmentRow.location_id
         )
-        statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
+        statement = statement.where(MonitorRow.id.in_(checked.where(PlaceRow.name == location)))
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement

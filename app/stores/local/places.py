@@ -15,7 +15,7 @@ from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
 from app.forms.lists import NO_SUCH_PLACE
 
-_ASSIGNED, _PLACE = AssignmentRow.__table__.c, LocationRow.__table__.c
+_ASSIGNED, _PLACE = AssignmentRow.__table__.c, PlaceRow.__table__.c
 # Built once, as in ``app.db.latest``.
 _WATCHED = (
     select(
@@ -78,8 +78,8 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, dict[
     )
     for row in rows:
         checked_at = latest.later(row.checked_at, row.newest)
-        slot = done_until(row.monitor_id, row.interval, row.slot, checked_at)
-        standing = Standing(row.turn, slot, checked_at, None, row.blind)
+        scheduled_at = done_until(row.monitor_id, row.interval, row.scheduled_at, checked_at)
+        standing = Standing(row.generation, scheduled_at, checked_at, None, row.blind)
         places[row.monitor_id][row.name] = standing
     return places
 
@@ -95,7 +95,7 @@ def next_check_at(
         return None
     moments = [
         min(now, monitor.updated_at)
-        if standing.slot is None
+        if standing.scheduled_at is None
         else due(
             monitor.id,
             monitor.interval,
