@@ -271,7 +271,7 @@ def test_the_databases_of_uptime_kuma_have_push_tokens_and_servers_of_dns(tmp_pa
         INSERT INTO monitor (name, type, hostname, port) VALUES ('port', 'port', '192.0.2.1', 1);"""
     candidates = files.read_path(kuma_db(tmp_path / "kuma.db", tables + rows)).candidates
     job, mail, router, port = (
-        judge(candidate, ImportDefaults(), FormContext()) for candidate in candidates
+        validate(candidate, ImportDefaults(), FormContext()) for candidate in candidates
     )
     assert job.fields["heartbeat_token"] == "aBcDeF012345"
     assert mail.fields["url"] == "dns://192.0.2.53:53/a.example?type=MX"
