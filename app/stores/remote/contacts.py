@@ -32,8 +32,7 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
         if self.me.extent < Extent.WHOLE:
             return ()
-        path = f"/monitors/{monitor_id}/shared-channels"
-        return self._asked(path, _channels, of=("monitor", monitor_id))
+        return self._of_monitor(monitor_id, "shared-channels", _channels)
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}

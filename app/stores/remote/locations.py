@@ -32,7 +32,7 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         if self.me.extent == Extent.BARE:
             return ()
-        return self._asked(f"/monitors/{monitor_id}/locations", _places, of=("monitor", monitor_id))
+        return self._of_monitor(monitor_id, "locations", _places)
 
 
 _place_seen = reader(PlaceSeen, "place")

@@ -177,6 +177,11 @@ class RemotePart:
     ) -> T:
         return self._content(self._read(path, query, of=of), read)
 
+    def _of_monitor(
+        self, id: int, name: str, read: Callable[[Any], T], query: brackets.Pairs = ()
+    ) -> T:
+        return self._asked(f"/monitors/{id}/{name}", read, query, of=("monitor", id))
+
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
         """What a Wakeful answers beside records."""
         try:

@@ -42,27 +42,20 @@ class RemoteResults(RemotePart, base.Results):
     def statistics(
         self, monitor_id: int, range_: str, *, response: bool = True
     ) -> Mapping[str, Any]:
-        return self._statistics(monitor_id, [("range", range_)], range_)
+        read = partial(figures.statistics, range_=range_)
+        return self._of_monitor(monitor_id, "statistics", read, [("range", range_)])
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        return self._statistics(monitor_id, brackets.write({"from": start, "to": end}), None)
-
-    def _statistics(
-        self, monitor_id: int, asked: brackets.Pairs, range_: str | None
-    ) -> Mapping[str, Any]:
-        path, read = (
-            f"/monitors/{monitor_id}/statistics",
-            partial(figures.statistics, range_=range_),
-        )
-        return self._asked(path, read, asked, of=("monitor", monitor_id))
+        read = partial(figures.statistics, range_=None)
+        asked = brackets.write({"from": start, "to": end})
+        return self._of_monitor(monitor_id, "statistics", read, asked)
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
-        path = f"/monitors/{monitor_id}/slow-alerts"
         asked = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
         try:
-            return self._asked(path, _slow_alerts, asked, of=("monitor", monitor_id))
+            return self._of_monitor(monitor_id, "slow-alerts", _slow_alerts, asked)
         except (NotFound, Unsupported):  # of a version before it
             return None
 
@@ -76,8 +69,7 @@ class RemoteResults(RemotePart, base.Results):
         return self._asked("/report", figures.report, brackets.write(asked))
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        path = f"/monitors/{monitor_id}/certificates"
-        return self._asked(path, _certificates, of=("monitor", monitor_id))
+        return self._of_monitor(monitor_id, "certificates", _certificates)
 
 
 read = reader(Result, "result")
