@@ -440,6 +440,9 @@ def _fill(app: Flask) -> dict[str, Any]:
     make_key(app, name="CI")
     make_key(app, "read", name="Dashboard in the lobby", expires_at=now() + timedelta(days=3))
     failed = _deliveries(app)
+    storm = make_delivery(app, event="incidents.opened", monitor_id=None)
+    for incident in (1, by_hand.id):
+        make_delivery(app, incident_id=incident, status="held", reason="burst", covered_by=storm)
     with app.app_context():
         _windows(ids)
         scene.add_status_pages(ids)
@@ -450,7 +453,7 @@ def _fill(app: Flask) -> dict[str, Any]:
         scene.add_markers(ids)
         prefix = current_access().keys.all()[0].prefix
         current_access().factors.require([Role.EDITOR])
-        token = make_token(1)
+        token = make_token(1, delivery_id=storm)
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().wall_links.create("Operations room", "UTC", tag="prod")
         links = _links()
