@@ -43,9 +43,7 @@ def plain(value: Any) -> Any:
         return iso(value)
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+    return [plain(item) for item in value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -356,11 +356,6 @@ class Options(OneValue, SelectFieldBase):
         for value, label in self.choices:
             yield Choice(value, _(label), value == current, {})
 
-    def __iter__(self) -> Iterator[Any]:
-        # WTForms would bind an option field for each choice here, with arguments that our
-        # fields do not accept.
-        return self.iter_choices()
-
 
 class WordChoice(Options):
     """One of an enum's words, matched exactly. ``words``: the enum, or each word's label."""
@@ -405,9 +400,6 @@ class Switch(OneValue, SelectFieldBase):
     def iter_choices(self) -> Iterator[Choice]:
         for value, label in self.choices or ():
             yield Choice(value, _(label), value == (self.shown or KEEP), {})
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.iter_choices()
 
     def process_formdata(self, valuelist: list[Any]) -> None:
         if form_of(self).context.browser and not valuelist and not self.unclear:
@@ -474,9 +466,6 @@ class Zone(Text, SelectFieldBase):
             yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():
             yield region, [_zone_choice(name, current) for name in names]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
 
 
 def _zone_choice(name: str, current: str) -> Choice:
