@@ -70,6 +70,8 @@ def test_alerts_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
         [{"email": "a@b", "name": "Ops"}],
         {"email": {"to": "a@b", "after": 5}},
         [{"key": "contact", "value": "Ops"}],
+        [{"to": "a@b"}, {"id": 4}],
+        [["", "a@b"]],
     ],
 )
 def test_alerts_that_are_hidden_or_say_more_are_not_taken_for_understood(sent: Any) -> None:
@@ -88,6 +90,7 @@ def test_alerts_that_are_hidden_or_say_more_are_not_taken_for_understood(sent: A
         {"X-One": ["1"], "X-Two": [""]},
         ["X-One: 1", "X-Two:"],
         "X-One: 1\r\nX-Two:\r\n",
+        "X-One: 1\n\nX-Two:",
         '{"X-One": "1", "X-Two": ""}',
     ],
 )
@@ -209,6 +212,8 @@ def test_lists_under_the_names_of_a_form_are_read() -> None:
         ({"status": "up"}, None, "up"),
         ({"status": {"value": "failing"}}, None, "down"),
         ({"is_up": 1}, None, "up"),
+        ({"is_down": True}, None, "down"),
+        ({"status": False}, None, "down"),
         ({}, None, "unknown"),
         ({"status": "zzz"}, None, "unknown"),
     ],
@@ -241,9 +246,10 @@ def test_times_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    [5, True, "5", "soon", None, [], [2026], [2026, 13, 1], ["a"] * 6, {}, "08:00", 2**62, -1],
+    [5, True, "5", "soon", None, [], [2026], [2026, 13, 1], ["a"] * 6, {}, "08:00", 2**62, -1,
+     {"date": "2026-11-21 08:00:00.000000", "timezone": "Europe/Berlin"}],
     ids=repr,
-)
+)  # fmt: skip
 def test_what_is_no_time_is_not_taken_for_one(sent: Any) -> None:
     assert moment(sent) is None
 
@@ -257,6 +263,7 @@ def test_what_is_no_time_is_not_taken_for_one(sent: Any) -> None:
         ({"resolved": True}, "resolved"),
         ({"is_open": False}, "resolved"),
         ({"acknowledged": True}, "acknowledged"),
+        ({"ongoing": True}, "unresolved"),
         ({"ended_at": None}, None),
     ],
 )
@@ -280,6 +287,18 @@ def test_an_incident_names_its_monitor_in_several_ways() -> None:
         assert int(fields["monitor_id"]) == 7
         assert fields["started_at"].startswith("2026-11-21T08:00:00")
         assert "status" in gaps.missing, "neither its state nor its end was sent"
+
+
+def test_a_start_that_is_no_time_is_not_known() -> None:
+    fields, _gaps = foreign.incident({"id": 9, "monitor_id": 7, "started_at": "yesterday"})
+    assert fields["started_at"] is None
+
+
+def test_one_alert_or_none_needs_no_list() -> None:
+    for sent, read_pairs in (("", []), ({"key": "email", "value": "a@b"}, [("email", "a@b")])):
+        fields, gaps = monitor(alerts=sent)
+        assert pairs(fields["alerts"]) == read_pairs
+        assert "alerts" not in gaps.misread
 
 
 @pytest.mark.parametrize("sent", [None, [], "x", {}, {"id": 7}, {"id": "a", "name": "Shop"}])

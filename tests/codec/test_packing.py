@@ -14,6 +14,7 @@ from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
 
 LISTS = ("resolved", "redirects", "refused", "headers", "tls")
 NOW = datetime(2026, 11, 22, 8, 0, 0, 123456, UTC)
+ROW = {"source": "body", "property": None, "op": "contains", "value": "ok", "found": "", "ok": True}
 SPECS = [
     CheckSpec(url="https://example.com/"),
     CheckSpec(url="https://example.com/", monitor_id=7, request_method="POST",
@@ -91,6 +92,8 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
         {"redirects": ["x" * 2_049]},
         {"warnings": ["x" * 65]},
         {"timings": {"dns": 2**40}},
+        {"assertions": [ROW] * 21},
+        {"assertions": [ROW | {"value": "x" * 100_000}]},
     ],
 )
 def test_an_outcome_that_no_check_can_bring_is_refused(wrong):

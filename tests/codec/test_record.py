@@ -20,6 +20,17 @@ class _Key:
 
 
 @dataclass(frozen=True)
+class _Door:
+    name: str
+    width: int
+
+
+@dataclass(frozen=True)
+class _House:
+    door: _Door | None
+
+
+@dataclass(frozen=True)
 class _Blob:
     data: bytes
 
@@ -28,6 +39,12 @@ def test_a_secret_without_a_mask_is_never_written_for_those_who_only_read():
     assert json_of(_Key("door", 7)) == {"name": "door", "number": 7}
     with pytest.raises(TypeError, match="number: nothing says how to mask"):
         json_of(_Key("door", 7), masked=True)
+
+
+def test_a_record_within_another_that_lacks_a_part_is_left_out():
+    read = reader(_House, "house")
+    assert read({"door": {"name": "front", "width": 90}}).door == _Door("front", 90)
+    assert read({"door": {"name": "front"}}).door is None
 
 
 def test_a_field_needs_a_type_that_the_codec_can_write():

@@ -5,7 +5,15 @@ import os
 
 import pytest
 
-from app.codec.sealing import BatchKey, Forged, new_private_key, public_key_of, seal_to, unseal
+from app.codec.sealing import (
+    BatchKey,
+    Forged,
+    new_private_key,
+    public_key,
+    public_key_of,
+    seal_to,
+    unseal,
+)
 
 DATA = {"auth": ["user", "hunter2"], "ü": [1, None]}
 
@@ -44,6 +52,11 @@ def test_a_changed_byte_makes_a_batch_forged(place):
 def test_a_key_of_another_length_is_refused(text):
     with pytest.raises(ValueError, match="32 random bytes"):
         BatchKey(text)
+
+
+def test_a_public_key_to_which_nothing_can_be_sealed_is_refused():
+    with pytest.raises(ValueError, match="32 random bytes"):
+        public_key(base64.b64encode(bytes(32)).decode())
 
 
 def test_only_the_owner_of_the_private_key_reads_what_is_sealed_to_it():
