@@ -1,4 +1,4 @@
-"""What tests share: settings that no environment reaches, and a fresh database for each test.
+"""Fixtures of all tests: settings that no environment reaches, and a fresh database for each test.
 
     database_url   a migrated, empty database: SQLite
     settings       Settings on it: checks may reach loopback, nothing waits for long

@@ -207,7 +207,9 @@ def _detached(row: R) -> R:
 
 
 def make_outcome(verdict: str = "up", at: datetime | None = None, **fields: Any) -> Outcome:
-    """What a prober would hand back. ``fields`` are of the Outcome or, failing that, its Result."""
+    """An outcome as a prober would return it. ``fields`` are of the Outcome or, failing that, its
+    Result.
+    """
     own = {name: fields.pop(name) for name in list(fields) if name in OUTCOME_FIELDS}
     values: dict[str, Any] = {"response_time": 42, "ip": "127.0.0.1", "http_version": "1.1"}
     if verdict == Verdict.DOWN:

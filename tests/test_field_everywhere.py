@@ -37,7 +37,7 @@ from app.stores.remote import monitors
 from tests.factories import make_person
 from tests.web.visitor import Visitor
 
-# What the base API names: a server that speaks it alone has places for these.
+# The fields of the base API: a server that speaks it alone has these.
 BASE_API_FIELDS = {
     "name", "url", "interval", "alert_condition", "alert_text_lookup", "request_method",
     "request_headers", "request_auth_username", "request_auth_password", "cache_buster",

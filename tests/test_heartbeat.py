@@ -41,7 +41,7 @@ class Receiver:
         return Response("OK", self.answer, headers)(environ, start_response)
 
     def got(self) -> list[str]:
-        """What was asked for since the last look."""
+        """The requests since the last call."""
         received = []
         while not self.requests.empty():
             request = self.requests.get()

@@ -1,4 +1,4 @@
-"""What is installed works like the checkout: the wheel, the locks, and the way into .venv."""
+"""An installed Wakeful works like the checkout: the wheel, the locks, and the way into .venv."""
 
 import os
 import re

@@ -32,7 +32,7 @@ def people(tmp_path, monkeypatch):
 
 
 def audit():
-    """What the audit log says of commands, the newest last."""
+    """The audit log's lines on commands, the newest last."""
     query = select(AuditRow).where(AuditRow.actor_kind == "command").order_by(AuditRow.id)
     return [(row.action, row.object_kind, row.object_name) for row in db.session.scalars(query)]
 

@@ -142,7 +142,7 @@ PAGES = {"app.api", "app.forms", "app.pages", "app.web", "wtforms"}
 CHECKS = {"app.checks.curl", "app.checks.http", "dns", "pycurl"}
 SENDING = {"app.alerts.channels", "requests"}
 
-# What each command must not import at its start, also not through other modules: it would start
+# The modules that a command must not import at its start, directly or indirectly: it would start
 # later, and its process stay larger. The modules of "" are the start of every command.
 NOT_AT_START = {
     "": DATABASE | WEB | PAGES | CHECKS | SENDING,

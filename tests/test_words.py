@@ -98,7 +98,7 @@ def nodes_of(text: str) -> Nodes:
 
 
 def names(nodes: Nodes) -> Iterator[tuple[int, str]]:
-    """What a module binds, with its lines."""
+    """The names that a module binds, with their lines."""
     for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -190,7 +190,7 @@ def test_names_comments_and_sentences_have_the_words_of_the_table():
     assert wrong == []
 
 
-# What templates and scripts bind.
+# Names that templates and scripts bind.
 BOUND = re.compile(
     r"\{%-? (?:set|for|macro) (?P<jinja>\w+)|\b(?:const|let|function) (?P<script>\w+)"
     r"|(?:\(|, |^|\s)(?P<parameter>\w+)\)? =>"

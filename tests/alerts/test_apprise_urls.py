@@ -1,5 +1,5 @@
-"""What a person enters as an Apprise URL reaches other services only: no file of this machine, and
-no service on it. Each test talks to the process that sends through Apprise.
+"""An Apprise URL of a person reaches other services only: no file of this machine, and no service
+on it. Each test talks to the process that sends through Apprise.
 """
 
 from __future__ import annotations

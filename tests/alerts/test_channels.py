@@ -203,7 +203,7 @@ INCIDENT = re.compile(r"wakeful-[0-9a-f]{8}-incident-1")
 
 
 def key_of(box: Outbox, incident_id: int) -> str:
-    """What an incident's alert is called: incidents of two installations have the same ids."""
+    """The name of an incident's alert: incidents of two installations have the same ids."""
     with box.app.app_context():
         return f"wakeful-{keyed_hash('installation')[:8]}-incident-{incident_id}"
 

@@ -1,4 +1,4 @@
-"""What the subscribers of a status page are sent (decision 12), and that alerts go first."""
+"""The messages to subscribers of a status page (decision 12); alerts go first."""
 
 from __future__ import annotations
 

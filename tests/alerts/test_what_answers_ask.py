@@ -62,7 +62,7 @@ DELIVERY_FAILED = (
     "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error "
 )
 FORUM = {"code": 220001, "message": "Webhooks posted to forum channels must have a thread_name"}
-# What the service answers first, and what the next request must be like.
+# The first answer of the service, and the next request that follows from it.
 CORRECTED = {
     "discord: a forum": ("discord", refused(400, FORUM), lambda r: "thread_name" in r.json),
     "discord: an embed": ("discord", refused(400, {"code": 50035}), has(embeds=None)),

@@ -1,4 +1,4 @@
-"""What a monitor is reached through, through the API (decision 20)."""
+"""The parents of a monitor, through the API (decision 20)."""
 
 import pytest
 

@@ -16,7 +16,8 @@ from tests.support.loopback import serving
 
 pytestmark = pytest.mark.slow
 
-# What a person would write with the client. It stops at the first answer that is not as documented.
+# The code that a person would write with the client. It stops at the first answer that is not as
+# documented.
 PROGRAM = """
 import importlib, pkgutil, sys
 from datetime import datetime, timezone
@@ -90,7 +91,7 @@ def test_a_generated_client_works(app: Flask, client: FlaskClient, tmp_path: Pat
 
 
 def _run(*command: object, folder: Path | None = None) -> str:
-    """What the command printed; it must succeed."""
+    """The output of the command, which must succeed."""
     done = subprocess.run(
         list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False
     )

@@ -152,7 +152,7 @@ FEW = [("POST", "/monitors"), ("PUT", "/incidents/1"), ("PATCH", "/status-pages/
 EVERYWHERE = {"no JSON", "NUL in a form", "arrays of arrays", "a deep name", "a field of ours"}
 
 
-# What PostgreSQL cannot store: NUL and surrogates in a text, and large numbers.
+# Values that PostgreSQL cannot store: NUL and surrogates in a text, and large numbers.
 UNSTORABLE = {"NUL in JSON", "NUL in a form", "a lone surrogate", "a huge id", "a huge number"}
 
 

@@ -14,7 +14,7 @@ from app.records import Assertion, CheckSpec
 from tests.checks.servers import NameServer
 
 NAME = "shop.test"
-# What a zone has of each type, as dig writes it.
+# The records of a zone by type, as dig writes them.
 RECORDS = {
     "A": "192.0.2.1",
     "AAAA": "2001:db8::1",

@@ -1,5 +1,5 @@
-"""Old servers are accepted by a way around pycurl, which reads its objects in memory. What is built
-otherwise than the pycurl of today is left alone; nothing may die of it.
+"""Old servers are accepted by a way around pycurl, which reads its objects in memory. A pycurl that
+is built otherwise than today's is left alone; nothing may die of it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def answer_of_another(packet: bytes) -> bytes:
 
 
 def own_request(packet: bytes) -> bytes:
-    """What a raw socket sees on the loopback."""
+    """The packets that a raw socket sees on the loopback."""
     return packet
 
 

@@ -1,8 +1,8 @@
 """All connections follow one rule: names are asked of DNS_SERVERS, a final dot is absolute, several
 addresses are raced as checks race them, and CA_BUNDLE is trusted.
 
-``WAYS`` has every way in which Wakeful connects to a host that somebody names. What is at fault
-behind the connection is of no account here.
+``WAYS`` has every way in which Wakeful connects to a host that somebody names. Faults behind the
+connection do not matter here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What machines send each other can be neither read nor changed on its way."""
+"""Messages between machines can be neither read nor changed on their way."""
 
 import base64
 import os

@@ -33,7 +33,9 @@ AT = datetime(2026, 11, 20, 8, tzinfo=UTC)  # the first result of tests/db/revis
 
 
 def shapes(inspector, tables):
-    """What alembic's own comparison passes over: types as the database has them, and keys."""
+    """The parts that alembic's own comparison passes over: types as the database has them, and
+    keys.
+    """
     return {
         table: {
             # A later migration puts its columns last, wherever app/db/tables has them.

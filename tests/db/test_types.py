@@ -1,5 +1,5 @@
-"""What is read of a stored value, and which values are damaged: one table for all column types.
-What a damaged one does to pages, checks and alerts is in tests/faults/test_unreadable_*.py.
+"""Stored values as they are read, and damaged ones: one table for all column types. The effects of
+a damaged value on pages, checks and alerts are in tests/faults/test_unreadable_*.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WHOLE = [
     (IDS, ",0,7,", ",0,7,"),
     (TEXTS, '["a"]', ["a"]),
 ]
-# What is read in place of a damaged value.
+# The value that is read in place of a damaged one.
 DAMAGED = [
     (Moment(), FAR, datetime(9000, 1, 1, tzinfo=UTC)),
     (Moment(), -FAR, datetime(1900, 1, 1, tzinfo=UTC)),

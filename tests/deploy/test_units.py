@@ -20,7 +20,7 @@ UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 COMMON = UNITS / "wakeful-.service.d" / "common.conf"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
 PROGRAM = "/opt/wakeful/bin/wakeful"
-# What is open after all: the network, and the host's own file system to read.
+# The parts that are open: the network, and the host's own file system to read.
 EXPOSURE = 1.5
 
 
@@ -54,7 +54,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def analyze(root: Path, *words: str) -> str:
-    """What systemd-analyze complains of, or prints."""
+    """The complaints of systemd-analyze, or its output."""
     done = subprocess.run(
         ["systemd-analyze", f"--root={root}", "--no-pager", *words],
         capture_output=True,

@@ -639,7 +639,7 @@ UNREACHED = [
 
 
 def said_of(url, tmp_path, caplog, **more):
-    """What the log has of a server that is not reached."""
+    """The lines in the log on a server that is not reached."""
     buffer, options = Buffer(tmp_path), {"network": NETWORK, "wake": int, "figures": dict} | more
     with closing(buffer):
         link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **options)

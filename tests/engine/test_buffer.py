@@ -270,7 +270,7 @@ class Connection:
 
 
 def life(folder):
-    """What an agent sends that starts with 0, 1 and 2 in its file."""
+    """The results of an agent that starts with 0, 1 and 2 in its file."""
     sent = []
 
     def send(count):
@@ -308,7 +308,7 @@ def test_no_single_fault_of_a_disk_loses_a_result_or_sends_it_twice(after, tmp_p
             kept = newest(buffer)
         assert len(sent) == len(set(sent)), (at, sent)
         assert {*sent, *kept} == set(range(8)), (at, sent, kept)
-        # What a transaction wrote that seemed to fail may come again after a restart.
+        # Results of a transaction that seemed to fail may come again after a restart.
         assert after or not {*sent} & {*kept}, (at, sent, kept)
         if disk.calls < at:
             break

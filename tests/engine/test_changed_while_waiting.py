@@ -1,6 +1,6 @@
-"""What the engine makes of a monitor that is changed while the engine waits for the lock on its
-state. PostgreSQL goes on then with the locked row as it is now, and with the rows of all other
-tables as they were before the wait.
+"""A monitor is changed while the engine waits for the lock on its state. PostgreSQL goes on then
+with the locked row as it is now, and with the rows of all other tables as they were before the
+wait.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -216,7 +216,7 @@ def test_a_changed_monitor_is_checked_although_an_earlier_check_hangs(core, sett
 
 @pytest.mark.settings(confirm_seconds=0.5)
 def test_a_failure_that_was_being_confirmed_is_confirmed_by_the_next_checker(core, settings, site):
-    """What waits to be repeated outlives the process that has seen it."""
+    """A failure that waits to be repeated outlives the process that has seen it."""
     id = make_monitor(core, url=site.url, confirmations=1).id
     site.status = 503
     with core.app_context():

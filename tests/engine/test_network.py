@@ -41,7 +41,7 @@ class Canaries:
         return marks(self.network.sort([finished(word) for word in script.split()], now))
 
     def later(self, now):
-        """What can be recorded after a while in which nothing came."""
+        """The outcomes that can be recorded after a while in which nothing came."""
         return marks(self.network.collect(now))
 
     def collect(self, now):
@@ -89,7 +89,7 @@ def test_a_failure_before_an_answer_of_another_target_does_not_ask_the_canaries(
 @pytest.mark.parametrize("failing", ["1d", "1d 2d 3d", "4d 5d 6d 7d"])
 @pytest.mark.parametrize("before", ["", "1u 2u 3u", "1p"])
 def test_if_only_failures_follow_the_canaries_are_asked(before, failing):
-    """What answered before the failures is no sign: a network that has just died had answers."""
+    """Answers from before the failures are no sign: a network that has just died had answers."""
     canaries = Canaries(works=False)
     canaries.sort(before, 0)
     assert canaries.out(failing, 1) == failing.replace("d", "?")

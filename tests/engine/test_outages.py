@@ -27,11 +27,11 @@ KINDS = (
     {"alerts": [["sms", "+4712345678"]], "tags": "\nprod\n", "confirmations": 0},
     {"alerts": [["email", "b@example.test"]], "quiet_start": "07:00", "quiet_end": "09:00"},
 )
-# What each monitor's checks find, second by second: it fails, recovers, and fails again.
+# The results of each monitor's checks, second by second: it fails, recovers, and fails again.
 VERDICTS = ("up", "down", "down", "up", "up", "down", "down", "down")
 
-# What each place finds, in slots of ten seconds: a blip, an outage that the places see one after
-# another, an end that they see one after another, and an outage that all see at once.
+# The results of each place, in steps of ten seconds: a blip, an outage that the places see one
+# after another, an end that they see one after another, and an outage that all see at once.
 PLACES = {"oslo": "+-+---++++---", "rome": "++++---+++---", "bern": "++++--++++---"}
 
 

@@ -1,4 +1,4 @@
-"""What the recorder makes of the pings of a heartbeat, and of deadlines that pass (decision 18)."""
+"""The recorder on the pings of a heartbeat, and on deadlines that pass (decision 18)."""
 
 from __future__ import annotations
 

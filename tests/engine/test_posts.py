@@ -1,4 +1,4 @@
-"""What status pages post by themselves (decision 12)."""
+"""Posts that status pages write by themselves (decision 12)."""
 
 from __future__ import annotations
 

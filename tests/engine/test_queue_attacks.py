@@ -1,4 +1,4 @@
-"""What somebody does who reads and writes Redis, and has no BATCH_KEY. He may stop checks: for
+"""Attacks of somebody who reads and writes Redis, and has no BATCH_KEY. He may stop checks: for
 that, the broker is trusted.
 """
 
@@ -54,7 +54,7 @@ def carrier(settings):
 # --- messages to both
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-# What is opened; the text of its refusal, and None for what counts.
+# The message that is opened; the text of its refusal, or None if it counts.
 OPENED = {
     "ours": (KEY, "a", {"at": NOW.isoformat()}, None),
     "of another key": (OTHER_KEY, "a", {"at": NOW.isoformat()}, "not made with our BATCH_KEY"),

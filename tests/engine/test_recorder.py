@@ -1,4 +1,4 @@
-"""What the recorder writes for checks and actions of people (decision 4)."""
+"""The rows that the recorder writes for checks and actions of people (decision 4)."""
 
 import threading
 from datetime import timedelta

@@ -60,7 +60,7 @@ def house(core):
 
 
 def parts(house, *of_postgresql):
-    """What the checkers own: on SQLite there is one shard, and one of them has it."""
+    """The shards of the checkers: on SQLite there is one, and one checker has it."""
     owned = house.owned()
     if shards.count() == 1:
         return sorted(owned) == [0] * (len(owned) - 1) + [1]
@@ -151,7 +151,7 @@ def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
 
 @pytest.mark.both_databases
 def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_again(house):
-    """What it checked meanwhile counts. But it missed changes."""
+    """Its checks in between count. But it missed changes."""
     house.join("a")
     first = house.look("a").gained
     house.seconds += 30

@@ -1,4 +1,4 @@
-"""What several places together make of a monitor (decision 14)."""
+"""The verdict of several places on a monitor (decision 14)."""
 
 from datetime import timedelta
 

@@ -40,7 +40,7 @@ def corrupt(app: Flask, column: Any, id: Any, kind: str = "another key") -> None
 
 
 def raw_value(app: Flask, column: Any, id: Any) -> str | None:
-    """What is stored, not decrypted."""
+    """The stored values, not decrypted."""
     table = column.class_.__table__
     (key,) = table.primary_key.columns
     with app.app_context():

@@ -75,7 +75,7 @@ def relayed(relayed_settings: Settings) -> Iterator[Flask]:
 
 @pytest.fixture(autouse=True)
 def _nothing_logged_yet() -> None:
-    """What an earlier test had logged would be left out here."""
+    """Lines that an earlier test had logged would be left out here."""
     faults._lasting.cache_clear()
 
 

@@ -1,4 +1,5 @@
-"""What ``test_full_disk.py`` runs on a small disk of its own: the folder and a part of it by name.
+"""The program that ``test_full_disk.py`` runs on a small disk of its own: the folder and a part of
+it by name.
 
 Each function fills the disk for real, says on a line of JSON what it saw, and makes room again.
 """

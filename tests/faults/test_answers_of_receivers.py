@@ -51,7 +51,7 @@ def coded(coding: str, body: bytes) -> bytes:
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-# What a receiver sends back, as bytes on the wire, and then closes the connection.
+# The answer of a receiver, as bytes on the wire; then it closes the connection.
 ACCEPTED = {
     "plainly": http(),
     "with an unknown charset": http(b"ok", "Content-Type: text/plain; charset=utf8mb4"),
@@ -254,7 +254,7 @@ def test_what_vonage_documents_to_say_with_a_200_counts(tmp_path: Path) -> None:
 
 # --- Mail
 
-# What a mail server says to the mail itself, and what it does then.
+# The answer of a mail server to the mail itself, and its next action.
 MAIL = {
     "plainly": (b"250 2.0.0 queued\r\n", DELIVERED),
     "in several lines": (b"250-2.0.0 queued\r\n250 as 4711\r\n", DELIVERED),
@@ -317,7 +317,7 @@ def test_what_is_said_to_the_mail_itself_decides(kind: str, goodbye: str, tmp_pa
 
 
 GREETING = "220 mail.test"
-# What a server answers in place of 250, and what becomes of a mail with and without a login.
+# The answer of a server in place of 250, and the fate of a mail with and without a login.
 SESSIONS = {
     "a name of a login in small letters": ({"EHLO": "250-x\r\n250 AUTH plain login"}, DELIVERED),
     "no login for a moment": (

@@ -19,7 +19,7 @@ DISK = 'mount -t tmpfs -o size=4m none "$0"'
 
 
 def recorded(folder: Path, part: str) -> list:
-    """What a part of ``full_disk`` says on a disk of its own."""
+    """The output of a part of ``full_disk`` on a disk of its own."""
     if subprocess.run([*MOUNT, DISK, folder], capture_output=True, check=False).returncode:
         pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
     run = f'{DISK} && exec "$1" -m tests.faults.full_disk "$0" "$2"'

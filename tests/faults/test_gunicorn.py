@@ -1,4 +1,5 @@
-"""What app/commands/web stands on and gunicorn does not promise: one test for each.
+"""Behaviour of gunicorn that app/commands/web relies on and gunicorn does not promise: one test for
+each.
 
 A new version of gunicorn that changes one of them fails here by name, not in a server that hangs.
 """
@@ -34,7 +35,7 @@ class Log:
 
 
 class Socket:
-    """What gunicorn writes to."""
+    """The socket that gunicorn writes to."""
 
     def __init__(self) -> None:
         self.written = b""

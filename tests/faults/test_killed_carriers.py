@@ -279,7 +279,7 @@ def harass(parts, redis, server, gate):
 
 
 def judge(app, monitors, places, began, ended):
-    """What is wrong with the results between the two times."""
+    """The faults in the results between the two times."""
     problems = []
     with app.app_context():
         rows = db.session.execute(

@@ -54,7 +54,7 @@ CATEGORIES = {op.CATEGORY_DIGIT: r"\d", op.CATEGORY_SPACE: r"\s", op.CATEGORY_WO
 
 
 def signs(kind: Any, value: Any, flags: int) -> frozenset[str]:
-    """What one element of a parsed pattern reads."""
+    """The characters that one element of a parsed pattern reads."""
     if kind is op.ANY:
         return ALPHABET if flags & re.DOTALL else ALPHABET - {"\n"}
     if kind is op.NOT_LITERAL:

@@ -96,7 +96,7 @@ def spec_redactor(value: str) -> None:
 
 
 def check_answer(value: str) -> None:
-    """What a sender reads of the answer to an alert."""
+    """The parts of an answer to an alert that a sender reads."""
     for kind in ("text/html", "application/json"):
         response = Response(503, {"Content-Type": kind, "Retry-After": value}, value)
         masking.clean(response.words, SECRETS)
@@ -352,7 +352,7 @@ pytestmark = pytest.mark.more
 
 @pytest.fixture(scope="module", autouse=True)
 def _little_garbage() -> Iterator[None]:
-    """What the other tests hold is left out when garbage is collected before each measurement."""
+    """Objects of other tests are left out when garbage is collected before each measurement."""
     gc.collect()
     gc.freeze()
     yield

@@ -74,7 +74,7 @@ def text_of(log_file: Path) -> str:
 
 
 def await_text(log_file: Path, words: str) -> str:
-    """What was printed, once these words are in it."""
+    """The output, once these words are in it."""
     try:
         eventually(lambda: words in text_of(log_file), words)
     except AssertionError:
@@ -250,7 +250,7 @@ def test_a_password_is_masked_unless_it_is_so_short_that_ordinary_words_would_be
 
 
 def streams(monkeypatch):
-    """What is printed to standard output and standard error."""
+    """The text on standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)

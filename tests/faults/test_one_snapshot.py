@@ -1,4 +1,4 @@
-"""What a status page shows is read at one moment."""
+"""All data of a status page is read at one moment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What Wakeful makes, only its owner reads and writes, also where a container or a service manager
-starts it with umask 0.
+"""Only the owner of Wakeful's files can read and write them, even if a container or a service
+manager starts it with umask 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROGRAM = Path(sys.executable).with_name("wakeful")
 
 
 def open_to_others(folder):
-    """What below the folder somebody else may use, and the folder itself."""
+    """The files below the folder that somebody else may use, and the folder itself."""
     return [
         f"{path.name} {stat.filemode(path.stat().st_mode)}"
         for path in (folder, *folder.rglob("*"))

@@ -96,7 +96,7 @@ def answers_everybody(web: Web, key: str) -> None:
 
 
 def everything_from(client: socket.socket) -> bytes:
-    """What the server sends until it closes."""
+    """The bytes that the server sends until it closes."""
     parts = []
     with suppress(ConnectionResetError):
         while part := client.recv(65536):

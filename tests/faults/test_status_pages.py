@@ -1,4 +1,4 @@
-"""What attacks on status pages have found: names that strangers could read, links that died,
+"""Faults that attacks on status pages have found: names that strangers could read, links that died,
 readers who were locked out, and damage that spread.
 """
 

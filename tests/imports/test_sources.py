@@ -14,7 +14,7 @@ from app.imports.candidates import NotReadable
 from app.records import Assertion, Pair
 from tests.support.kuma import ROWS, SAMPLES, TABLES, kuma_db
 
-# What each sample must not show to anybody: no sentence about it may repeat one of these.
+# The secrets of each sample: no sentence about it may repeat one of these.
 SECRETS = ("secret", "password", "kumabasicpass", "token", "pagerkey", "hooks.slack")
 FORMATS = {
     "kuma-backup.json": "Uptime Kuma",

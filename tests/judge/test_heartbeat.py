@@ -1,4 +1,4 @@
-"""What the pings of a heartbeat say (decision 18): a story for each rule, with the clock given."""
+"""The meaning of a heartbeat's pings (decision 18): a story for each rule, with the clock given."""
 
 from __future__ import annotations
 

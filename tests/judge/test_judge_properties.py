@@ -100,7 +100,7 @@ class Watch:
         assert self.state.checked_at == result.at
 
     def _remember(self, result):
-        """What the result means, computed without the state machine."""
+        """The meaning of the result, computed without the state machine."""
         if result.verdict is Verdict.DOWN:
             self.good = []
             if not self.open:

@@ -1,4 +1,4 @@
-"""What the results of several places lead to, in the order in which they arrive (decision 14)."""
+"""The effect of the results of several places, in the order in which they arrive (decision 14)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGES = BEGIN - timedelta(days=1)  # no place is awaited any more
 
 
 def judged(rule, confirmations, script, places=3, since=AGES):
-    """What checks of berlin, oslo and sydney lead to. ``60+-.``: at 60 s berlin is up, 10 ms later
+    """The effect of checks of berlin, oslo and sydney. ``60+-.``: at 60 s berlin is up, 10 ms later
     oslo is down, and sydney has no check; with an ``m`` behind it they are in a maintenance. The
     incidents with their whole seconds, and the verdict.
     """

@@ -31,7 +31,9 @@ def days_from_now(days: float) -> dt.datetime:
 
 @dataclass(frozen=True)
 class Served:
-    """What a server is given: the chain it sends, leaf first, and the leaf's key, all as PEM."""
+    """The certificates of a server: the chain it sends, leaf first, and the leaf's key, all
+    as PEM.
+    """
 
     chain: bytes
     key: bytes

@@ -29,7 +29,9 @@ from tests.lab.net import Connection, Listener
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked. ``server`` is 0 or 1; ``times`` counts how often it was asked before."""
+    """The questions that were asked. ``server`` is 0 or 1; ``times`` counts how often it was asked
+    before.
+    """
 
     message: dns.message.Message
     name: str

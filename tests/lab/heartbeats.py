@@ -37,7 +37,7 @@ class Story(NamedTuple):
     expected: str | None
 
     def faults(self) -> Iterator[str]:
-        """What is otherwise, in sentences."""
+        """The differences, in sentences."""
         state = story(BOUNDED, *self.events)
         verdict = state.verdict(at(self.clock))
         code = state.fault and state.fault.code

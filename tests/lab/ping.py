@@ -15,7 +15,7 @@ from app.net import icmp
 SILENT, SLOW, NOT_ALLOWED = "127.66.0.1", "127.66.0.2", "127.66.0.3"
 SLOW_SECONDS = 0.05
 ROUTER = "192.0.2.1"
-# What comes back for an echo: bytes, the number of an error that a router reports, or nothing.
+# The answer to an echo: bytes, the number of an error that a router reports, or nothing.
 Script = Callable[[bytes], bytes | int | None]
 
 

@@ -43,7 +43,7 @@ class Checker(Protocol):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a row."""
+    """The result of a row."""
 
     row: Row
     result: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Judgement:
         return self.result["cause_code"]
 
     def faults(self) -> list[str]:
-        """What is not as the row says, in sentences; none when all is."""
+        """The differences from the row, in sentences; none if all is as it says."""
         row, cause = self.row, self.result["cause"] or ""
         differences = []
         if self.verdict != row.verdict:

@@ -189,7 +189,7 @@ def _up(name: str, at: At, *warnings: Warn, **fields: Any) -> Row:
 
 
 def _looked_up(kind: str, at: Callable[[Any], At]) -> Iterator[Row]:
-    """What a kind says of names that cannot be looked up."""
+    """The causes of a kind for names that cannot be looked up."""
     for label, code in (
         ("nxdomain", Cause.DNS_NXDOMAIN),
         ("servfail", Cause.DNS_SERVFAIL),

@@ -13,7 +13,7 @@ from app.pages.serving import StatusPageLayer
 
 @pytest.fixture
 def layer(app: Flask) -> StatusPageLayer:
-    """What answers for status pages, with all that it keeps."""
+    """The application that answers for status pages, with its caches."""
     pages: StatusPageLayer = app.extensions["wakeful.pages"]
     return pages
 

@@ -1,4 +1,4 @@
-"""What people write instead of a page's address, and what they see where there is no page."""
+"""Addresses that people write instead of a page's, and the answer if there is no page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What was stored is public at once in the process that stored it, and within two seconds in
-others (decision 12).
+"""A change is public at once in the process that stored it, and within two seconds in others
+(decision 12).
 """
 
 from __future__ import annotations

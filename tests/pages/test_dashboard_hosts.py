@@ -29,7 +29,7 @@ def log_in(app: Flask, host: str = DASHBOARD) -> Visitor:
 
 
 def give(app: Flask, domain: str, base: str = API) -> tuple[int, str]:
-    """What the API answers to a page with this domain."""
+    """The answer of the API to a page with this domain."""
     key = {"Authorization": f"Bearer {make_key(app)}"}
     page = {"name": "Shop", "domain": domain}
     answer = app.test_client().post("/api/v1/status-pages", json=page, headers=key, base_url=base)

@@ -1,4 +1,4 @@
-"""What a page does not show is in none of its public answers."""
+"""Values that a page does not show are in none of its public answers."""
 
 from __future__ import annotations
 

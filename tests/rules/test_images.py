@@ -1,4 +1,4 @@
-"""What is taken for an image of a status page, by its bytes."""
+"""The files that are accepted as an image of a status page, by their bytes."""
 
 from base64 import b64encode
 

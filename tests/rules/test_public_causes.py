@@ -1,4 +1,4 @@
-"""What the public reads of a cause, and what a post starts with (decision 12)."""
+"""The public sentence of a cause, and the start of a post (decision 12)."""
 
 from __future__ import annotations
 

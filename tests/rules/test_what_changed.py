@@ -1,4 +1,4 @@
-"""What is different between a failing check and the last good one."""
+"""The differences between a failing check and the last good one."""
 
 from __future__ import annotations
 

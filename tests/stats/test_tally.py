@@ -1,4 +1,4 @@
-"""What counts as up, down, unknown and maintenance, and the figures of it."""
+"""Time that counts as up, down, unknown and maintenance, and its figures."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ KINDS = ("up", "down", "unknown", "maintenance", "degraded")
 
 
 def kind_at(at, results, incidents, windows, limit):
-    """What this moment counts as, computed without spans; None in a gap."""
+    """The kind of this moment, computed without spans; None in a gap."""
     past = [check for check in results if check.at_ms <= at]
     of_places = {check.place: check for check in past}.values()
     voting = [

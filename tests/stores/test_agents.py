@@ -1,4 +1,4 @@
-"""What the server makes of the results of an agent, which several web processes may take."""
+"""The server on the results of an agent, which several web processes may take."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor

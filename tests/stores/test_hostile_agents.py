@@ -1,4 +1,4 @@
-"""What anybody may send who has the token of a place's agent: never an answer 500, and nothing that
+"""Requests of anybody who has the token of a place's agent: never an answer 500, and nothing that
 costs another result.
 """
 

@@ -170,7 +170,7 @@ def listed(store: LocalStore, query: ResultQuery) -> tuple[list[Any], int]:
 def all_read(
     store: LocalStore, ids: Sequence[int], here: datetime, chosen: int = 12
 ) -> dict[str, Any]:
-    """What every reader of results says; ``chosen``: how many of the queries of lists."""
+    """The answers of every reader of results; ``chosen``: how many of the queries of lists."""
     read: dict[str, Any] = {}
     begin = here - timedelta(hours=HOURS)
     spans: list[tuple[datetime | None, datetime | None]] = [

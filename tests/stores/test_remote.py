@@ -89,7 +89,8 @@ def test_what_changed_is_shown_of_servers_that_send_the_evidence_alone() -> None
 
 
 ESCAPED = "".join(f"\\u{ord(char):04x}" for char in SECRET).encode()
-# What the server answers, and what reading a monitor of it raises, with a word of the sentence.
+# The answer of the server, and the exception of reading a monitor of it, with a word of the
+# sentence.
 ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"message": "x"}, 401, {}, Denied, "WAKEFUL_REMOTE_KEY"),
     ({"message": "Only readers."}, 403, {}, Denied, "Only readers."),

@@ -26,7 +26,7 @@ WHO = "reader@example.com"
 
 
 class Public:
-    """What strangers do, on a clock of the test's own."""
+    """The actions of strangers, on a clock of the test's own."""
 
     def __init__(self, app: Flask, *, mail: bool = True) -> None:
         self.app = app

@@ -1,9 +1,9 @@
-"""What is wrong with a page for somebody who cannot see it well, by the rules of axe.
+"""The faults of a page for somebody who cannot see it well, by the rules of axe.
 
 axe takes longer than everything else that a browser does for a test, and most parts of a page are
 like parts of another one. So axe judges each kind of part once in a run, and the script beside this
-one calculates the contrast of texts: axe judges those only that something else may lie behind. What
-is wrong is never remembered: each page that has it says so.
+one calculates the contrast of texts: axe judges those only that something else may lie behind.
+Faults are never remembered: each page that has one says so.
 """
 
 from __future__ import annotations

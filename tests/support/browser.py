@@ -39,7 +39,7 @@ QUIET = (
 PATIENCE_MS = 60_000  # an event that does not come on a busy machine in this time does not come
 # What Chromium says of a page in which somebody types before the page sets the focus.
 TYPED_FIRST = "Autofocus processing was blocked because a document already has a focused element."
-# What Chromium itself says of a page that is meant to say that something is wrong.
+# Lines of Chromium itself on a page that is meant to say that something is wrong.
 OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 
@@ -153,8 +153,8 @@ def opened(browser: Browser, **options: Any) -> Iterator[Page]:
 
 @contextmanager
 def heard(page: Page, status: int = 422) -> Iterator[list[str]]:
-    """What the page's console says, as it comes. ``status``: of an answer that is meant to be an
-    error, like 422, with which a form comes back.
+    """The lines of the page's console, as they come. ``status``: of an answer that is meant to be
+    an error, like 422, with which a form comes back.
     """
     faults: list[str] = []
     meant = (TYPED_FIRST, *(f"{OF_STATUS} {status_code}" for status_code in {422, status}))

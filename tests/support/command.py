@@ -78,7 +78,7 @@ _processes.set_forkserver_preload(
 def wakeful(
     words: list[str], environ: Mapping[str, str], input: str = "", seconds: float = 100
 ) -> subprocess.CompletedProcess[str]:
-    """What ``wakeful WORDS`` does with these variables of the environment and no others."""
+    """The result of ``wakeful WORDS`` with these variables of the environment and no others."""
     return _ended(be, words, environ, input, seconds)
 
 

@@ -1,4 +1,4 @@
-"""What the recorder does with each result of a monitor's places, without a database."""
+"""The recorder's work on each result of a monitor's places, without a database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_of(result):
 
 
 class Live:
-    """What the recorder does with each result."""
+    """The recorder's work on each result."""
 
     def __init__(self, rules):
         self.rules, self.situation = rules, Situation()

@@ -1,4 +1,6 @@
-"""What takes long to make, made once in a run: by the first worker that asks, for all of them."""
+"""Objects that take long to make are made once in a run: by the first worker that asks, for all of
+them.
+"""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ SETTINGS = {
 
 _names = (f"test_{os.getpid()}_{number}" for number in itertools.count())
 
-# What a test may have changed beside rows: columns, constraints, triggers, functions. A row of a
-# catalogue that has changed has another transaction in ``xmin``; to write its definition out takes
-# six times as long.
+# The parts of a database that a test may have changed beside rows: columns, constraints, triggers,
+# functions. A row of a catalogue that has changed has another transaction in ``xmin``; to write its
+# definition out takes six times as long.
 _SHAPE = """
 SELECT sum(hashtextextended(line, 0)) FROM (
   SELECT concat_ws(' ', c.relkind, c.relname, a.attname, a.attnum, a.xmin) AS line

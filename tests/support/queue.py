@@ -1,4 +1,4 @@
-"""What tests of the queue use: a key, the far end in this process, and what is on the broker."""
+"""Helpers for tests of the queue: a key, the far end in this process, and what is on the broker."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Places(Engine):
 
 
 def change(settings, id, fields, moment):
-    """What a person does on the page of a monitor."""
+    """The action of a person on the page of a monitor."""
     store = LocalStore(settings)
     store.now = lambda: moment
     store.monitors.update(id, fields)

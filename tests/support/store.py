@@ -13,7 +13,7 @@ from app.stores import current_access, current_store
 
 
 class _Calls:
-    """What ``get`` finds in a context of ``app``, or a part of it; called in such a context."""
+    """The result of ``get`` in a context of ``app``, or a part of it."""
 
     def __init__(self, app: Flask, get: Callable[[], Any]) -> None:
         self._app, self._get = app, get

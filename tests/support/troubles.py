@@ -1,4 +1,4 @@
-"""What keeps an SQLite file from being written: locked, full, failing, read-only."""
+"""Reasons why an SQLite file cannot be written: locked, full, failing, read-only."""
 
 import os
 import resource

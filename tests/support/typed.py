@@ -44,7 +44,7 @@ def install_at(folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def access() -> Iterator[Access]:
-    """What the installation knows of people, in its context."""
+    """The people of the installation, in its context."""
     with create_core(read()).app_context():
         yield Access()
         db.session.remove()

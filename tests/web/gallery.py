@@ -67,7 +67,7 @@ class Sight:
 
 
 def plain(paths: str, who: str = ADMIN, status: int = 200, like: bool = False) -> dict[str, Sight]:
-    """What these addresses show, by names made of them."""
+    """The pages at these addresses, by names made of them."""
     role = "" if who == ADMIN else f"-{who.partition('@')[0] or 'stranger'}"
     return {
         (re.sub(r"\W+", "-", path).strip("-") or "home") + role: Sight(path, who, status, like=like)

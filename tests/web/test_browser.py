@@ -1,4 +1,4 @@
-"""What scripts and the keyboard add, in a real browser."""
+"""Scripts and the keyboard, in a real browser."""
 
 import re
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What pages say of a check on request."""
+"""The pages' sentences on a check on request."""
 
 import random
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What every page with the form of a record does: one test for each behaviour, over all of them."""
+"""The behaviour of every page with the form of a record: one test for each, over all of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -234,7 +234,7 @@ def test_the_form_of_a_stored_record(app, opened, admin, monkeypatch):
     assert first.location == second.location
     assert opened.stored(text) == "Theirs"
 
-    # What was typed comes back where the record is gone.
+    # The typed values come back if the record is gone.
     if resource.delete:
         admin.open(opened.path)
         with app.app_context():

@@ -93,8 +93,8 @@ class Place:
     def look(
         self, browser: Browser, name: str, sight: gallery.Sight, *, rest: bool = False
     ) -> list[str]:
-        """What is wrong with one page; takes its pictures where that is asked for. ``rest``: on
-        the other screens and in the other themes.
+        """The faults of one page; takes its pictures if that is asked for. ``rest``: on the other
+        screens and in the other themes.
         """
         faults: list[str] = []
         with self.opened(browser, sight, faults) as page:
@@ -206,7 +206,7 @@ def test_every_page_fits_the_other_screens_themes_and_fonts(place, chromium, kin
     assert not faults, "\n".join(faults)
 
 
-# What is wrong with a page, with the start of what is said of it.
+# A fault of a page, with the start of its sentence.
 SEEDED = {
     "@media (max-width: 400px) { p { width: 500px } }": ["125 px too wide at 375", "narrow font"],
     "@media (min-width: 700px) and (max-width: 800px) { p { width: 800px } }": [

@@ -1,4 +1,4 @@
-"""What screens, fonts, paper and forced colours do to a page, in a real browser."""
+"""Pages on screens, paper, with fonts and forced colours, in a real browser."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from tests.web.gallery import unfold
 pytestmark = pytest.mark.browser
 
 LONG = "W" * 200
-# What sticks out of the page, or of a card, which would hide it.
+# The elements that stick out of the page, or of a card, which would hide them.
 TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(
   (box) => box.scrollWidth - box.clientWidth))"""
 # How much of the focused control a bar covers that sticks to an edge, and which control it is.

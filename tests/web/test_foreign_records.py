@@ -40,7 +40,7 @@ def buttons(visitor: Visitor) -> set[str]:
     return {button[0] for form in visitor.forms for button in form.buttons}
 
 
-# What a server returns of a monitor, besides id, name and URL.
+# The fields of a monitor that a server returns, besides id, name and URL.
 RETURNED: dict[str, dict[str, Any]] = {
     "alerts_by_channel": {"alerts": {"email": ["a@b.test"], "slack": ["https://h.test/1"]}},
     "alerts_as_json_text": {"alerts": '[{"key": "email", "value": "a@b.test"}]'},

@@ -143,7 +143,7 @@ def test_rows_are_added_and_removed_without_a_script(app, editor):
 
 
 def test_what_an_answer_has_becomes_an_assertion_by_a_click(app, editor, httpserver):
-    """Without a script too. What looks secret is not offered."""
+    """Without a script too. Values that look secret are not offered."""
     body = '{"status": "ok", "api_token": "abcdefgh", "items": [1]}'
     httpserver.expect_request("/").respond_with_data(body, content_type="application/json")
     url = httpserver.url_for("/")

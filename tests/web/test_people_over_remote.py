@@ -1,5 +1,5 @@
-"""People and their mails are this dashboard's own, also over the API of other servers. What Ctrl-K
-does is done on the server of the page.
+"""People and their mails are this dashboard's own, also over the API of other servers. Ctrl-K acts
+on the server of the page.
 """
 
 import re

@@ -263,7 +263,7 @@ def post(visitor, path, text, password=PASSWORD):
 
 @pytest.fixture
 def form(late):
-    """What an admin's page carries."""
+    """The form that an admin's page carries."""
     return carried(add(late))
 
 

@@ -36,7 +36,7 @@ def sink(app):
 
 @pytest.fixture
 def works(app, monkeypatch, sink):
-    """What is to be done after the answers; run by ``done``."""
+    """The work after the answers; run by ``done``."""
     works = [sink]
     monkeypatch.setattr(app.extensions["wakeful.mail"].recoveries, "put", works.append)
     return works

@@ -68,7 +68,7 @@ def store_behind(editor: Visitor) -> Any:
 
 
 def typed_in(visitor: Visitor, button: str, names: Any) -> dict[str, str]:
-    """What stands in these fields of the form with this button."""
+    """The values in these fields of the form with this button."""
     values = dict(visitor.form_with(button)[0].values)
     return {name: values[name] for name in names}
 

@@ -150,8 +150,8 @@ SCOPES = (READ, WRITE, ADMIN)
 REFUSED = ("none", "session of an admin", "expired", "revoked", "of the disabled")
 KEYS = ("none", "session of an admin", *SCOPES)
 
-# What people without an account get of a page, by its visibility: 200, or the refusal. The front
-# and the history of a page with a password ask for it.
+# The answer of a page to people without an account, by its visibility: 200, or the refusal. The
+# front and the history of a page with a password ask for it.
 TO_STRANGERS = {"public": {200}, "unlisted": {200}, "password": {200, 403}, "closed": {404}}
 ANSWERS_OF_PAGES = {
     "", "history", "subscribe", "feed.rss", "feed.atom", "maintenance.ics", "summary.json",

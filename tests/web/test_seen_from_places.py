@@ -1,4 +1,4 @@
-"""What the pages of a monitor and of an incident say of its places (decision 14)."""
+"""The places on the pages of a monitor and of an incident (decision 14)."""
 
 import re
 from datetime import timedelta

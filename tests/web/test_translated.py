@@ -49,7 +49,7 @@ ASKING = {"Accept-Language": LANGUAGE}
 
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """What is marked now, whether or not ``make messages`` wrote it down."""
+    """The sentences that are marked now, whether or not ``make messages`` wrote them down."""
 
     def write(folder: Path) -> None:
         subprocess.run(
@@ -226,12 +226,12 @@ def _outside(text: str, depth: int) -> tuple[str, int]:
     return " ".join(SHORTENED.sub("", ADDRESS.sub("", joined)).split()), depth
 
 
-# What says of itself that it is in English: the manuals, and the reference of the API.
+# Parts that say that they are in English: the manuals, and the reference of the API.
 ENGLISH = re.compile(r'<(\w+)(?: [^>]*)? lang="en">.*?</\1>', re.DOTALL)
 
 
 def _untranslated(page: str, sentences: frozenset[str], data: Data) -> list[str]:
-    """What a page says in English: a sentence of the catalogue, or words that are not data."""
+    """The English of a page: a sentence of the catalogue, or words that are not data."""
     reader = _Page()
     reader.feed(ENGLISH.sub("", page))
     reader.close()

@@ -1,4 +1,4 @@
-"""What the dashboard shows of monitors behind another one that is down (decision 20)."""
+"""The dashboard on monitors behind another one that is down (decision 20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do every week takes few actions: the fields that a person fills in, and the links and
+"""The weekly tasks of people take few actions: the fields that a person fills in, and the links and
 buttons that they press, without a script.
 """
 

@@ -1,4 +1,4 @@
-"""What a monitor's page answers when somebody asks why it is slower than it was."""
+"""A monitor's page says why it is slower than it was."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -159,7 +159,7 @@ class Visitor:
 
     @property
     def text(self) -> str:
-        """What a person reads on it."""
+        """The text that a person reads on it."""
         return " ".join(" ".join(self._reader.text).split())
 
     @property
@@ -193,8 +193,8 @@ class Visitor:
     def press(
         self, button: str, _value: str | None = None, _follow: bool = True, **fields: object
     ) -> Visitor:
-        """Fill the form with that button and send it. True and False tick and untick boxes. What
-        stands in the form several times under one name is sent several times.
+        """Fill the form with that button and send it. True and False tick and untick boxes. A field
+        that stands in the form several times under one name is sent several times.
         """
         form, (_, name, value) = self.form_with(button)
         values: dict[str, str | list[str]] = {
@@ -241,7 +241,7 @@ class Visitor:
 
 
 def token(visitor: Visitor) -> dict[str, str]:
-    """What the forms of the page that is open prove themselves with."""
+    """The token of the forms of the page that is open."""
     return {"csrf_token": dict(visitor.form_with("Log out")[0].values)["csrf_token"]}
 
 
