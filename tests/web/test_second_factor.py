@@ -315,7 +315,7 @@ def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
     ],
     ids=["disabled", "role", "email", "password", "reset", "deleted"],
 )
-def test_what_ends_sessions_ends_half_logins(app, access, secured, end):
+def test_what_ends_sessions_ends_pending_logins(app, access, secured, end):
     visitor = pending_login(app)
     with app.app_context():
         end(access)
