@@ -135,7 +135,7 @@ def test_fields_say_their_values_limits_and_defaults():
 
 
 def test_each_operation_says_its_scope_and_its_level():
-    base = {name for name, reference in references().items() if reference.since == 0}
+    base = {name for name, reference in references().items() if reference.level == 0}
     five = {"list_", "store", "show", "update", "delete"}
     assert base == {f"{name}_{act}" for name in ("monitors", "incidents") for act in five}
     scopes = {name: reference.scope for name, reference in references().items()}
