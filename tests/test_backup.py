@@ -122,11 +122,12 @@ def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
     assert [copy.exists() for copy in done.copies] == [True]
 
 
-def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_path):
+def test_what_has_ended_since_the_backup_stays_ended(app, same, tmp_path):
     person, access = make_person(app), app.extensions["wakeful.access"]
     with app.app_context():
         session = access.sessions.begin(person.id).session
         half, link = access.pending_logins.begin(person.id), access.recovery.make(person.id)
+        heartbeats.write("checker:there:1", now())
         path = back_up(app, tmp_path / "backup")
         access.sessions.end_all(person.id)
         db.session.remove()
@@ -137,6 +138,7 @@ def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_pa
         assert access.sessions.person(session) is None
         assert access.pending_logins.person(half) is None
         assert access.recovery.person(link) is None
+        assert heartbeats.newest() is None, "of processes of another machine"
 
 
 def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):

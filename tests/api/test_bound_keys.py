@@ -10,6 +10,7 @@ import pytest
 from app.access.keys import allowed_from
 from app.api.blueprint import TAG_PATHS
 from app.api.operations import PATHS
+from app.errors import NotFound
 from app.records import ApiKey, Role
 from app.stores import current_access
 from app.stores.local.bound import BoundStore
@@ -256,3 +257,11 @@ def test_a_bound_store_takes_the_arguments_that_every_store_takes(app, api):
     with app.app_context():
         results = BoundStore(store_of(app), "prod").results
         assert results.statistics(id, "24h", response=False)["range"] == "24h"
+
+
+def test_a_bound_store_takes_no_password_from_a_monitor_without_the_tag(app, api):
+    other = api.monitor(request_auth_username="ada", request_auth_password="hidden one")["id"]
+    fields = {"name": "x", "url": "http://x.test/", "interval": 60, "tags": ["prod"]}
+    fields |= {"request_auth_username": "ada", "request_auth_password": None}
+    with app.app_context(), pytest.raises(NotFound):
+        BoundStore(store_of(app), "prod").monitors.create(fields, secrets_from=other)

@@ -19,6 +19,7 @@ from app.db.tables import (
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
+    PingRow,
     ResultRow,
     StatusPageRow,
 )
@@ -230,6 +231,8 @@ def test_old_rows_are_deleted(house):
                     "dns": None, "connect": 0, "tls": None, "ttfb": 1, "download": 0,
                 }  # fmt: skip
                 journal.keep([row])
+                ping = {"monitor_id": id, "at": NOW - days * DAY, "kind": "success"}
+                session.add(PingRow(method="GET", **ping))
         session.add(HeartbeatRow(name="checker:dead:1", at=NOW - 2 * DAY))
         session.add(HeartbeatRow(name="checker:alive:1", at=NOW))
         session.add(CounterRow(name="key", window=0, count=1))
@@ -241,6 +244,8 @@ def test_old_rows_are_deleted(house):
     assert list(db.session.scalars(select(MarkerRow.name))) == ["399"]
     assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
+    assert db.session.scalar(select(func.count()).select_from(PingRow)) == 6
+    assert db.session.scalar(select(func.min(PingRow.at))) == NOW - 29 * DAY
     assert db.session.scalars(select(HeartbeatRow.name)).all() == ["checker:alive:1"]
     assert db.session.scalar(select(CounterRow.name)) is None
 

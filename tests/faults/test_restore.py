@@ -13,7 +13,9 @@ from app.alerts import by_hand, chores, claims, lanes, log, messages, outbox
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
+from app.engine.recorder import gaps
 from app.records import DeliveryStatus, Event, IncidentQuery
+from app.rules.time import iso
 from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, make_person
 from tests.web.visitor import Visitor
@@ -268,6 +270,15 @@ def test_several_gaps_are_all_named(core):
         "No checks ran from 2026-11-19 08:00 UTC to 2026-11-19 16:00 UTC"
         " and from 2026-11-19 16:01 UTC to 2026-11-20 04:00 UTC."
     )
+
+
+def test_of_many_gaps_the_newest_are_kept():
+    incident = IncidentRow()
+    for hour in range(gaps.MAX_GAPS + 2):
+        since = START + timedelta(hours=hour)
+        gaps.add(incident, since, since + timedelta(minutes=30))
+    assert len(incident.unwatched) == gaps.MAX_GAPS
+    assert incident.unwatched[0]["from"] == iso(START + timedelta(hours=2))
 
 
 def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(core):

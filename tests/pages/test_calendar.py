@@ -97,6 +97,11 @@ def test_text_comes_back_as_it_was(text):
     assert event["SUMMARY"] == " ".join(text.split())
 
 
+def test_what_separates_values_is_escaped_as_rfc_5545_says():
+    """Readers differ in what they take unescaped."""
+    assert rb"SUMMARY:a\;b\,c\\d" in ics(with_text("a;b,c\\d"))
+
+
 def test_a_post_has_the_same_uid_on_the_page_and_in_the_database():
     post = planned_post()
     assert window_of_post(post).uid == uid("post", post.id, post.created_at, post.status_page_id)
