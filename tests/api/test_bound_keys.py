@@ -213,6 +213,7 @@ def test_a_key_does_at_most_what_its_owner_may_do_now(app):
     assert key("GET", "/monitors").status_code == 401
 
 
+@pytest.mark.settings(rate_limit=60)
 def test_a_key_of_networks_answers_from_there_alone(app):
     secret = make_key(app, "write", networks="10.0.0.0/8,::ffff:192.0.2.0/120,2001:db8::/32")
     key = Api(app.test_client(), secret)

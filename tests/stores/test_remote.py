@@ -571,6 +571,14 @@ def test_a_write_may_have_been_stored_where_its_answer_is_not_understood() -> No
             with pytest.raises(Unavailable, match="not valid") as caught:
                 act()
             assert caught.value.unsent is unsent
+    with asking(Scripted(None, 500)) as store:
+        for act, unsent in (
+            (lambda: store.monitors.get(7), True),
+            (lambda: store.monitors.update(7, {"name": "Shop"}), False),
+        ):
+            with pytest.raises(Unavailable) as caught:
+                act()
+            assert caught.value.unsent is unsent
 
 
 FAILED = [

@@ -1,0 +1,44 @@
+"""What a fault of a database says: the cause, and whether something may have been written."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from sqlalchemy import exc
+
+from app.db.faults import AWAY, BUSY, DAMAGED, FULL, READ_ONLY, unavailable
+
+
+class Refusal(Exception):
+    """Of PostgreSQL's driver."""
+
+    def __init__(self, sqlstate: str | None = None) -> None:
+        self.sqlstate = sqlstate
+
+
+def of_sqlite(code: int) -> sqlite3.OperationalError:
+    fault = sqlite3.OperationalError("x")
+    fault.sqlite_errorcode = code
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence", "unsent"),
+    [
+        (exc.TimeoutError(), AWAY, True),
+        (exc.OperationalError("INSERT", {}, Refusal()), AWAY, True),
+        # Of a commit, which may have reached the server.
+        (exc.OperationalError(None, None, Refusal()), AWAY, False),
+        (exc.InternalError("INSERT", {}, Refusal("25006")), READ_ONLY, True),
+        (exc.InternalError(None, None, Refusal("53100")), FULL, False),
+        (exc.OperationalError(None, None, of_sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT)), BUSY, True),
+        (exc.OperationalError(None, None, of_sqlite(sqlite3.SQLITE_CORRUPT_INDEX)), DAMAGED, True),
+        (exc.ProgrammingError("SELEC", {}, Refusal("42601")), None, None),
+        (exc.OperationalError("SELEC", {}, of_sqlite(sqlite3.SQLITE_ERROR)), None, None),
+        (ValueError(), None, None),
+    ],
+)
+def test_a_fault_says_why_and_whether_it_may_have_been_written(fault, sentence, unsent):
+    cause = unavailable(fault)
+    assert (cause and str(cause), cause and cause.unsent) == (sentence, unsent)
