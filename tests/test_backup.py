@@ -152,6 +152,19 @@ def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
     assert not list(tmp_path.glob(".backup-*"))
 
 
+def test_a_file_that_is_created_meanwhile_is_not_overwritten(core, tmp_path, monkeypatch):
+    path, write = tmp_path / "backup", archive.write
+
+    def meanwhile(*arguments):
+        path.write_text("another")
+        write(*arguments)
+
+    monkeypatch.setattr(archive, "write", meanwhile)
+    with pytest.raises(WakefulError, match="exists already"):
+        back_up(core, path)
+    assert path.read_text() == "another"
+
+
 def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
     make_monitor(core)
     with core.app_context():

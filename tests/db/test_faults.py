@@ -11,7 +11,7 @@ from app.db.faults import AWAY, BUSY, DAMAGED, FULL, READ_ONLY, unavailable
 
 
 class Refusal(Exception):
-    """Of PostgreSQL's driver."""
+    """What PostgreSQL's driver raises."""
 
     def __init__(self, sqlstate: str | None = None) -> None:
         self.sqlstate = sqlstate
@@ -28,7 +28,7 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
     [
         (exc.TimeoutError(), AWAY, True),
         (exc.OperationalError("INSERT", {}, Refusal()), AWAY, True),
-        # Of a commit, which may have reached the server.
+        # A commit that failed may have reached the server.
         (exc.OperationalError(None, None, Refusal()), AWAY, False),
         (exc.InternalError("INSERT", {}, Refusal("25006")), READ_ONLY, True),
         (exc.InternalError(None, None, Refusal("53100")), FULL, False),
