@@ -68,7 +68,7 @@ def test_of_several_lines_the_first_that_comes_counts():
 BAD = [
     "", "* * * *", "60 * * * *", "0 0 30 2 *", "0 0 * * MON#9", "every day", "Mon..Sun..Tue",
     "25:00", "*-13-01", "*-02-30", "Fri..Mon", "*-*~31", "12:00:00:00", "*:0/0", "5/",
-    "1 2 3 4 5 6", "@daily", "x" * 101,
+    "1 2 3 4 5 6", "@daily", "x" * 101, " ", "Mon Tue *-01-01", "17..9:00", "x:00",
 ]  # fmt: skip
 
 

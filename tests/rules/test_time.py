@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.rules.time import days_left, expiry, iso
+from app.rules.time import days_left, expiry, iso, next_change
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -51,3 +51,20 @@ def test_days_are_utc_days_in_every_zone(zone):
 )  # fmt: skip
 def test_an_expiry_in_words(expires, text):
     assert expiry(expires, NOON) == text
+
+
+@pytest.mark.parametrize(
+    ("zone", "after", "expected"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 20, tzinfo=UTC), datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        (
+            "Europe/Berlin",
+            datetime(2026, 10, 20, tzinfo=UTC),
+            datetime(2026, 10, 25, 1, tzinfo=UTC),
+        ),
+        ("Europe/Berlin", datetime(2026, 6, 1, tzinfo=UTC), None),
+        ("Asia/Tokyo", datetime(2026, 3, 20, tzinfo=UTC), None),
+    ],
+)
+def test_the_next_change_of_the_clocks_is_found_to_the_minute(zone, after, expected):
+    assert next_change(ZoneInfo(zone), after, timedelta(days=30)) == expected
