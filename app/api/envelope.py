@@ -56,10 +56,10 @@ def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
     """A page of a list; ``query`` is the query as sent, which the links repeat."""
     number, last = page.number, page.last_number
     first_item = (number - 1) * page.per_page + 1 if page.items else None
+    url, others = request_url(), [(name, value) for name, value in query if name != "page"]
 
     def link(number: int) -> str:
-        parameters = [(name, value) for name, value in query if name != "page"]
-        return f"{request_url()}?{urlencode([*parameters, ('page', str(number))])}"
+        return f"{url}?{urlencode([*others, ('page', str(number))])}"
 
     return answer(
         {
@@ -75,7 +75,7 @@ def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
                 "current_page": number,
                 "from": first_item,
                 "last_page": last,
-                "path": request_url(),
+                "path": url,
                 "per_page": page.per_page,
                 "to": None if first_item is None else first_item + len(page.items) - 1,
                 "total": page.total,

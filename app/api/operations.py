@@ -74,7 +74,7 @@ class Call:
         if self.key is not None:
             require(self.key, scope)
 
-    @property
+    @cached_property
     def masked(self) -> bool:
         """A key that may only read sees secrets masked (decision 3)."""
         return self.key is None or not self.key.may(Scope.WRITE)

@@ -47,17 +47,17 @@ _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
 _monitor_fields = copier(Monitor, MonitorRow, (*IN_OTHER_FORM, *OF_ONE_MONITOR))
 _state_fields = copier(Monitor, MonitorStateRow, ("domain", "response_time"))
-# The columns that a record needs of a monitor and of its state.
-MONITOR_COLUMNS: tuple[Any, ...] = tuple(
-    _MONITOR.c[name]
-    for name in dict.fromkeys(
-        (*names_in(Monitor, MonitorRow, OF_ONE_MONITOR), "request_auth_password", "options")
-    )
+# The columns that a record needs of a monitor, and of its state those that few checks change.
+COLUMNS: tuple[Any, ...] = (
+    *(
+        _MONITOR.c[name]
+        for name in dict.fromkeys(
+            (*names_in(Monitor, MonitorRow, OF_ONE_MONITOR), "request_auth_password", "options")
+        )
+    ),
+    *(_STATE.c[name] for name in names_in(Monitor, MonitorStateRow, ("response_time",))),
 )
-_Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: ignore[misc]
-STATE_COLUMNS = tuple(
-    _STATE.c[name] for name in (*names_in(Monitor, MonitorStateRow), "checked_at")
-)
+_Row = namedtuple("_Row", [column.name for column in COLUMNS])  # type: ignore[misc]
 
 
 class MonitorRecords:
@@ -86,14 +86,15 @@ class MonitorRecords:
         """
         if not ids:
             return []
-        fresh = fresh or bool(ranges) or hours  # figures need the newest result
-        change = newest_change() if ranges or hours else 0
-        statement = _reading(tuple(windows), fresh=fresh)
+        figured = bool(ranges) or hours
+        fresh = fresh or figured  # figures need the newest result
+        change = newest_change() if figured else 0
+        statement = _reading(tuple(windows), fresh=fresh, figured=figured)
         parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
         rows = db.session.execute(statement, parameters).all()
         own = self._own(rows)
         figures = rollups.NO_FIGURES
-        if ranges or hours:
+        if figured:
             figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
         confirm = timedelta(seconds=self._settings.confirm_seconds)
         watched = {} if brief else watched_from(list(own), now)
@@ -126,9 +127,9 @@ class MonitorRecords:
         return [by_id[id] for id in ids if id in by_id]
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
-        """What the monitors' own rows say. Long secrets are not cached, but read each time."""
-        read = reading(MONITOR_COLUMNS, db.engine.dialect)
-        values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
+        """What the rows say apart from the last check. Long secrets are not cached, but read each time."""
+        read = reading(COLUMNS, db.engine.dialect)
+        values = {row.id: row[: len(COLUMNS)] for row in rows}
         short = {
             id: stored for id, stored in values.items() if all(map(_is_short, _secrets(stored)))
         }
@@ -140,12 +141,12 @@ class MonitorRecords:
 
 
 def _configured(values: Iterable[Any]) -> Monitor:
-    """What a monitor's own row says, without its contacts among the alerts; its state is missing.
-    ``values`` of ``MONITOR_COLUMNS``.
-    """
+    """What ``COLUMNS`` say of a monitor, without its contacts among the alerts."""
     row: Any = _Row(*values)
     fields = {
         **_monitor_fields(row),
+        **_state_fields(row),
+        "domain": row.domain or None,
         "interval": nearest_interval(row.interval),
         "check_every": row.check_every or interval_fields(row.interval).get("check_every"),
         **KIND_OPTIONS,
@@ -171,18 +172,15 @@ def _record(
     time, where they are newer than those of the state. ``derived``: fields that are no columns.
     """
     checked_at, response_time = newer or (row.checked_at, row.response_time)
-    state = _state_fields(row)
-    state["status_since"] = maintenance_since or _since(state["status_since"], checked_at, row)
     # Not by its constructor, which sets each of the 68 fields by a call: a tenth of a list's time.
     monitor = object.__new__(Monitor)
     vars(monitor).update(
         vars(own),
-        **state,
         **derived,
+        status_since=maintenance_since or _since(own.status_since, checked_at, row),
         status=row.status,
         last_checked_at=checked_at,
         response_time=response_time,
-        domain=row.domain or None,
         domain_expires_at=row.domain_expires_at,
         open_incident_id=row.open_incident_id,
     )
@@ -215,7 +213,7 @@ def _maintenance_since(
 
 
 _secrets = itemgetter(
-    *(index for index, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
+    *(index for index, column in enumerate(COLUMNS) if isinstance(column.type, Encrypted))
 )
 
 
@@ -224,21 +222,22 @@ def _is_short(secret: Any) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[Any]:
+def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool, figured: bool) -> Select[Any]:
     """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
-    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs. Building it takes longer
-    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
-    its cost, and could give rows back that this session has read before.
+    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs; ``figured``: with what
+    ``ListFigures`` needs. Building it takes longer than running it, so the last ones are cached. It
+    reads tables, not classes: the ORM would double its cost, and could give rows back that this
+    session has read before.
     """
     incident, domain = IncidentRow.__table__, DomainRow.__table__
     late = incident.alias()
     return (
         select(
-            *stored(MONITOR_COLUMNS),
-            *STATE_COLUMNS,
-            # Decoded by the columns' types, for code that reads these columns alone.
-            *rollups.SUMMED,
+            *stored(COLUMNS),
+            # Decoded by the columns' types: they change often, or code reads them alone.
+            *(_STATE.c.checked_at, _STATE.c.response_time),
             *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at, _STATE.c.paused_at),
+            *(rollups.SUMMED if figured else (_MONITOR.c.interval, _MONITOR.c.updated_at)),
             *(latest.NEWEST if fresh else ()),
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
