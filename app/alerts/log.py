@@ -27,6 +27,9 @@ MAX_LOST = 50
 
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
+# The same, where few rows are wanted: SQLite would take the index of subscribers, which leads to
+# all alerts, for the best one.
+_IS_ALERT_HERE = func.coalesce(DeliveryRow.subscriber_id, 0) == 0
 _REASON = func.coalesce(DeliveryRow.reason, "")
 _NOT_TRIED = _REASON.startswith(NOT_SENT)
 # ``Delivery.is_lost`` as a condition.
@@ -96,7 +99,7 @@ def _newest_failed() -> Select[DeliveryRow]:
     """Built once: the home page asks it each time, and building it takes longer than running it."""
     newest = (
         select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_NOT_TRIED, ~_GIVEN_UP, IS_ALERT)
+        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_HERE)
         .group_by(DeliveryRow.lane)
     )
     return select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
@@ -117,18 +120,22 @@ def _unsent() -> Select[DeliveryRow]:
     """Built once, like ``_newest_failed``; needs the parameter ``since``."""
     member = aliased(DeliveryRow)
     of_a_group = member.covered_by == DeliveryRow.id
-    ended_at = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)
-    is_open = IncidentRow.id.is_not(None) & IncidentRow.ended_at.is_(None)
+    since = bindparam("since", type_=Moment)
+    matters = select(IncidentRow.id).where(
+        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at >= since)
+    )
     return (
         select(DeliveryRow)
-        .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
         .where(
             _IS_LOST,
-            IS_ALERT,
+            _IS_ALERT_HERE,
             DeliveryRow.event != Event.TEST,
             ~_replaced(DeliveryRow),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member))),
-            or_(is_open, ended_at >= bindparam("since", type_=Moment)),
+            or_(
+                DeliveryRow.incident_id.in_(matters),
+                DeliveryRow.incident_id.is_(None) & (DeliveryRow.created_at >= since),
+            ),
         )
         .order_by(DeliveryRow.id.desc())
         .limit(MAX_LOST)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from app.access.settings import Policies
 from app.alerts import outbox
@@ -13,7 +15,7 @@ from app.alerts.channels import SENDERS, slack
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.claims import SENT
 from app.alerts.composing import message_text
-from app.alerts.log import failed_channels, forget_deliveries
+from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.db import db, writing
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.engine.housekeeping import Housekeeper
@@ -59,6 +61,24 @@ def test_a_channel_is_broken_from_its_refusal_until_it_delivers_or_no_monitor_ha
     with box.app.app_context(), writing() as session:
         session.get_one(MonitorRow, shop.id).alerts = [["webhook", f"{sink.url}/hook"]]
     assert broken(box) == []
+
+
+def test_home_does_not_read_all_messages_that_arrived(box: Outbox) -> None:
+    plans: list[str] = []
+
+    def explain(_connection: Any, cursor: Any, statement: str, values: Any, *_more: Any) -> None:
+        own = cursor.connection.cursor()
+        plans.extend(step for *_ids, step in own.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+        own.close()
+
+    with box.app.app_context():
+        event.listen(db.engine, "before_cursor_execute", explain)
+        failed_channels(db.session)
+        lost_messages(db.session, box.clock.now)
+        event.remove(db.engine, "before_cursor_execute", explain)
+    of_all = [step for step in plans if step == "SCAN deliveries" or "subscriber_id" in step]
+    assert plans
+    assert not of_all
 
 
 def test_a_grouped_message_that_failed_stands_for_its_monitors(box: Outbox, sink: HttpSink) -> None:
