@@ -42,6 +42,11 @@ _MEMBERS = (
     )
 )
 _CONTACTS = as_stored(ContactRow).where(ContactRow.id.in_(_IDS))
+_MONITOR, _MEMBER = MonitorRow.__table__.c, MonitorContactRow.__table__.c
+_WITHOUT_CONTACTS = select(_MONITOR.id, _MONITOR.alerts).where(
+    _MONITOR.id.in_(_IDS),
+    _MONITOR.id.not_in(select(_MEMBER.monitor_id).where(_MEMBER.monitor_id.in_(_IDS))),
+)
 CACHE_SECONDS = 60.0  # of the monitors with alerts that cannot be read
 _AT_ONCE = 500  # rows in memory at a time
 _CACHE = "wakeful.unreadable_alerts"
@@ -186,9 +191,7 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
 
 def unalerted(session: AnySession, ids: Collection[int]) -> Sequence[int]:
     """The monitors, of these, that have no alerts, of their own or by a contact."""
-    users = select(MonitorContactRow.monitor_id).where(MonitorContactRow.monitor_id.in_(ids))
-    query = select(MonitorRow.id, MonitorRow.alerts)
-    rows = session.execute(query.where(MonitorRow.id.in_(ids), MonitorRow.id.not_in(users)))
+    rows = session.execute(_WITHOUT_CONTACTS, {"ids": list(ids)})
     return [id for id, alerts in rows if not alerts]
 
 

@@ -19,15 +19,16 @@ from app.records import GOOD_VERDICTS, Verdict
 
 _EDGES: Any = MonitorDependencyRow.__table__
 _SPANS: Any = UnreachableRow.__table__
+_MONITOR: Any = MonitorRow.__table__
 _IDS: Any = bindparam("ids", expanding=True)
 # Built once: asked for each batch of results.
 _UP = select(_EDGES.c.monitor_id, _EDGES.c.parent_id).where(_EDGES.c.monitor_id.in_(_IDS))
 _DOWN = select(_EDGES.c.parent_id, _EDGES.c.monitor_id).where(_EDGES.c.parent_id.in_(_IDS))
 _IN_ORDER = _UP.order_by(_EDGES.c.monitor_id, _EDGES.c.position)
 _AFFECTED = (
-    select(_SPANS.c.parent_id, _SPANS.c.monitor_id, MonitorRow.name)
+    select(_SPANS.c.parent_id, _SPANS.c.monitor_id, _MONITOR.c.name)
     .add_columns(_SPANS.c.started_at, _SPANS.c.ended_at)
-    .join(MonitorRow, MonitorRow.id == _SPANS.c.monitor_id)
+    .join(_MONITOR, _MONITOR.c.id == _SPANS.c.monitor_id)
     .where(
         _SPANS.c.parent_id.in_(_IDS),
         or_(_SPANS.c.ended_at.is_(None), _SPANS.c.ended_at >= bindparam("first")),

@@ -31,6 +31,13 @@ SILENT_INTERVALS = 2
 # A process whose heartbeat is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 MAX_VERSION = 32
+# All but the server's own. Built once, and of the table: home asks.
+_PLACE = PlaceRow.__table__
+_OTHERS = (
+    select(_PLACE)
+    .where(or_(_PLACE.c.carrier != Carrier.LOCAL, _PLACE.c.id != DEFAULT_PLACE_ID))
+    .order_by(_PLACE.c.id)
+)
 MAX_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
 
 
@@ -104,7 +111,7 @@ class Work:
     monitors: int
 
 
-def signs_of(rows: Collection[PlaceRow], now: datetime) -> dict[int, PlaceSigns]:
+def signs_of(rows: Collection[Any], now: datetime) -> dict[int, PlaceSigns]:
     """The signs of each of these places, by row id. Signs from the future, from before the clock
     was set back, do not count.
     """
@@ -119,7 +126,7 @@ def signs_of(rows: Collection[PlaceRow], now: datetime) -> dict[int, PlaceSigns]
     return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(place: PlaceRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
+def _signs(place: Any, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     """The signs of a place. ``rows``: its heartbeats, the newest first. The results of a queue's
     checker are no signs of its probers.
     """
@@ -180,11 +187,7 @@ def idle(now: datetime) -> list[Idle]:
     """The places that bring no results, or only unknown ones. If a checker's place brings none,
     the shards tell more (``stores/health``), and if the server's own cannot check, its monitors.
     """
-    rows = db.session.scalars(
-        select(PlaceRow)
-        .where(or_(PlaceRow.carrier != Carrier.LOCAL, PlaceRow.id != DEFAULT_PLACE_ID))
-        .order_by(PlaceRow.id)
-    ).all()
+    rows = db.session.execute(_OTHERS).all()
     signs = signs_of(rows, now) if rows else {}
     states = states_of(signs, now)
     local = {row.id for row in rows if row.carrier == Carrier.LOCAL}

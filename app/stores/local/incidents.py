@@ -46,6 +46,8 @@ from app.stores.local.search import (
     page_statements,
 )
 
+# Of the table, not of the class: the ORM would double what a list of a few ids costs.
+_INCIDENT: Any = IncidentRow.__table__.c
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
     IncidentSearchBy.URL: [MonitorRow.name_folded, MonitorRow.url_folded],
@@ -193,23 +195,23 @@ def _statements(query: IncidentQuery) -> PageStatements:
 
 
 def _matching(query: IncidentQuery) -> Select[Any]:
-    statement = select(IncidentRow.id)
+    statement = select(_INCIDENT.id)
     if query.search:
         statement = statement.where(_search_condition(query.search, query.search_by))
     if query.monitor_id is not None:
-        statement = statement.where(IncidentRow.monitor_id == fitting(query.monitor_id))
+        statement = statement.where(_INCIDENT.monitor_id == fitting(query.monitor_id))
     if query.bound_tag is not None:
         monitor_ids = select(MonitorRow.id).where(tagged([query.bound_tag]))
-        statement = statement.where(IncidentRow.monitor_id.in_(monitor_ids))
+        statement = statement.where(_INCIDENT.monitor_id.in_(monitor_ids))
     if query.severity:
-        statement = statement.where(IncidentRow.severity == query.severity)
-    is_open = IncidentRow.ended_at.is_(None)
+        statement = statement.where(_INCIDENT.severity == query.severity)
+    is_open = _INCIDENT.ended_at.is_(None)
     if query.status == IncidentStatus.RESOLVED:
         statement = statement.where(~is_open)
     elif query.status == IncidentStatus.ACKNOWLEDGED:
-        statement = statement.where(is_open, IncidentRow.acknowledged_at.is_not(None))
+        statement = statement.where(is_open, _INCIDENT.acknowledged_at.is_not(None))
     elif query.status == IncidentStatus.UNRESOLVED:
-        statement = statement.where(is_open, IncidentRow.acknowledged_at.is_(None))
+        statement = statement.where(is_open, _INCIDENT.acknowledged_at.is_(None))
     return statement
 
 
@@ -220,15 +222,15 @@ def _search_condition(search: str, search_by: str | None) -> ColumnElement[bool]
     """
     by = IncidentSearchBy(search_by or IncidentSearchBy.URL)
     if by is IncidentSearchBy.CAUSE:
-        return contains(IncidentRow.cause_folded, search)
+        return contains(_INCIDENT.cause_folded, search)
     matches = or_(*(contains(column, search) for column in OF_MONITORS[by]))
     return IncidentRow.monitor_id.in_(select(MonitorRow.id).where(matches))
 
 
 def _order(query: IncidentQuery) -> Sequence[Any]:
     if query.sort_by == IncidentSortBy.STARTED_AT:
-        return ordered(query.sort, IncidentRow.started_at, IncidentRow.id)
-    ends, ids = ordered(query.sort, IncidentRow.ended_at, IncidentRow.id)
+        return ordered(query.sort, _INCIDENT.started_at, _INCIDENT.id)
+    ends, ids = ordered(query.sort, _INCIDENT.ended_at, _INCIDENT.id)
     # Open incidents sort after all others. Explicit, because databases sort NULL differently.
     return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
 

@@ -127,7 +127,7 @@ class MonitorRecords:
         return [by_id[id] for id in ids if id in by_id]
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
-        """What the rows say apart from the last check. Long secrets are not cached, but read each time."""
+        """What the rows say but for the last check. Long secrets are read each time."""
         read = reading(COLUMNS, db.engine.dialect)
         values = {row.id: row[: len(COLUMNS)] for row in rows}
         short = {

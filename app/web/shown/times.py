@@ -65,6 +65,14 @@ def zone() -> ZoneInfo:
     return ZoneInfo(person.time_zone if person else "UTC")
 
 
+def _present() -> datetime:
+    """``now`` in the person's zone. Computed once for a page: a list asks for it in each row."""
+    moment: datetime | None = g.get("present")
+    if moment is None:
+        moment = g.present = now().astimezone(zone())
+    return moment
+
+
 def local(moment: datetime, own_zone: ZoneInfo | None = None) -> datetime:
     """``moment`` in the person's zone. For hundreds of moments, ``own_zone`` is that zone, because
     asking for the person each time takes longer than all else that a moment needs.
@@ -160,7 +168,7 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     """A ``<time>``: relative in the text, exact on hover."""
     if moment is None:
         return _(none)
-    present = now().astimezone(zone())
+    present = _present()
     text = relative(moment, present)
     return _tag(moment, text, _exact(in_zone(moment, present.tzinfo)), 'data-ago=""')
 
@@ -169,12 +177,12 @@ def at(moment: datetime | None, none: str = "–") -> Markup | str:
     """A ``<time>``: exact in the text, relative on hover."""
     if moment is None:
         return none
-    return _tag(moment, exact(moment), relative(moment, now().astimezone(zone())))
+    return _tag(moment, exact(moment), relative(moment, _present()))
 
 
 def planned(moment: datetime) -> Markup:
     """A ``<time>`` that people have planned: to the minute, relative on hover."""
-    return _tag(moment, minute(moment), relative(moment, now().astimezone(zone())))
+    return _tag(moment, minute(moment), relative(moment, _present()))
 
 
 def in_zone_of(moment: datetime, name: str | None) -> Markup:
@@ -190,7 +198,7 @@ def in_zone_of(moment: datetime, name: str | None) -> Markup:
 
 def due(moment: datetime, zone_name: str | None = None) -> Markup:
     """The time as ``planned`` shows it, or as ``in_zone_of``, with how far away it is."""
-    present = now().astimezone(zone())
+    present = _present()
     days = (moment - present).days
     away = (
         _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, present)
