@@ -152,20 +152,21 @@ def _replaced(row: Any) -> ColumnElement[bool]:
     )
 
 
+_DELIVERY = DeliveryRow.__table__.c
 _STEPS = (
-    DeliveryRow.id, DeliveryRow.incident_id, DeliveryRow.covered_by, DeliveryRow.status,
-    DeliveryRow.reason, DeliveryRow.attempts, DeliveryRow.created_at,
+    _DELIVERY.id, _DELIVERY.incident_id, _DELIVERY.covered_by, _DELIVERY.status,
+    _DELIVERY.reason, _DELIVERY.attempts, _DELIVERY.created_at,
 )  # fmt: skip
-# Built once, like ``_newest_failed``.
+# Built once, like ``_newest_failed``, and of the table.
 _WRITTEN = (
     select(*_STEPS)
     .where(
-        DeliveryRow.incident_id.in_(bindparam("ids", expanding=True)),
-        DeliveryRow.event.in_(OPEN_EVENTS),
+        _DELIVERY.incident_id.in_(bindparam("ids", expanding=True)),
+        _DELIVERY.event.in_(OPEN_EVENTS),
     )
-    .order_by(DeliveryRow.id)
+    .order_by(_DELIVERY.id)
 )
-_GROUPS = select(*_STEPS).where(DeliveryRow.id.in_(bindparam("ids", expanding=True)))
+_GROUPS = select(*_STEPS).where(_DELIVERY.id.in_(bindparam("ids", expanding=True)))
 
 
 def unreached(

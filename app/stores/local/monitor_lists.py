@@ -37,16 +37,20 @@ from app.stores.local.search import (
 from app.stores.local.windows import active_windows
 
 FEW_MATCHES = 500  # monitors of a search whose ids are read first
+# Of tables, not of classes: the ORM would double what the ids of a page cost.
+_MONITOR: Any = MonitorRow.__table__.c
+_STATE: Any = MonitorStateRow.__table__.c
+_DOMAIN: Any = DomainRow.__table__
 SORT_COLUMNS = {
-    MonitorSortBy.ID: (MonitorRow.id,),
-    MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
-    MonitorSortBy.URL: (MonitorRow.url_folded, MonitorRow.id),
-    MonitorSortBy.NATURAL: (MonitorRow.name_natural, MonitorRow.id),
+    MonitorSortBy.ID: (_MONITOR.id,),
+    MonitorSortBy.NAME: (_MONITOR.name_folded, _MONITOR.id),
+    MonitorSortBy.URL: (_MONITOR.url_folded, _MONITOR.id),
+    MonitorSortBy.NATURAL: (_MONITOR.name_natural, _MONITOR.id),
 }
 # The earlier one; not by min() or least(), which differ between databases about nulls.
 EXPIRES_AT = case(
-    (DomainRow.expires_at < MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
-    else_=func.coalesce(MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+    (_DOMAIN.c.expires_at < _STATE.ssl_expires_at, _DOMAIN.c.expires_at),
+    else_=func.coalesce(_STATE.ssl_expires_at, _DOMAIN.c.expires_at),
 )
 
 
@@ -64,7 +68,7 @@ def statements(
     elif query.sort_by not in SORT_COLUMNS:
         chosen = states.joined(chosen)
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
-        chosen = chosen.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+        chosen = chosen.outerjoin(_DOMAIN, _DOMAIN.c.domain == _STATE.domain)
     return page_statements(chosen, _order(query), query.page, query.per_page)
 
 
@@ -93,11 +97,11 @@ def _filtered(
     parent_id: int | None,
     tags: tuple[str, ...],
 ) -> Select[Any]:
-    statement = select(MonitorRow.id)
+    statement = select(_MONITOR.id)
     if search:
         statement = statement.where(_search_condition(search, search_by))
     if ids is not None:
-        statement = statement.where(MonitorRow.id.in_(ids))
+        statement = statement.where(_MONITOR.id.in_(ids))
     page, contact, edge = StatusPageMonitorRow, MonitorContactRow, MonitorDependencyRow
     for wanted, owner, monitor_id in (
         (status_page_id, page.status_page_id, page.monitor_id),
@@ -106,12 +110,12 @@ def _filtered(
     ):
         if wanted is not None:
             of_owner = select(monitor_id).where(owner == fitting(wanted))
-            statement = statement.where(MonitorRow.id.in_(of_owner))
+            statement = statement.where(_MONITOR.id.in_(of_owner))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(
             PlaceRow, PlaceRow.id == AssignmentRow.location_id
         )
-        statement = statement.where(MonitorRow.id.in_(checked.where(PlaceRow.name == location)))
+        statement = statement.where(_MONITOR.id.in_(checked.where(PlaceRow.name == location)))
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement
@@ -122,10 +126,10 @@ def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mappi
         during = states.during(tuple(active_windows(now)))
         chosen = during.in_states(chosen, query.states, is_few=True)
     statement = chosen.with_only_columns(
-        MonitorRow.tags, func.count(), maintain_column_froms=True
-    ).where(MonitorRow.tags != "")
+        _MONITOR.tags, func.count(), maintain_column_froms=True
+    ).where(_MONITOR.tags != "")
     counts: Counter[str] = Counter()
-    for text, count in db.session.execute(statement.group_by(MonitorRow.tags), {"now": now}):
+    for text, count in db.session.execute(statement.group_by(_MONITOR.tags), {"now": now}):
         counts.update(dict.fromkeys(tags_of(text), count))
     return counts
 
@@ -139,7 +143,7 @@ def searched(query: MonitorQuery) -> MonitorQuery:
     cache, name = of_transaction(), f"search {query.search}"
     if name not in cache:
         condition = _search_condition(query.search, query.search_by)
-        matches = select(MonitorRow.id).where(condition).limit(FEW_MATCHES + 1)
+        matches = select(_MONITOR.id).where(condition).limit(FEW_MATCHES + 1)
         cache[name] = tuple(db.session.scalars(matches))
     ids = cache[name]
     return replace(query, search=None, ids=ids) if len(ids) <= FEW_MATCHES else query
@@ -147,17 +151,15 @@ def searched(query: MonitorQuery) -> MonitorQuery:
 
 def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
     if search_by == MonitorSearchBy.ANY:
-        return has_words(
-            search, MonitorRow.name_folded, MonitorRow.url_folded, tags=MonitorRow.tags
-        )
+        return has_words(search, _MONITOR.name_folded, _MONITOR.url_folded, tags=_MONITOR.tags)
     by_url = search_by == MonitorSearchBy.URL
-    return contains(MonitorRow.url_folded if by_url else MonitorRow.name_folded, search)
+    return contains(_MONITOR.url_folded if by_url else _MONITOR.name_folded, search)
 
 
 def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
         time = latest.response_time()
-        return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
+        return [time.is_(None), *ordered(query.sort, time), _MONITOR.id]
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
-        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
+        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), _MONITOR.id]
     return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])

@@ -175,7 +175,7 @@ class States:
         selected = []
         for section in sections:
             statement = joined(matching).add_columns(
-                position.label("position"), MonitorRow.name_natural
+                position.label("position"), _MONITOR.c.name_natural
             )
             statement = statement.where(
                 position.in_([states.index(state) for state in section.states])
@@ -184,8 +184,8 @@ class States:
                 statement = self._only_not_up(statement)
             order = [
                 *([position] if section.is_few else []),
-                MonitorRow.name_natural,
-                MonitorRow.id,
+                _MONITOR.c.name_natural,
+                _MONITOR.c.id,
             ]
             selected.append(statement.order_by(*order).offset(section.offset).limit(section.limit))
         combined = union_all(*(select(section.subquery()) for section in selected)).subquery()
