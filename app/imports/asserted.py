@@ -47,13 +47,13 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def whole(pattern: str) -> str:
-    """A pattern of RE2 for all of a text that fits to one with ``*`` and ``?``."""
+def globbed(pattern: str) -> str:
+    """A pattern of RE2 for one with ``*`` and ``?``."""
     parts = (
         ".*" if part == "*" else "." if part == "?" else escaped(part)
         for part in re.split(r"([*?])", pattern)
     )
-    return f"(?s)^{''.join(parts)}$"
+    return "".join(parts)
 
 
 def with_spaces(text: str) -> str:
@@ -66,7 +66,7 @@ def with_spaces(text: str) -> str:
 NAMES = ("CNAME", "MX", "NS", "PTR", "SOA", "SRV")  # records whose value is a name
 # What surrounds the value of a record, by its type, as ``dig +short`` writes it.
 _RECORDS = {
-    "MX": "[0-9]+ {}", "SRV": "[0-9]+ [0-9]+ {}", "SOA": "{} .*", "TXT": '.*"{}".*',
+    "MX": "[0-9]+ {}", "SRV": "[0-9]+ [0-9]+ [0-9]+ {}", "SOA": "{} .*", "TXT": '.*"{}".*',
     "CAA": '[0-9]+ issue "{}"',
 }  # fmt: skip
 

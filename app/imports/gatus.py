@@ -32,7 +32,7 @@ from app.imports.values import (
 )
 from app.imports.variables import Unfilled, missing_variable
 from app.imports.yaml_text import Parser
-from app.records import DEFAULT_HEARTBEAT_INTERVAL, GRACE_SECONDS, PERIOD_SECONDS
+from app.records import GRACE_SECONDS, PERIOD_SECONDS
 from app.rules.slugs import is_token
 
 # The defaults of the configuration.
@@ -187,6 +187,8 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.tags([entry.text("group")])
     if http:
         _request(draft, entry)
+    elif scheme in ("tcp", "tls") and entry.text("body"):
+        draft.refuse(N_("Wakeful cannot send a body to a port and read the reply."))
     _client(draft, ImportEntry(entry.get("client")), http=http, tls=scheme in ("tls", "starttls"))
     gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
@@ -202,8 +204,9 @@ def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
         draft.remark(NO_DEADLINE)
     _enabled(draft, entry.get("enabled"))
     draft.tags([entry.text("group")])
-    _alerts(draft, entry, providers, DEFAULT_HEARTBEAT_INTERVAL)
-    draft.fields.pop("confirmations", None)  # what a job says is not repeated
+    _alerts(draft, entry, providers)
+    if draft.fields.pop("confirmations", "0") != "0":  # what a job says is not repeated
+        draft.remark(N_("Wakeful alerts at the first failure of a job, Gatus after several."))
 
 
 def _enabled(draft: Draft, value: object) -> None:
@@ -294,7 +297,10 @@ def _first(key: str, *sources: Mapping[str, Any]) -> str:
     return value if isinstance(value, Unfilled) else value[: channels.MAX_SETTING + 1]
 
 
-def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: float) -> None:
+def _alerts(
+    draft: Draft, entry: ImportEntry, providers: _Providers, interval: float | None = None
+) -> None:
+    """``interval``: between checks, if there are any."""
     dropped: list[Mapping[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):
@@ -322,7 +328,7 @@ def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: f
         _thresholds(draft, kept or dropped, interval)
 
 
-def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float) -> None:
+def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float | None) -> None:
     """Wakeful has a single one of each for all channels of a monitor."""
     failures = sorted({number(alert.get("failure-threshold")) or FAILURES for alert in alerts})
     draft.confirmations(failures[0] - 1, interval)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import operator as operators
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from app.i18n import N_
-from app.imports.asserted import any_of, json_path, whole
+from app.i18n import N_, _
+from app.imports.asserted import NAMES, any_of, escaped, globbed, json_path, of_record
 from app.imports.candidates import Draft
-from app.imports.values import number, seconds, shown
+from app.imports.values import number, plain, seconds, shown
 
 # In the order in which Gatus looks for them, with spaces around them.
 _OPERATORS = ("==", "!=", "<=", ">=", ">", "<")
@@ -24,6 +25,11 @@ _CODE = re.compile(r"[0-9]{1,6}")
 # A span as Go reads it; a number alone is in milliseconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
 UNREADABLE = N_("Gatus itself cannot evaluate the condition %(condition)s.")
+DAY_MS = 86_400_000
+FINAL_DOT = N_(
+    "Gatus writes a final dot after the names of DNS. %(condition)s is read as it is meant."
+)
+_RECORDS = ("A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT")  # whose value Gatus has
 NO_ANSWER = N_("Wakeful cannot check that a name is missing in DNS.")
 _EMPTY = r'^(?:\[\s*\]|\{\s*\}|"")?$'  # what has no length, as JSON or as a text
 
@@ -35,8 +41,14 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         left, operator, right = _parts(condition)
         if accepted is not None:
             codes &= accepted
-        elif not operator or any(f" {sign} " in right for sign in _OPERATORS):
+        elif (
+            not operator
+            or any(f" {sign} " in right for sign in _OPERATORS)
+            or left.startswith("[CONTEXT]")  # which only suites have
+        ):
             draft.refuse(UNREADABLE, condition=shown(condition))
+        elif left == "[IP]":
+            draft.refuse(N_("Wakeful cannot check to which address the name of a URL leads."))
         elif left == "[CONNECTED]" and (right == "false") is (operator == "=="):
             draft.refuse(N_("Wakeful cannot check that a connection is refused."))
         elif not _condition(draft, left, operator, right):
@@ -45,7 +57,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
                 N_("Condition on %(left)s dropped: Wakeful cannot check it."), left=shown(left)
             )
         else:
-            dropped = dropped or left.endswith("_EXPIRATION]")  # a warning, no failure
+            dropped = dropped or left == "[DOMAIN_EXPIRATION]"  # a warning, no failure
     if not http:
         return
     if not codes:
@@ -124,9 +136,11 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
     if left == "[RESPONSE_TIME]":
         return _time(draft, operator, right)
     if left == "[CERTIFICATE_EXPIRATION]" and operator in (">", ">="):
-        return _expiry(draft, "ssl_alert_days", N_("Certificate expiry"), right)
+        return _certificate(draft, right)
     if left == "[DOMAIN_EXPIRATION]" and operator in (">", ">="):
-        return _expiry(draft, "domain_alert_days", N_("Domain expiry"), right)
+        return _domain(draft, right)
+    if left == "[BODY]" and draft.url.startswith("dns:"):
+        return _record(draft, operator, right)
     if left == "[BODY]" and operator in ("==", "!=") and _text(draft, operator, right):
         return True
     return "[BODY]" in left and _assertion(draft, left, operator, right)
@@ -137,12 +151,11 @@ def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
     scheme = draft.url.partition(":")[0].lower()
     if left == "len([BODY])" and scheme not in ("http", "https"):
         return _length_elsewhere(draft, scheme, operator, right)
-    if right.startswith("[") or scheme not in ("http", "https", "dns"):
+    if right.startswith("[") or scheme not in ("http", "https"):
         return False
-    source = "answer" if scheme == "dns" else "body"
     function = _FUNCTION.fullmatch(left)
     path = json_path((function["of"] if function else left).removeprefix("[BODY]"))
-    if path is None or (source == "answer" and (function or path != "$")):
+    if path is None:
         return False
     if function:
         counted = function["name"] == "len"
@@ -153,7 +166,7 @@ def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
     if not value:
         return False
     if path == "$":
-        draft.assertion(source, op, value)
+        draft.assertion("body", op, value)
     else:
         draft.assertion("json", op, value, path)
     return True
@@ -163,7 +176,7 @@ def _equal(operator: str, right: str) -> tuple[str, str]:
     """The op and the value of ``pat(...)``, ``any(...)`` or a text."""
     op = "matches" if operator == "==" else "not_matches"
     if right.startswith("pat(") and right.endswith(")"):
-        return op, whole(right[4:-1])
+        return op, f"(?s)^{globbed(right[4:-1])}$"
     if right.startswith("any(") and right.endswith(")"):
         return op, any_of(part.strip() for part in right[4:-1].split(","))
     return _OPS[operator], right
@@ -219,9 +232,9 @@ def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
 
 
 def _ms(text: str) -> float | None:
-    plain = number(text)
-    if plain is not None:
-        return plain
+    ms = number(text)
+    if ms is not None:
+        return ms
     span = seconds(text, UNITS)
     return None if span is None else round(1000 * span, 3)
 
@@ -235,26 +248,63 @@ def _time(draft: Draft, operator: str, right: str) -> bool:
     return True
 
 
-def _expiry(draft: Draft, name: str, label: str, right: str) -> bool:
+def _certificate(draft: Draft, right: str) -> bool:
+    """A certificate with less is a failure to Gatus, no warning. Wakeful counts whole days."""
     ms = _ms(right)
     if ms is None or ms < 0:
         return False
-    draft.expiry(name, label, ms / 86_400_000)
+    days, given = math.ceil(ms / DAY_MS), ms / DAY_MS
+    draft.assertion("certificate_days", ">=", str(days))
+    if days != given:
+        sentence = N_("%(field)s: %(old)s days becomes %(new)s.")
+        draft.remark(sentence, field=_(N_("Days of the certificate")), old=plain(given), new=days)
+    return True
+
+
+def _domain(draft: Draft, right: str) -> bool:
+    ms = _ms(right)
+    if ms is None or ms < 0:
+        return False
+    draft.expiry("domain_alert_days", N_("Domain expiry"), ms / DAY_MS)
+    return True
+
+
+def _record(draft: Draft, operator: str, right: str) -> bool:
+    """The value of a record, which Gatus writes without the priority of an MX, and as
+    ``target:port`` of an SRV.
+    """
+    type_ = draft.url.rpartition("type=")[2]
+    if operator not in ("==", "!=") or type_ not in _RECORDS:
+        return False
+    function, values = right[:4], [right]
+    if right.endswith(")") and function in ("any(", "pat("):
+        values = right[4:-1].split(",") if function == "any(" else [right[4:-1]]
+    elif type_ in ("A", "AAAA"):
+        draft.assertion("answer", _OPS[operator], right)
+        return True
+    write = globbed if function == "pat(" else escaped
+    patterns = []
+    for value in (value.strip() for value in values):
+        name, colon, port = value.rpartition(":") if type_ == "SRV" else (value, "", "")
+        name = name or port
+        if type_ in NAMES and not name.endswith((".", "*")):
+            draft.remark(FINAL_DOT, condition=shown(right))
+            name = f"{name}."
+        patterns.append(
+            f"^[0-9]+ [0-9]+ {write(port)} {write(name)}$" if colon
+            else of_record(type_, write(name))
+        )  # fmt: skip
+    op = "matches" if operator == "==" else "not_matches"
+    draft.assertion("answer", op, "|".join(patterns))
     return True
 
 
 def _text(draft: Draft, operator: str, right: str) -> bool:
     """``pat(*text*)`` alone: other patterns are no search for a text."""
     inner = right.removeprefix("pat(*").removesuffix("*)")
-    # The text of a record is looked for: Gatus leaves the priority of an MX out. An address is
-    # compared, or one would do that only begins as it does.
-    whole = f"pat(*{inner}*)" == right or (
-        inner == right
-        and draft.url.startswith("dns:")
-        and not draft.url.endswith(("type=A", "type=AAAA"))
-        and not right.startswith("any(")
-    )
-    if not whole or not inner or set(inner) & set("*?[\\") or "alert_text_lookup" in draft.fields:
+    if f"pat(*{inner}*)" != right or not inner or set(inner) & set("*?[\\"):
+        return False
+    if "alert_text_lookup" in draft.fields:
         return False
     draft.text(inner, unwanted=operator != "==")
     return True

@@ -427,7 +427,9 @@ CONDITIONS = [
     ('"[RESPONSE_TIME] < soon"', ANY, ["Condition on [RESPONSE_TIME] dropped"]),
     ('"[CERTIFICATE_EXPIRATION] > soon"', ANY, ["Condition on [CERTIFICATE_EXPIRATION] dropped"]),
     ('"[STATUS] < any(300, 400)"', ANY, ["Condition on [STATUS] dropped"]),
-    ('"[CERTIFICATE_EXPIRATION] > 48h"', {**ANY, "ssl_alert_days": 2}, ["accepts 200-399"]),
+    ('"[DOMAIN_EXPIRATION] > 48h"', {**ANY, "domain_alert_days": 2}, ["accepts 200-399"]),
+    ('"[STATUS] == 200", "[CONTEXT].x == 1"', REFUSED, ["cannot evaluate"]),
+    ('"[STATUS] == 200", "[IP] == 192.0.2.1"', REFUSED, ["to which address"]),
     ('"[BODY] == pat(*ok*)"', {"accepted_statuses": "100-599", "alert_text_lookup": "ok"}, []),
     ('"[CONNECTED] == true"', {"accepted_statuses": "100-599"}, []),
     ('"[CONNECTED] == false"', REFUSED, ["connection is refused"]),
@@ -454,7 +456,6 @@ CONDITIONS = [
     ('"200 == [STATUS]"', {"accepted_statuses": "200"}, []),
     ('"400 > [STATUS]"', {"accepted_statuses": "100-399"}, []),
     # units
-    ('"[STATUS] == 200", "[CERTIFICATE_EXPIRATION] > 172800000"', {"ssl_alert_days": 2}, []),
     ('"[STATUS] == 200", "[DOMAIN_EXPIRATION] > 720h"', {"domain_alert_days": 30}, []),
     ('"[STATUS] == 200"', {"timeout": 10, "ssl_alert_days": None, "interval": 60}, []),
 ]
@@ -479,6 +480,10 @@ ASSERTED = [
     ("len([body].A) > 0", [("json", "$.A", "not_empty", None)]),
     ("has([BODY].errors) == false", [("json", "$.errors", "not_exists", None)]),
     ("has([BODY].ok) == true", [("json", "$.ok", "exists", None)]),
+    # A failure to Gatus, no warning.
+    ("[CERTIFICATE_EXPIRATION] > 48h", [("certificate_days", None, ">=", "2")]),
+    ("[CERTIFICATE_EXPIRATION] > 172800000", [("certificate_days", None, ">=", "2")]),
+    ("36h < [CERTIFICATE_EXPIRATION]", [("certificate_days", None, ">=", "2")]),
     ("[RESPONSE_TIME] < 2s", [("response_time", None, "<", "2000")]),
     ("[RESPONSE_TIME] <= 500", [("response_time", None, "<=", "500")]),
     ("1m30s > [RESPONSE_TIME]", [("response_time", None, "<", "90000")]),
@@ -542,19 +547,34 @@ ALERTING = f"""alerting:
 KINDS = [
     ("icmp://192.0.2.1", "", "'[CONNECTED] == true'", {"url": "ping://192.0.2.1"}),
     ("tls://a.example:993", "    client: {insecure: true}\n", "'[CERTIFICATE_EXPIRATION] > 168h'",
-     {"url": "tls://a.example:993", "verify_tls": False, "ssl_alert_days": 7}),
+     {"url": "tls://a.example:993", "verify_tls": False, "ssl_alert_days": None,
+      "assertions": (Assertion("certificate_days", None, ">=", "7"),)}),
     ("starttls://a.example:587", "", "'[CONNECTED] == true'",
      {"url": "tls://a.example:587", "starttls": "smtp"}),
     ("8.8.8.8", "    dns: {query-name: a.example., query-type: mx}\n",
      "'[DNS_RCODE] == NOERROR', '[BODY] == pat(*mail.a.example.*)'",
-     {"url": "dns://8.8.8.8/a.example.?type=MX", "alert_text_lookup": "mail.a.example.",
-      "alert_condition": "url_no_text"}),
+     {"url": "dns://8.8.8.8/a.example.?type=MX",
+      "assertions": (Assertion("answer", None, "matches",
+                               r"^[0-9]+ .*mail\.a\.example\..*$"),)}),
     # 192.0.2.10 is another address.
     ("[2001:db8::1]:53", "    dns: {query-name: a.example}\n", "'[BODY] == 192.0.2.1'",
      {"url": "dns://[2001:db8::1]:53/a.example?type=A", "alert_text_lookup": None,
       "assertions": (Assertion("answer", None, "=", "192.0.2.1"),)}),
-    ("8.8.8.8", "    dns: {query-name: a.example, query-type: MX}\n", "'[BODY] == mail.a.example.'",
-     {"url": "dns://8.8.8.8/a.example?type=MX", "alert_text_lookup": "mail.a.example."}),
+    *[("8.8.8.8", f"    dns: {{query-name: a.example, query-type: {type_}}}\n",
+       f"'[BODY] {condition}'", {"assertions": (Assertion("answer", None, op, pattern),)})
+      for type_, condition, op, pattern in [
+        ("A", "!= 192.0.2.1", "!=", "192.0.2.1"),
+        ("A", "== any(192.0.2.1, 192.0.2.2)", "matches", r"^192\.0\.2\.1$|^192\.0\.2\.2$"),
+        ("AAAA", "== pat(2001:*)", "matches", "^2001:.*$"),
+        ("MX", "== mail.a.example.", "matches", r"^[0-9]+ mail\.a\.example\.$"),
+        ("NS", "!= ns.a.example", "not_matches", r"^ns\.a\.example\.$"),
+        ("SRV", "== sip.a.test.:5060", "matches", r"^[0-9]+ [0-9]+ 5060 sip\.a\.test\.$"),
+        ("SRV", "== pat(sip*)", "matches", "^[0-9]+ [0-9]+ [0-9]+ sip.*$"),
+        ("TXT", "== pat(v=spf1*)", "matches", '^.*"v=spf1.*".*$'),
+      ]],
+    # Gatus waits for a reply, which is nothing that connecting alone can check.
+    ("tcp://a.example:6379", "    body: PING\n", "'[BODY] == pat(*PONG*)'", REFUSED),
+    ("tls://a.example:6379", "    body: PING\n", "'[CONNECTED] == true'", REFUSED),
     # A name that others must not see. Imported without it, the check would ask for the opposite.
     ("8.8.8.8", "    dns: {query-name: a.example}\n", "'len([BODY]) == 0'", REFUSED),
     ("8.8.8.8", "    dns: {query-name: a.example}\n", "'len([BODY]) > 0'",
@@ -567,7 +587,8 @@ KINDS = [
 @pytest.mark.parametrize(("url", "more", "conditions", "wanted"), KINDS)
 def test_gatus_checks_more_than_http(url, more, conditions, wanted):
     text = f"endpoints:\n  - name: m\n    url: '{url}'\n    conditions: [{conditions}]\n{more}"
-    check(text, wanted, ["missing in DNS"] if wanted == REFUSED else [])
+    refusal = "send a body to a port" if "body" in more else "missing in DNS"
+    check(text, wanted, [refusal] if wanted == REFUSED else [])
 
 
 HEADER = "    headers: {Authorization: 'Bearer ${API_KEY}'}\n"
@@ -673,9 +694,14 @@ def test_what_is_of_all_endpoints_of_gatus_is_said_once():
 
 
 def test_what_gatus_does_not_check_itself_is_a_heartbeat_and_steps_are_refused():
-    more = "external-endpoints: [{name: job, token: t}]\nsuites: [{name: steps, endpoints: []}]\n"
+    more = (
+        "external-endpoints: [{name: job, token: t, alerts: [{type: discord}]}]\n"
+        "suites: [{name: steps, endpoints: []}]\n"
+    )
     *_endpoints, job, steps = reading(gatus(more=more)).candidates
     assert (job.name, job.url, job.refusal) == ("job", "heartbeat:", "")
+    assert "first failure of a job" in " ".join(job.remarks)
+    assert "between rechecks" not in " ".join(job.remarks)  # nothing is rechecked
     assert (steps.name, steps.url) == ("steps", "")
     assert "several steps" in steps.refusal
 
