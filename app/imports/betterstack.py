@@ -35,12 +35,13 @@ TOOL = Tool(
         "regions": N_("Regions dropped: Wakeful checks from its own places."),
         "ip_version": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
         "proxy_host": N_("Proxy dropped: Wakeful checks without a proxy."),
+        "required_keyword": N_("Keyword dropped. Add it as the text to find."),
     },
     # One remark on escalation covers all monitors.
     ignored=(
         "id", "last_checked_at", "created_at", "updated_at", "status", "policy_id",
         "expiration_policy_id", "team_name", "call", "sms", "email", "push", "critical_alert",
-        "team_wait", "proxy_port", "remember_cookies", "port", "required_keyword",
+        "team_wait", "proxy_port", "remember_cookies", "port",
         "expected_status_codes", "playwright_script", "scenario_name", "http_method", "request_",
         "auth_", "checks_version", "url", "name", "heartbeat_group_id", "sort_index", "paused",
     ),
@@ -137,8 +138,9 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
             draft.refuse(NO_CODES)
     elif kind == "status":
         draft.statuses(["200-299"])
+    keyword = entry.text("required_keyword")  # others have that of their past
     if kind.startswith("keyword"):
-        draft.text(entry.text("required_keyword"), unwanted=kind == "keyword_absence")
+        draft.text(keyword, unwanted=kind == "keyword_absence")
     draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):

@@ -23,7 +23,17 @@ from app.imports.candidates import (
     ping_url,
 )
 from app.imports.tool import Tool, Variables
-from app.imports.values import ImportEntry, listed, mapping, number, records, shown, span, string
+from app.imports.values import (
+    ImportEntry,
+    from_json,
+    listed,
+    mapping,
+    number,
+    records,
+    shown,
+    span,
+    string,
+)
 
 KINDS = {
     "1": "http", "http": "http", "https": "http", "api": "http", "2": "keyword",
@@ -44,7 +54,8 @@ CONTACTS = {
     "1": "SMS", "2": "email", "3": "Twitter", "4": "Boxcar", "5": "webhook", "6": "Pushbullet",
     "7": "Zapier", "8": "SMS", "9": "Pushover", "10": "HipChat", "11": "Slack",
 }  # fmt: skip
-BODY_TYPES = {"1": "application/json", "raw_json": "application/json"}
+BODY_TYPES = {"0": "text/html", "1": "application/json", "raw_json": "application/json"}
+KEY_VALUE = ("1", "key_value")  # of the type of a body
 FORM = "application/x-www-form-urlencoded"
 WINDOWS = N_("Maintenance windows dropped. Add them under Maintenance.")
 GROUP = N_("The group is dropped: the export has only its number.")
@@ -52,7 +63,6 @@ REGIONS = N_("Regions dropped: Wakeful checks from its own places.")
 TOOL = Tool(
     "UptimeRobot",
     names=["friendly_name", "friendlyName"],
-    kinds={"heartbeat": N_("heartbeat")},
     dropped={
         "mwindows": WINDOWS, "maintenanceWindows": WINDOWS, "maintenanceWindowsIds": WINDOWS,
         "groupId": GROUP, "group_id": GROUP, "groupName": GROUP,
@@ -66,7 +76,7 @@ TOOL = Tool(
         "custom_uptime", "custom_down", "is_group_main", "sub_type", "subType", "current", "last",
         "stateDuration", "lastIncident", "userId", "url", "port", "http_", "http", "post",
         "custom_http", "customHttp", "keyword", "auth", "psp", "ssl", "domainExpire", "sslExpiry",
-        "sslBrand", "updated",
+        "sslBrand", "updated", "timeout", "responseTimeThreshold",
     ),
 )  # fmt: skip
 
@@ -107,7 +117,13 @@ def _monitor(
     raw = entry.text("type").lower()
     kind = KINDS.get(raw, raw)
     draft.url = entry.text("url")
-    if kind == "port":
+    if kind == "heartbeat":
+        token = draft.url.rstrip("/").rpartition("/")[2]
+        draft.heartbeat(token, entry.number("interval"), entry.number("gracePeriod"))
+        draft.remark(
+            N_("Its job must call the ping URL: UptimeRobot's own address is not offered.")
+        )
+    elif kind == "port":
         port = entry.get("port") or PORTS.get(entry.text("sub_type", "subType"))
         draft.url = host_and_port(draft.url, port)
     elif kind == "ping":
@@ -123,11 +139,12 @@ def _monitor(
             entry.text("keyword_value", "keywordValue"),
             entry.text("keyword_case_type", "keywordCaseType"),
         )
-    draft.interval(entry.number("interval"), entry.get("interval"))
-    draft.timeout(entry.number("timeout") or None)
+    if kind != "heartbeat":
+        draft.interval(entry.number("interval"), entry.get("interval"))
+        draft.timeout(entry.number("timeout") or None)
     if kind in ("http", "keyword"):
         _request(draft, entry)
-    if entry.number("responseTimeThreshold"):
+    if entry.number("responseTimeThreshold") and kind != "heartbeat":
         draft.slow_after(entry.number("responseTimeThreshold"))
     # 0 is paused; version 3 says it in words.
     draft.paused = entry.text("status").lower() in ("0", "paused")
@@ -165,13 +182,15 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     draft.headers(entry.get("custom_http_headers", "customHttpHeaders"))
     if method := entry.text("http_method", "httpMethodType"):
         draft.fields["request_method"] = METHODS.get(method, method.upper())
-    kind = entry.text("post_content_type", "postValueType", "post_type").lower()
+    kind = entry.text("postValueType", "post_type").lower()
+    content = entry.text("post_content_type").lower() or kind
     if body := entry.get("post_value", "postValueData"):
-        if kind == "key_value" and isinstance(body, Mapping):
-            draft.body(urlencode({key: string(item) for key, item in body.items()}), FORM)
+        pairs = from_json(body) if kind in KEY_VALUE else None
+        if isinstance(pairs, Mapping):
+            draft.body(urlencode({key: string(item) for key, item in pairs.items()}), FORM)
         else:
             text = string(body) or json.dumps(body, ensure_ascii=False)
-            draft.body(text, BODY_TYPES.get(kind, ""))
+            draft.body(text, BODY_TYPES.get(content, ""))
     _login(draft, entry)
     if not _statuses(draft, entry):
         draft.refuse(NO_CODES)
@@ -192,7 +211,7 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     if silenced is None:
         silenced = ssl.get("disable_domain_expire_notifications")
     if entry.is_on("domainExpirationReminder") or number(silenced) == 0:
-        draft.warn("domain_alert_days", N_("Domain warning"))
+        draft.warn_of_domain(draft.url)
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:

@@ -16,7 +16,16 @@ from app.forms.imported import validate as validate_one
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
-from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, is_heartbeat, mask
+from app.records import (
+    CONTACT,
+    DEFAULT_ACCEPTED_STATUSES,
+    MASK,
+    Monitor,
+    MonitorQuery,
+    Pair,
+    is_heartbeat,
+    mask,
+)
 from app.stores import same_url
 from app.stores.base import Extent, Store
 
@@ -250,11 +259,15 @@ def _rows_of(
             rows.append(ImportRow(entry))
             continue
         address = same_url.address(entry.url)
-        twins = (monitor for monitor in watched.get(address, ()) if _is_twin(monitor, entry.fields))
-        check = _token_of(entry.fields) or (*_check_of(entry.fields), *_headers_of(entry.fields))
+        twins = (monitor for monitor in watched.get(address, ()) if _is_twin(monitor, entry))
+        check = (
+            _identity_of(entry.fields)
+            or (entry.fields["name"] if is_heartbeat(entry.url) else "")
+            or (*_check_of(entry.fields), *_headers_of(entry.fields), *_warnings_of(entry.fields))
+        )
         watched_by = next((monitor.name for monitor in twins), "")
-        rows.append(ImportRow(entry, watched_by, earlier.get((address, *check), "")))
-        earlier.setdefault((address, *check), entry.candidate.position)
+        rows.append(ImportRow(entry, watched_by, earlier.get((address, check), "")))
+        earlier.setdefault((address, check), entry.candidate.position)
     return rows
 
 
@@ -264,20 +277,37 @@ _CHECK = {
     "request_body": "",
     "alert_condition": "url_unavailable",
     "alert_text_lookup": "",
-    "assertions": "()",
+    "assertions": (),
     "request_auth_username": "",
 }
+# Those of them that a list of URLs does not say: it means the monitor that there is.
+_SAID = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
+# Of two entries of a file, one may warn and the other not.
+_WARNINGS = {"verify_tls": True, "ssl_alert_days": "", "domain_alert_days": ""}
 
 
-def _token_of(fields: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells heartbeats apart, which all have one URL; empty for other kinds."""
+def _identity_of(fields: Mapping[str, Any]) -> str:
+    """What tells heartbeats apart, which all have one URL; empty for other kinds, and where a file
+    has none.
+    """
     if not is_heartbeat(fields["url"]):
-        return ()
-    return (fields.get("heartbeat_token") or fields["name"],)
+        return ""
+    return fields.get("heartbeat_token") or fields.get("slug") or ""
+
+
+def _values(fields: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        str(value if (value := fields.get(name)) not in (None, "", ()) else default)
+        for name, default in usual.items()
+    )
 
 
 def _check_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(fields.get(name) or usual) for name, usual in _CHECK.items())
+    return _values(fields, _CHECK | _SAID)
+
+
+def _warnings_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return _values(fields, _WARNINGS)
 
 
 def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -285,16 +315,24 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return sorted((row.key.lower(), row.value) for row in rows)
 
 
-def _is_twin(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
-    """Whether a stored monitor of this URL makes the check of ``fields``, or has its name. What a
+def _is_twin(monitor: Monitor, entry: Judged) -> bool:
+    """Whether a stored monitor of this URL makes the check of ``entry``, or has its name. What a
     server masks or leaves out counts as the same: a second monitor alerts twice.
     """
+    fields = entry.fields or {}
+    if identity := _identity_of(fields):
+        # Jobs of two projects may have one name, but no two have one secret.
+        if monitor.ping_url and not monitor.ping_url.startswith(MASK):
+            secret = monitor.ping_url.rpartition("/")[2]
+            return identity in (secret, monitor.slug)
+        return monitor.slug == identity or monitor.name == fields["name"]
     if monitor.name == fields["name"]:
         return True
-    if token := _token_of(fields):
-        return (monitor.ping_url or "").endswith(f"/{token[0]}")
-    stored = {name: getattr(monitor, name, None) for name in (*_CHECK, "request_headers")}
-    for name, new, old in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
+    if is_heartbeat(entry.url):
+        return False
+    usual = _CHECK | {name: _SAID[name] for name in _SAID if name in entry.candidate.fields}
+    stored = {name: getattr(monitor, name, None) for name in (*usual, "request_headers")}
+    for name, new, old in zip(usual, _values(fields, usual), _values(stored, usual), strict=True):
         if new != old and old != mask(new) and name not in monitor.unreadable:
             return False
     headers, stored_headers = _headers_of(fields), _headers_of(stored)

@@ -288,6 +288,10 @@ def stack(**attributes):
 
 
 BETTER_STACK = [
+    ("a keyword of a port", stack(monitor_type="tcp", url="a.example", port="22",
+                                   required_keyword="SSH-2.0"), RUNS,
+     ["Keyword dropped"]),
+    ("a keyword of its past", stack(required_keyword="SSH-2.0"), {"alert_text_lookup": None}, []),
     ("paused by status", stack(status="paused"), PAUSED, []),
     ("paused at a time", stack(paused_at="2026-01-01T00:00:00Z"), PAUSED, []),
     ("paused by a switch", stack(paused=True), PAUSED, []),
@@ -375,6 +379,18 @@ UPTIME_ROBOT = [
      {"alerts": (Pair("email", "a@b.example"),), "remind_after": 10}, ["delay of 5 min"]),
     ("paused", robot(status="PAUSED"), PAUSED, []),
     ("paused, version 2", robot2(status=0), PAUSED, []),
+    ("a body of pairs, version 2", robot2(http_method=3, post_type=1, post_content_type=0,
+                                          post_value='{"a": "1"}'),
+     {"request_body": "a=1",
+      "request_headers": (Pair("Content-Type", "application/x-www-form-urlencoded"),)}, []),
+    ("a body of JSON, version 2", robot2(http_method=3, post_type=2, post_content_type=1,
+                                         post_value='{"a": "1"}'),
+     {"request_body": '{"a": "1"}',
+      "request_headers": (Pair("Content-Type", "application/json"),)}, []),
+    ("a heartbeat", robot2(type=5, url="https://heartbeat.uptimerobot.com/m7-0123456789abcdef",
+                           interval=3600, timeout=30),
+     {"url": "heartbeat:", "heartbeat_token": "m7-0123456789abcdef", "period": 3600},
+     ["Its job must call the ping URL"]),
     ("a body", robot(httpMethodType="POST", postValueType="KEY_VALUE", postValueData={"a": "b c"}),
      {"request_body": "a=b+c"}, []),
     ("a keyword", robot(type="KEYWORD", keywordType="ALERT_NOT_EXISTS", keywordValue="x",
@@ -691,6 +707,14 @@ def test_what_is_of_all_endpoints_of_gatus_is_said_once():
     top = "maintenance: {start: '23:00', duration: 1h, every: [Monday]}\n"
     assert "maintenance of all endpoints is dropped" in reading(gatus(top=top)).remarks[0]
     assert not reading(gatus(top="maintenance: {enabled: false, start: '23:00'}\n")).remarks
+    (remark,) = reading(gatus(top="announcements: [{type: outage, message: m}]\n")).remarks
+    assert "Announcements are dropped" in remark
+    (remark,) = reading(gatus(top="alerting: {gotify: {priority: 8, token: t}}\n")).remarks
+    assert "Priorities of alerts are dropped" in remark
+
+
+def test_what_of_uptime_kuma_stays_there_is_said_once():
+    assert "Status pages, incidents, maintenance, proxies" in reading(kuma()).remarks[-1]
 
 
 def test_what_gatus_does_not_check_itself_is_a_heartbeat_and_steps_are_refused():
