@@ -62,6 +62,7 @@ def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     code, out, err = type_("import", KUMA, "--tag", "moved", "--contact", "Ops")
     assert (code, out.splitlines()[-1]) == (3, "5 monitors created, 2 cannot be imported.")
     assert "Creating monitors" in err, "progress is no part of the output"
+    assert "        Tags: prod, region: eu, moved" in out.splitlines()
     stored = monitors()
     assert set(stored) == {"Shop", "Front page", "Database", "No errors", "Router"}
     assert stored["Shop"].tags == ("prod", "region: eu", "moved")
@@ -103,7 +104,8 @@ def test_variables_come_from_the_environment_and_from_a_file(type_, tmp_path, mo
 def test_another_method_body_header_or_text_makes_another_check(type_, tmp_path):
     entry = {"type": "http", "url": "https://a.example", "interval": 60, "maxretries": 0}
     others = [{"method": "POST"}, {"body": "{}"}, {"headers": '{"X-Site": "b"}'},
-              {"headers": '{"X-Site": "c"}'}, {"type": "keyword", "keyword": "ok"}, {}]  # fmt: skip
+              {"headers": '{"X-Site": "c"}'}, {"type": "keyword", "keyword": "ok"},
+              {"accepted_statuscodes": ["404"]}, {"maxredirects": 0}, {}]  # fmt: skip
     file = tmp_path / "kuma.json"
 
     def write(names):
@@ -113,10 +115,10 @@ def test_another_method_body_header_or_text_makes_another_check(type_, tmp_path)
     write("first")
     _code, out, _err = type_("import", str(file))
     assert "Duplicate: same check as monitor 1." in out
-    assert out.splitlines()[-1] == "6 monitors created, 1 duplicate."
+    assert out.splitlines()[-1] == "8 monitors created, 1 duplicate."
     write("second")
     code, out, _err = type_("import", str(file))
-    assert (code, out.splitlines()[-1]) == (1, "0 monitors created, 7 duplicates.")
+    assert (code, out.splitlines()[-1]) == (1, "0 monitors created, 9 duplicates.")
 
 
 def test_the_plan_says_what_is_stored_whom_it_alerts_and_who_alerts_nobody(type_):
@@ -227,3 +229,27 @@ def test_over_another_server_the_monitors_are_created_there(app, type_, monkeypa
         stored = current_store().monitors.list(MonitorQuery()).items
     names = {"Shop", "Front page", "Database", "No errors", "Router"}
     assert {monitor.name for monitor in stored} == names
+
+
+def test_entries_of_one_url_with_other_warnings_are_two(type_, tmp_path):
+    """Else the warning of the second is lost, though the file has it."""
+    entry = {"type": "http", "url": "https://a.example", "interval": 60, "maxretries": 0}
+    monitors = [entry | {"name": "a"}, entry | {"name": "b", "domainExpiryNotification": True}]
+    (tmp_path / "kuma.json").write_text(json.dumps({"monitorList": monitors}))
+    _code, out, _err = type_("import", str(tmp_path / "kuma.json"))
+    assert out.splitlines()[-1] == "2 monitors created."
+
+
+def test_a_job_is_known_by_its_secret_and_not_by_its_name(type_, tmp_path):
+    check = {"name": "backup", "slug": "backup", "grace": 60, "n_pings": 1, "timeout": 3600}
+
+    def write(uuid, **more):
+        checks = [check | {"uuid": uuid} | more]
+        (tmp_path / "hc.json").write_text(json.dumps({"checks": checks}))
+        return type_("import", str(tmp_path / "hc.json"))[1].splitlines()[-1]
+
+    first = "99999999-7bde-4eee-af63-71a77c5723bc"
+    assert write(first) == "1 monitor created."
+    assert write(first, name="renamed") == "0 monitors created, 1 duplicate."
+    assert write("88888888-7bde-4eee-af63-71a77c5723bc") == "1 monitor created."
+    assert write("", name="renamed") == "0 monitors created, 1 duplicate.", "by its slug"

@@ -148,6 +148,8 @@ def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -
         yield f"{word:<7} {_position(row)}"
         if row.validated.settings:
             yield f"        {' · '.join(row.validated.settings)}"
+        if row.validated.tags:
+            yield "        " + _("Tags: %(tags)s", tags=shown(", ".join(row.validated.tags)))
         if row.validated.alerts:
             alerts = ", ".join(map(_alert, row.validated.alerts))
             yield "        " + _("Alerts: %(alerts)s", alerts=alerts)

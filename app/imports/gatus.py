@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
 FOR_ALL = {
     "maintenance": N_("The maintenance of all endpoints is dropped. Add a maintenance window."),
     "connectivity": N_("The connectivity checker is dropped."),
+    "announcements": N_("Announcements are dropped. Write them as posts of a status page."),
     "remote": N_("Endpoints of remote instances are not in the file and are dropped."),
 }
 TOOL = Tool(
@@ -143,6 +144,8 @@ def read(data: object, values: Variables) -> Reading:
     drafts += PUSHED.drafts(lists["external-endpoints"], partial(_external, providers=providers))
     drafts += SUITES.drafts(lists["suites"], _suite)
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(configuration.get(key))]
+    if any("priority" in mapping(provider) for provider in providers.configured):
+        remarks.append(_("Priorities of alerts are dropped."))
     return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 
 
@@ -252,6 +255,10 @@ class _Providers:
         self._alerting = alerting
         self._groups: dict[str, Mapping[str, Mapping[str, Any]]] = {}
         self._read: dict[tuple[str, ...], Notification] = {}
+
+    @property
+    def configured(self) -> Iterable[object]:
+        return self._alerting.values()
 
     def default(self, kind: str) -> Mapping[str, Any]:
         return mapping(mapping(self._alerting.get(kind)).get("default-alert"))

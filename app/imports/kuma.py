@@ -41,6 +41,10 @@ SEVERAL_RECORDS = N_(
     "Conditions on DNS records: one record that meets all is enough for Uptime Kuma. Wakeful holds"
     " each condition against all records."
 )
+ONLY_MONITORS = N_(
+    "Monitors and their notifications are imported, without priorities and sounds. Status pages,"
+    " incidents, maintenance, proxies, Docker hosts and API keys are not."
+)
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 TOOL = Tool(
     N_("Uptime Kuma"),
@@ -147,7 +151,7 @@ def reading_of(
         remarks.append(
             _("The list lacks request headers, bodies and passwords: Uptime Kuma left them out.")
         )
-    return TOOL.reading(drafts, remarks)
+    return TOOL.reading(drafts, [*remarks, _(ONLY_MONITORS)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,9 +280,9 @@ _CHECK = {
     "assertions": (),
     "request_auth_username": "",
 }
-# Those of them that a list of URLs does not say: it means the monitor that there is.
-_SAID = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
-# Of two entries of a file, one may warn and the other not.
+# A list of URLs does not say these: it means the monitor that there is.
+_OPTIONAL = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
+# One entry of a file may warn and another one not.
 _WARNINGS = {"verify_tls": True, "ssl_alert_days": "", "domain_alert_days": ""}
 
 
@@ -303,7 +303,7 @@ def _values(fields: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[str, .
 
 
 def _check_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return _values(fields, _CHECK | _SAID)
+    return _values(fields, _CHECK | _OPTIONAL)
 
 
 def _warnings_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -315,7 +315,7 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return sorted((row.key.lower(), row.value) for row in rows)
 
 
-def _is_twin(monitor: Monitor, entry: Judged) -> bool:
+def _is_twin(monitor: Monitor, entry: Validated) -> bool:
     """Whether a stored monitor of this URL makes the check of ``entry``, or has its name. What a
     server masks or leaves out counts as the same: a second monitor alerts twice.
     """
@@ -330,7 +330,7 @@ def _is_twin(monitor: Monitor, entry: Judged) -> bool:
         return True
     if is_heartbeat(entry.url):
         return False
-    usual = _CHECK | {name: _SAID[name] for name in _SAID if name in entry.candidate.fields}
+    usual = _CHECK | {name: _OPTIONAL[name] for name in _OPTIONAL if name in entry.candidate.fields}
     stored = {name: getattr(monitor, name, None) for name in (*usual, "request_headers")}
     for name, new, old in zip(usual, _values(fields, usual), _values(stored, usual), strict=True):
         if new != old and old != mask(new) and name not in monitor.unreadable:

@@ -87,7 +87,7 @@ READ = [
     ("kuma-backup.json", "Database", {"url": "tcp://db.example.com:5432", "paused": True}),
     ("kuma-backup.json", "Router", {"url": "ping://192.0.2.1"}),
     ("gatus.yaml", "website", {
-        "accepted_statuses": "200-201,204", "ssl_alert_days": 2, "domain_alert_days": 30,
+        "accepted_statuses": "200-201,204", "ssl_alert_days": None, "domain_alert_days": 30,
         "slow_after": None,  # a slow answer is a failure there, not only degraded
         "interval": 300, "timeout": 10, "confirmations": 1, "verify_tls": False, "tags": ("core",),
         "follow_redirects": False,
@@ -97,6 +97,7 @@ READ = [
         "assertions": (
             Assertion("json", "$.status", "=", "UP"),
             Assertion("response_time", None, "<", "300"),
+            Assertion("certificate_days", None, ">=", "2"),
         )}),
     ("gatus.yaml", "header", {
         "alert_condition": "url_no_text", "alert_text_lookup": "<h1>Example Domain</h1>",
@@ -149,7 +150,7 @@ def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
     assert "environment variable STAGE_HOST" in sample("gatus.yaml")["stage"].faults[0]
     robot = sample("uptimerobot.json")
-    assert not robot["Nightly"].fits
+    assert robot["Nightly"].fields["url"] == "heartbeat:"
     assert robot["My Web Page"].fields["assertions"][0].op == "matches", "it ignores case"
     pages = files.read_path(SAMPLES / "betterstack.json").remarks[1]
     assert "The file is one page of several" in pages

@@ -60,6 +60,7 @@ def test_lines_are_previewed_and_then_become_monitors(app, editor):
     editor.shows("Nothing is saved yet.", status=200)
     assert rows(app) == []
     editor.press("Create 6 monitors").shows("6 monitors created")
+    assert 'href="/monitors?tag=new">Show the monitors' in editor.page.text
     assert [(row.name, row.url) for row in rows(app)] == [
         ("one.example.com", "https://one.example.com/"),
         ("Two", "https://two.example.com/path?a=1,2"),
@@ -140,7 +141,7 @@ def test_a_preview_of_a_file_says_what_is_stored_and_what_does_not_fit(app, edit
 FILES = {
     "kuma-backup.json": (5, "kumabasicpass kumaheadersecret kumabodysecret kuma-bot-token"
                             " kumasecrethook kumasmtppassword kumapagerkey"),
-    "uptimerobot.json": (5, "robotpassword robotheadersecret"),
+    "uptimerobot.json": (6, "robotpassword robotheadersecret"),
     "uptimerobot.csv": (4, "no-secret-in-it"),
     "betterstack.json": (5, "stackpassword stackheadersecret"),
     "gatus.yaml": (7, "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"

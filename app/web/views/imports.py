@@ -360,10 +360,13 @@ def create() -> tuple[str, int, dict[str, str]]:
                   ("refused", tokens.seal(list(problems.items()), REFUSED))]  # fmt: skip
         title = _("Creating monitors")
         return *progress.page(title, worked, len(left), fields, trouble, back), {"Location": back}
+    tag = next(iter(plan.shared.tags), None)
     page = render_template(
         "imports/result.html",
         bare=servers.is_bare(),
         made=made,
+        # The newest first, if no tag tells them from the others.
+        created={"tag": tag} if tag else {"sort_by": "id", "sort": "desc"},
         problems=[
             (importer.validate(plan.candidates[index]), why) for index, why in problems.items()
         ],
