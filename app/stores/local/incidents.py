@@ -46,7 +46,7 @@ from app.stores.local.search import (
     page_statements,
 )
 
-# Of the table, not of the class: the ORM would double what a list of a few ids costs.
+# The statements name the table: the ORM would double what a list of a few ids costs.
 _INCIDENT: Any = IncidentRow.__table__.c
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],

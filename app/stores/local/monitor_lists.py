@@ -37,7 +37,7 @@ from app.stores.local.search import (
 from app.stores.local.windows import active_windows
 
 FEW_MATCHES = 500  # monitors of a search whose ids are read first
-# Of tables, not of classes: the ORM would double what the ids of a page cost.
+# The statements name tables: the ORM would double what the ids of a page cost.
 _MONITOR: Any = MonitorRow.__table__.c
 _STATE: Any = MonitorStateRow.__table__.c
 _DOMAIN: Any = DomainRow.__table__
