@@ -34,6 +34,7 @@ from app.imports.values import (
     span,
     string,
 )
+from app.rules.slugs import is_token
 
 KINDS = {
     "1": "http", "http": "http", "https": "http", "api": "http", "2": "keyword",
@@ -119,7 +120,8 @@ def _monitor(
     draft.url = entry.text("url")
     if kind == "heartbeat":
         token = draft.url.rstrip("/").rpartition("/")[2]
-        draft.heartbeat(token, entry.number("interval"), entry.number("gracePeriod"))
+        interval, grace = entry.number("interval"), entry.number("gracePeriod")
+        draft.heartbeat(token if is_token(token) else "", interval, grace)
         draft.remark(
             N_("Its job must call the ping URL: UptimeRobot's own address is not offered.")
         )

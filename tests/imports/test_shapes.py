@@ -387,6 +387,8 @@ UPTIME_ROBOT = [
                                          post_value='{"a": "1"}'),
      {"request_body": '{"a": "1"}',
       "request_headers": (Pair("Content-Type", "application/json"),)}, []),
+    ("a heartbeat whose secret is short", robot2(type=5, url="https://heartbeat.example/m1-abc"),
+     {"url": "heartbeat:", "heartbeat_token": None}, ["Its job must call the ping URL"]),
     ("a heartbeat", robot2(type=5, url="https://heartbeat.uptimerobot.com/m7-0123456789abcdef",
                            interval=3600, timeout=30),
      {"url": "heartbeat:", "heartbeat_token": "m7-0123456789abcdef", "period": 3600},
