@@ -75,7 +75,8 @@ class Alert:
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
-    ``silent`` (titles) for the places whose silence ended it.
+    ``silent`` (titles) for the places whose silence ended it; ``late``, ``slow`` and ``flapping``
+    if the outage was found late, answers were slow, or it comes and goes.
     """
 
     event: Event

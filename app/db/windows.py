@@ -94,8 +94,8 @@ RECORDED_WITHIN = timedelta(minutes=5)
 
 
 class MaintenanceTimes:
-    """The maintenance windows, read once for a batch of results. Windows that have ended are left
-    out; the others are few.
+    """The maintenance windows, read once for a batch of results. Those that ended and do not
+    repeat are left out; the others are few.
     """
 
     def __init__(self, session: AnySession, now: datetime) -> None:

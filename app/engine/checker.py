@@ -3,8 +3,8 @@
 One thread uses the database, one (the prober's) the network, and housekeeping has its own. The
 schedule follows from the database and is kept in memory (``plan``) for the shards that this checker
 owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses the running
-checks, which the next owner of the shards makes again, and the results of good checks of the last
-second (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole list.
+checks, which the next owner of the shards makes again, and the results of good checks that wait to
+be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole list.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ class Chore:
 
 
 class Housekeeper:
-    """Two threads: registry look-ups take long, and the other chores must not wait for them."""
+    """Threads of their own for registry look-ups, which take long, and for the deadlines of
+    heartbeats, which must not wait for the other chores.
+    """
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class Housekeeper:
     # --- the chores
 
     def delete_old(self, now: datetime) -> None:
-        """Delete old results, deliveries, markers and changes, expired counters,
+        """Delete old results, pings, deliveries, markers and changes, expired counters,
         sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
         the audit log, and the heartbeats of dead processes.
         """

@@ -69,7 +69,7 @@ class OutcomeRecorder:
         return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
 
     def record(self) -> None:
-        """Record what was collected: at once what may change something, the rest within a second.
+        """Record what was collected: at once what may change something, the rest in batches.
 
         Good checks that wait are older, so they are written first.
         """

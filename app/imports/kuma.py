@@ -111,7 +111,7 @@ _MARKS = frozenset({
 _LISTS = ("monitorList", "monitors")
 PUSH_GRACE = 60  # seconds: Uptime Kuma has none, and Wakeful no less
 MAX_TAG = 500  # characters that are looked at: one tag may be that of every monitor
-MAX_GROUPS = 50  # above each other
+MAX_GROUPS = 50  # nested
 
 
 def recognizes(data: object) -> bool:
@@ -168,7 +168,7 @@ def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
     for id in own:
         around: list[Mapping[str, Any]] = []
         above = id
-        while above in own and len(around) <= MAX_GROUPS:  # a circle has no end
+        while above in own and len(around) < MAX_GROUPS:  # a circle has no end
             around.append(own[above])
             above = string(own[above].get("parent"))
         names = [string(entry.get("name"))[:MAX_TAG] for entry in reversed(around)]

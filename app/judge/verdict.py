@@ -7,8 +7,8 @@ The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknow
    or ``unknown``. The monitor's rule makes one verdict of the votes (``decide``): ``down`` if
    enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few places
    see has lasted through all confirmations. Else ``up``.
-2. If several places repeat a check at once, one counts for all (``_is_counted``). 3. The state
-machine runs over the verdicts that count (``advance``).
+2. If several places repeat a check at once, one counts for all (``_is_counted``).
+3. The state machine runs over the verdicts that count (``advance``).
 
 ``replay.py`` judges the results that come after newer ones of other places. When a monitor's rule
 or places change, the newest results of its places are judged again (``revote``). A monitor of which
@@ -62,9 +62,9 @@ Maintenance: checks continue, but no incident opens and no alert is sent.
 Closing an incident by hand leads to CLEAR: if checks still fail, they are confirmed again and a
 new incident opens. Pausing leads to CLEAR too; a check on request while paused changes nothing.
 
-A result older than the newest one judged (of a slow check, after "check now") changes nothing.
-If it is older by more than ``MAX_OUTDATED``, the clock was set back, and the result counts:
-otherwise no failure would be noticed until the clock catches up.
+A result older than the newest one judged of its place (of a slow check, after "check now") changes
+nothing. If it is older by more than ``MAX_OUTDATED``, the clock was set back, and the result
+counts: otherwise no failure would be noticed until the clock catches up.
 
 All times are the start times of checks. When a result was recorded makes no difference.
 """

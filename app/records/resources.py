@@ -2,7 +2,7 @@
 
 The audit log, the API and its document, remote stores, ``wakeful doctor`` and error sentences read
 the words for a resource from here. The API also reads which of the five usual operations a resource
-has: those that ``about`` describes.
+has: those that ``about`` describes. CONTRIBUTING.md lists what else a new resource needs.
 """
 
 from __future__ import annotations

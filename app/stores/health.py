@@ -213,7 +213,6 @@ def left_alone(now: datetime) -> list[LeftAlone]:
             (owned.c.location_id == AssignmentRow.location_id)
             & (owned.c.number == AssignmentRow.monitor_id % shards.count()),
         )
-        # An agent keeps its own schedule; when it is silent, ``idle_places`` reports its place.
         .where(MonitorRow.paused.is_(False), PlaceRow.carrier != Carrier.AGENT)
         .group_by(PlaceRow.id, PlaceRow.name)
         .order_by(PlaceRow.id)
@@ -237,7 +236,9 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
     """
     if checked is None or now - checked <= CHECKS_LATE_AFTER:
         return False
-    return max(late_checks(now).values(), default=0.0) > CHECKS_LATE_AFTER.total_seconds()
+    # An agent keeps its own schedule; when it is silent, ``idle_places`` reports its place.
+    late = late_checks(now, PlaceRow.carrier != Carrier.AGENT)
+    return max(late.values(), default=0.0) > CHECKS_LATE_AFTER.total_seconds()
 
 
 def _count_unreadable() -> int:
@@ -247,9 +248,9 @@ def _count_unreadable() -> int:
 # --- What is overdue ------------------------------------------------------------------------------
 
 
-def late_checks(now: datetime) -> dict[str, float]:
-    """For each place with watched monitors, the seconds since its most overdue check was due; 0 if
-    none is. Their times are stored within a minute, so up to 60 s mean nothing.
+def late_checks(now: datetime, *places: ColumnElement[bool]) -> dict[str, float]:
+    """For each place with watched monitors that fits ``places``, the seconds since its most overdue
+    check was due; 0 if none is. Their times are stored within a minute, so up to 60 s mean nothing.
     """
     # The next check is at most an interval after the last one; a new monitor is due at once.
     due = case(
@@ -262,7 +263,7 @@ def late_checks(now: datetime) -> dict[str, float]:
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(PlaceRow, PlaceRow.id == AssignmentRow.location_id)
-        .where(MonitorRow.paused.is_(False))
+        .where(MonitorRow.paused.is_(False), *places)
         .group_by(PlaceRow.id, PlaceRow.name)
         .order_by(PlaceRow.id)
     )

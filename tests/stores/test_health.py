@@ -96,6 +96,21 @@ def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitor
     assert answer() == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
 
 
+def test_a_silent_agent_is_no_fault_where_no_other_check_was_due(core, checker):
+    with writing() as session:
+        place = PlaceRow(name="oslo", carrier="agent", created_at=NOW)
+        session.add(place)
+        session.flush()
+        id = place.id
+    make_monitor(core, places=[id])
+    before = NOW - timedelta(minutes=4)
+    checker.look(NOW, 0)
+    places.keep_heartbeat("oslo", before, process="agent:oslo", last_check_at=before)
+    with writing() as session:
+        session.execute(update(MonitorRow).values(updated_at=before))
+    assert health.health(NOW).faults == ()
+
+
 @pytest.mark.both_databases
 @pytest.mark.parametrize("carrier", ["agent", "queue"])
 def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, checker, carrier):

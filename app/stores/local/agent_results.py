@@ -2,7 +2,7 @@
 
 An agent checks on its own schedule, behind any NAT, and may be cut off for hours. So each of its
 results names monitor and time, is taken once, and is judged only while it is recent and newer than
-what was judged before. The others correct the figures (``recorder.record_late``).
+what was judged before of its place. The others correct the figures (``recorder.record_late``).
 
 Two web processes may take the same results at once: an agent that waits for too long sends them
 again. Nothing prevents that, because the monitor's generation decides: a result is judged by the
