@@ -26,9 +26,9 @@ class ImportingContract:
         assert (counts(rows).new, counts(rows).unfit) == (new, 7 - new)
         assert not store.monitors.list(MonitorQuery()).items
         if not own:
-            assert "Tags dropped: this server does not support it." in rows[0].judged.remarks
-            assert "Interval: 20 s becomes 1 min." in rows[0].judged.remarks
-        made = [importer.create(row.judged) for row in rows if row.judged.fits]
+            assert "Tags dropped: this server does not support it." in rows[0].validated.remarks
+            assert "Interval: 20 s becomes 1 min." in rows[0].validated.remarks
+        made = [importer.create(row.validated) for row in rows if row.validated.fits]
         assert made == [Created(True)] * new
         by_name = {monitor.name: monitor for monitor in store.monitors.list(MonitorQuery()).items}
         assert [name for name, item in by_name.items() if item.paused] == ["Database"] * own
@@ -41,7 +41,7 @@ class ImportingContract:
         if own:
             assert by_name["Shop"].tags == ("prod", "region: eu", "moved")
         again = Importer(store, ImportDefaults(), reading.contacts).dry_run(reading.candidates)
-        assert [row.watched_by for row in again if row.judged.fits] == [
+        assert [row.watched_by for row in again if row.validated.fits] == [
             "Shop",
             "Front page",
             *["Database", "Router"] * own,
@@ -61,8 +61,8 @@ class ImportingContract:
         old, existing, unknown = importer.dry_run(files.read(lines).candidates)
         assert (old.watched_by, old.is_new) == ("Old", False)
         assert existing.is_new
-        assert unknown.judged.fits is not contacts, "a server without contacts drops them"
+        assert unknown.validated.fits is not contacts, "a server without contacts drops them"
         if contacts:
-            assert importer.create(existing.judged) == Created(True)
+            assert importer.create(existing.validated) == Created(True)
             (made,) = store.monitors.list(MonitorQuery(search="a.example", search_by="url")).items
             assert [alert.value for alert in made.alerts] == ["Ops"]
