@@ -201,12 +201,12 @@ def test_a_new_field_that_must_be_there_is_missed_by_name():
         reader(Needed, "thing")({"note": "n"})
 
 
-def test_a_type_without_a_rule_is_refused_by_name():
+def test_a_type_without_a_rule_is_refused():
     @dataclass(frozen=True)
     class Strange:
         note: complex
 
-    with pytest.raises(TypeError, match="note"):
+    with pytest.raises(TypeError, match="complex"):
         schema_of(Strange)
 
 

@@ -73,7 +73,7 @@ MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
 # Quiet hours end on a minute, so this is soon enough.
-CHORES_EVERY = timedelta(seconds=wakeups.POLL_SECONDS)
+CHORES_EVERY = timedelta(seconds=5)
 HEARTBEAT_SECONDS = 15.0
 RETRY_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent

@@ -266,8 +266,8 @@ class Draft:
     def warn_of_domain(self, address: str) -> None:
         """``address``: a host or a URL. An IP address has no domain, nor has ``localhost``."""
         _scheme, slashes, rest = without_login(address)[0].partition("://")
-        host = re.sub(r"(?::[0-9]*)?(?:[/?#].*)?$", "", rest, flags=re.S) if slashes else address
-        if registrable_domain(host):
+        authority = re.split("[/?#]", rest if slashes else address, maxsplit=1)[0]
+        if registrable_domain(authority.partition(":")[0]):
             self.warn("domain_alert_days", N_("Domain warning"))
 
     def switch(self, name: str, *, on: bool) -> None:

@@ -185,7 +185,7 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
     """The notice on the dashboard reads the alerts of monitors to find channels still in use."""
     sink.replies["/hook"] = [Reply(410)]
     shop = box.monitor(hook(sink))
-    box.open(shop)
+    box.notice(shop)
     box.turn(3)
     corrupt(box.app, DeliveryRow.value, box.rows()[0].id)
     corrupt(box.app, MonitorRow.alerts, shop.id)

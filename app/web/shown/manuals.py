@@ -40,7 +40,7 @@ HELP = {
     "two_factor": "people#a-second-factor", "reports": "operate/how-it-runs",
     "jump": "people#find-and-do-things-with-ctrl-k", "remote": "remote",
 }  # fmt: skip
-LONG = 20_000  # characters; a longer manual has a page for each of its chapters
+LONG = 16_000  # characters; a longer manual has a page for each of its chapters
 MAX_HITS, MAX_WORDS = 25, 10
 _EXCERPT = 110  # characters before and after the first word that matches
 _MAKING = ("add", "create", "make", "new")  # who asks for one of these means any
