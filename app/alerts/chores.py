@@ -19,7 +19,7 @@ from app.alerts.lanes import GIVE_UP_AFTER, Reason, began, given_up
 from app.alerts.outbox import AT_REST, unleased
 from app.alerts.words import count_of
 from app.db import AnySession
-from app.db.statements import pieces, updating
+from app.db.statements import is_among, updating
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
@@ -67,8 +67,7 @@ def give_up_outlived(session: AnySession, ids: Sequence[int], now: datetime) -> 
     """
     table = DeliveryRow
     query = select(table.id, table.facts, table.created_at, table.attempts)
-    parts = [query.where(table.id.in_(part)) for part in pieces(ids, MAX_PENDING)]
-    rows = (row for part in parts for row in session.execute(part).all())
+    rows = session.execute(query.where(is_among(table.id, ids))).all()
     unsent = 0
     for id, facts, created_at, attempts in rows:
         if readable(created_at) is None:

@@ -19,7 +19,7 @@ RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
 MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
 # How long a pause waits for the other threads to leave. A thread that stays longer waits for
-# another process, which has the lock then, or writes much at once, if a pause would not help.
+# another process that has the lock, or writes much at once: a longer pause would not help.
 MAX_WAIT = 1.0
 
 

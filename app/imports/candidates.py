@@ -59,6 +59,7 @@ RECHECK_PAUSE = N_(
     " monitors."
 )
 BECOMES = N_("%(field)s: %(old)s becomes %(new)s.")
+DAYS_BECOME = N_("%(field)s: %(old)s days becomes %(new)s.")
 UNKNOWN_SETTING = N_('Setting "%(name)s" dropped: Wakeful does not have it.')
 NO_CODES = N_("Its status codes cannot be read.")
 NO_MONITORS = N_("The file has no monitors.")
@@ -254,8 +255,7 @@ class Draft:
         chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
-            sentence = N_("%(field)s: %(old)s days becomes %(new)s.")
-            self.remark(sentence, field=_(label), old=plain(days), new=chosen)
+            self.remark(DAYS_BECOME, field=_(label), old=plain(days), new=chosen)
 
     def warn(self, name: str, what: str) -> None:
         """A warning of expiry that the other tool repeats on days that the file does not name."""

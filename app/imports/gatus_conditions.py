@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from app.i18n import N_, _
 from app.imports.asserted import NAMES, any_of, escaped, globbed, json_path, of_record
-from app.imports.candidates import Draft
+from app.imports.candidates import DAYS_BECOME, Draft
 from app.imports.values import number, plain, seconds, shown
 
 # In the order in which Gatus looks for them, with spaces around them.
@@ -256,8 +256,8 @@ def _certificate(draft: Draft, right: str) -> bool:
     days, given = math.ceil(ms / DAY_MS), ms / DAY_MS
     draft.assertion("certificate_days", ">=", str(days))
     if days != given:
-        sentence = N_("%(field)s: %(old)s days becomes %(new)s.")
-        draft.remark(sentence, field=_(N_("Days of the certificate")), old=plain(given), new=days)
+        label = _("Days of the certificate")
+        draft.remark(DAYS_BECOME, field=label, old=plain(given), new=days)
     return True
 
 

@@ -193,14 +193,9 @@ def _monitor(
         _http(draft, entry, kind)
     elif kind == "port":
         # The certificate warning is on by default, and alone makes no handshake.
-        security = entry.text("smtpSecurity", "smtp_security")
-        has_tls = entry.is_on("expiryNotification") and security in ("secure", "starttls")
-        port = entry.get("port")
-        draft.url = host_and_port(entry.text("hostname"), port, "tls" if has_tls else "tcp")
-        if has_tls:
+        port, warns = entry.get("port"), entry.is_on("expiryNotification")
+        if _port(draft, entry, port, _STARTTLS.get(string(port), "smtp"), tls_allowed=warns):
             draft.warn("ssl_alert_days", N_("Certificate warning"))
-        if has_tls and security == "starttls":
-            draft.fields["starttls"] = _STARTTLS.get(string(port), "smtp")
         draft.timeout(entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
             draft.refuse(N_("Wakeful cannot check that a server answers with a TLS alert."))
@@ -218,7 +213,10 @@ def _monitor(
         )
         _conditions(draft, entry)
     elif kind == "smtp":
-        _smtp(draft, entry)
+        # Without a choice, Uptime Kuma uses STARTTLS where the server offers it: nothing is wanted.
+        if not _port(draft, entry, entry.get("port") or "25", "smtp"):
+            draft.text("220", unwanted=False)
+        draft.timeout(entry.number("timeout") or None)
     elif kind == "push":
         draft.heartbeat(entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE)
     else:
@@ -249,17 +247,18 @@ def _monitor(
         draft.notify(notifications.get(id) or channels.missing(id))
 
 
-def _smtp(draft: Draft, entry: ImportEntry) -> None:
-    """Without a choice, Uptime Kuma uses STARTTLS where the server offers it: nothing is wanted."""
+def _port(
+    draft: Draft, entry: ImportEntry, port: object, starttls: str, *, tls_allowed: bool = True
+) -> bool:
+    """Make ``draft`` the check of a port, and say whether with a handshake. ``starttls``: the
+    protocol in which TLS is asked for, if it does not begin at once.
+    """
     security = entry.text("smtpSecurity", "smtp_security")
-    has_tls = security in ("secure", "starttls")
-    port = entry.get("port") or "25"
+    has_tls = tls_allowed and security in ("secure", "starttls")
     draft.url = host_and_port(entry.text("hostname"), port, "tls" if has_tls else "tcp")
-    if security == "starttls":
-        draft.fields["starttls"] = "smtp"
-    elif not has_tls:
-        draft.text("220", unwanted=False)
-    draft.timeout(entry.number("timeout") or None)
+    if has_tls and security == "starttls":
+        draft.fields["starttls"] = starttls
+    return has_tls
 
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:

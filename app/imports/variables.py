@@ -26,7 +26,7 @@ class Unfilled(str):
 
 
 def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
-    """``value``, as YAML has it, with its variables replaced; texts if one is missing become
+    """``value``, as YAML has it, with its variables replaced; a text that lacks one becomes
     ``Unfilled``. A value that is filled in is not read again. ``used``: gets the names.
     """
     if isinstance(value, list):

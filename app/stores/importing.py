@@ -263,7 +263,7 @@ def _rows_of(
         check = (
             _identity_of(entry.fields)
             or (entry.fields["name"] if is_heartbeat(entry.url) else "")
-            or (*_check_of(entry.fields), *_headers_of(entry.fields), *_warnings_of(entry.fields))
+            or (*_values(entry.fields, _OF_ENTRIES), *_headers_of(entry.fields))
         )
         watched_by = next((monitor.name for monitor in twins), "")
         rows.append(ImportRow(entry, watched_by, earlier.get((address, check), "")))
@@ -282,8 +282,10 @@ _CHECK = {
 }
 # A list of URLs does not say these: it means the monitor that there is.
 _OPTIONAL = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
-# One entry of a file may warn and another one not.
-_WARNINGS = {"verify_tls": True, "ssl_alert_days": "", "domain_alert_days": ""}
+# The fields in which two entries of one file differ: one may warn and the other not.
+_OF_ENTRIES = {
+    **_CHECK, **_OPTIONAL, "verify_tls": True, "ssl_alert_days": "", "domain_alert_days": "",
+}  # fmt: skip
 
 
 def _identity_of(fields: Mapping[str, Any]) -> str:
@@ -300,14 +302,6 @@ def _values(fields: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[str, .
         str(value if (value := fields.get(name)) not in (None, "", ()) else default)
         for name, default in usual.items()
     )
-
-
-def _check_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return _values(fields, _CHECK | _OPTIONAL)
-
-
-def _warnings_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return _values(fields, _WARNINGS)
 
 
 def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
