@@ -24,8 +24,10 @@ NAMES = ("lab.test", "*.lab.test", "127.0.0.1", "::1")
 
 
 def days_from_now(days: float) -> dt.datetime:
-    """So many days away, and half an hour more, so that "5 days left" and "3 days ago" stay so."""
-    spare = dt.timedelta(minutes=30 if days > 0 else -30)
+    """So many days away, and half an hour more, so that "5 days left" stays so; whole days ago are
+    counted by dates, and half an hour more would be another date just after midnight.
+    """
+    spare = dt.timedelta(minutes=30 if days > 0 else 0 if days <= -1 else -30)
     return dt.datetime.now(dt.UTC).replace(microsecond=0) + days * DAY + spare
 
 
