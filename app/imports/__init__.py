@@ -1,7 +1,8 @@
 """Read lists of monitors: lines, CSV, and the exports of other tools.
 
-Each source has a module. It turns a file into ``candidates.Reading``: neutral candidates, each with
-remarks on what was dropped or changed. Nothing here knows forms, stores or the web, and nothing is
-stored. ``files.read`` finds out which source a file is of. Files come from strangers: sizes, depths
-and counts have limits, and ``NotReadable`` says in one sentence what is wrong.
+Each source has a module, which turns a file into a ``candidates.Reading``: candidates for monitors,
+each with remarks on the settings that were dropped or changed. This package imports no forms,
+stores or web pages, and stores nothing. ``files.read`` detects the source of a file. Files may be
+hostile: sizes, depths and counts have limits, and ``NotReadable`` says in one sentence what is
+wrong.
 """

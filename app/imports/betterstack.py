@@ -1,4 +1,4 @@
-"""Better Stack: the JSON of ``/api/v2/monitors``. A CSV is read by ``table``."""
+"""Better Stack: the JSON of ``/api/v2/monitors``. ``table`` reads its CSV."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from app.imports.candidates import (
     ping_url,
 )
 from app.imports.tool import Tool, Variables
-from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
+from app.imports.values import MIN_MILLISECONDS, ImportEntry, mapping, records, span
 
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
-# A mail server: the beginning of its greeting, its usual port, and its word in Wakeful.
+# The greeting of a mail server, its usual port, and the value of Wakeful's ``starttls``.
 MAIL = {
     "smtp": ("220", "25", "smtp"), "pop": ("+OK", "110", "pop3"), "imap": ("* OK", "143", "imap"),
 }  # fmt: skip
@@ -95,7 +95,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
     timeout = entry.number("request_timeout")
     # Better Stack has the time limit of a TCP check in milliseconds.
-    draft.timeout(timeout / 1000 if timeout and timeout >= MILLISECONDS else timeout or None)
+    draft.timeout(timeout / 1000 if timeout and timeout >= MIN_MILLISECONDS else timeout or None)
     paused = entry.is_on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)
     if entry.number("confirmation_period"):
@@ -112,8 +112,9 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
-    """A mail server: that it greets, and its certificate if its port has TLS or it is asked
-    for."""
+    """Check the greeting of a mail server, or its certificate if the port has TLS or the monitor
+    has a limit for its expiry.
+    """
     greeting, port, starttls = MAIL[kind]
     ports = [text.strip() for text in entry.text("port").split(",") if text.strip()] or [port]
     chosen = draft.first_of(N_("Ports"), ports)
@@ -138,7 +139,8 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
             draft.refuse(NO_CODES)
     elif kind == "status":
         draft.statuses(["200-299"])
-    keyword = entry.text("required_keyword")  # others have that of their past
+    # Read for every kind: a monitor that had a keyword once still has it in the file.
+    keyword = entry.text("required_keyword")
     if kind.startswith("keyword"):
         draft.text(keyword, unwanted=kind == "keyword_absence")
     draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))

@@ -1,4 +1,4 @@
-"""Candidate: the form that every import source is read into, and how it becomes a monitor."""
+"""Candidate: what each entry of a file becomes, whatever its source, before it is a monitor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from app.records import (
 )
 from app.rules.suffixes import registrable_domain
 
-# The formats by the word of ``--format``, each with its name for people.
+# The names of the formats by the value of ``--format``.
 FORMATS = {
     "csv": N_("Lines or CSV"),
     "kuma": N_("Uptime Kuma: backup or list of monitors (JSON), or kuma.db"),
@@ -50,10 +50,10 @@ MAX_CANDIDATES = 10_000
 MAX_REMARKS = 30
 MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has
 MAX_TAG_READ = 1_000
-# Wakeful warns on one day: the one to take from tools that warn on several days.
+# Wakeful warns once. Other tools warn on several days before something expires.
 WARN_DAYS = 14
 SLOW_ALERTS = N_("A slow response alerts when it is slow for %(minutes)s minutes.")
-SLOW_MINUTES = 5  # other tools alert to a single slow response
+SLOW_MINUTES = 5  # other tools alert at the first slow response
 RECHECK_PAUSE = N_(
     "The pause of %(pause)s between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all"
     " monitors."
@@ -67,7 +67,7 @@ NO_MONITORS = N_("The file has no monitors.")
 
 class NotReadable(ValueError):
     """The file as a whole cannot be read. ``str(fault)`` is a sentence that repeats no value of the
-    file. ``line``: of the first error, if that is known.
+    file. ``line``: the line of the first error, if it is known.
     """
 
     def __init__(self, sentence: str, /, *, line: int | None = None, **values: Any) -> None:
@@ -77,8 +77,9 @@ class NotReadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A monitor to be. ``fields`` has the monitor's other fields by name: text, or tuples of
-    ``str`` or ``Pair``. They may hold secrets. ``refusal`` says why there can be no such monitor.
+    """An entry of a file that may become a monitor. ``fields`` has the monitor's other fields by
+    name: text, or tuples of ``str`` or ``Pair``, some of them secrets. ``refusal`` says why the
+    entry cannot become a monitor.
     """
 
     position: str  # in the file, such as "Line 3"
@@ -92,8 +93,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file. ``remarks`` are about all of it. ``contacts``: the channels of those
-    that its monitors name and that are to be made of notifications which several of them share.
+    """The content of a file. ``remarks`` are about the whole file. ``contacts``: the channels of
+    each contact to create, by its name; several monitors of the file share it.
     """
 
     source: str
@@ -103,7 +104,7 @@ class Reading:
 
 
 def no_kind(kind: str) -> str:
-    """``kind``: what the other tool checks, in its words."""
+    """The refusal of a kind of check. ``kind``: its name in the other tool."""
     return _("Wakeful has no %(kind)s checks yet.", kind=_(kind))
 
 
@@ -111,7 +112,7 @@ E = TypeVar("E")
 
 
 def limited(entries: Sequence[E]) -> Sequence[E]:
-    """``entries``, none of which was read yet. Raises NotReadable if there are too many."""
+    """Return ``entries``, or raise NotReadable if there are too many."""
     if len(entries) > MAX_CANDIDATES:
         sentence = N_("The file has more than %(most)s entries. Split it.")
         raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
@@ -120,8 +121,8 @@ def limited(entries: Sequence[E]) -> Sequence[E]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Notification:
-    """The channels of a notification of another tool, and what to say of it. It is read once,
-    because ten thousand monitors may name it.
+    """The channels of a notification of another tool, with remarks. Each is read once, because ten
+    thousand monitors may name it.
     """
 
     name: str = ""
@@ -131,7 +132,7 @@ class Notification:
 
 @dataclass(slots=True)
 class Draft:
-    """A candidate while a source's fields are read, one after the other."""
+    """A candidate that is being built from the fields of an entry."""
 
     position: str
     name: str
@@ -145,11 +146,11 @@ class Draft:
 
     @classmethod
     def of_tool(cls, position: str, name: str) -> Draft:
-        """A draft for a tool whose warning of a certificate is a switch, off by default."""
+        """A draft without a certificate warning, because other tools have it off by default."""
         return cls(position, name, fields={"ssl_alert_days": ""})
 
     def remark(self, sentence: str, /, **values: Any) -> None:
-        """Every remark is made here. ``sentence``: what is dropped or changed."""
+        """Add a remark. ``sentence``: what is dropped or changed."""
         if len(self.remarks) == MAX_REMARKS:
             sentence, values = N_("There are more changes."), {}
         if (remark := _(sentence, **values)) not in self.remarks:
@@ -158,18 +159,18 @@ class Draft:
     def refuse(self, sentence: str, /, **values: Any) -> None:
         self.refusal = self.refusal or _(sentence, **values)
 
-    def drop_rest(
+    def drop_unread(
         self, entry: ImportEntry, sentences: Mapping[str, str], ignored: Collection[str] = ()
     ) -> None:
-        """Remark on each setting of ``entry`` that nobody has read. ``sentences``: of settings that
-        people know. ``ignored``: beginnings of the names of settings whose loss changes no check
-        and no alert, on which nothing is remarked.
+        """Remark on each setting of ``entry`` that was not read. ``sentences``: the remark, by the
+        setting. ``ignored``: prefixes of settings that change no check and no alert; they get no
+        remark.
         """
-        beginnings = tuple(ignored)
+        prefixes = tuple(ignored)
         for key in entry.unread():
             if key in sentences:
                 self.remark(sentences[key])
-            elif not key.startswith(beginnings):
+            elif not key.startswith(prefixes):
                 self.remark(UNKNOWN_SETTING, name=shown(key))
 
     def notify(self, notification: Notification) -> None:
@@ -177,23 +178,23 @@ class Draft:
         for sentence in notification.remarks:
             self.remark(sentence)
 
-    def interval(self, seconds: float | None, given: object = None) -> None:
-        """``given``: what the file says."""
+    def interval(self, seconds: float | None, text: object = None) -> None:
+        """``text``: the interval as the file has it."""
         if seconds is None or seconds <= 0:
-            if string(given):
+            if string(text):
                 sentence = N_('The interval "%(value)s" cannot be read.')
-                self.refuse(sentence, value=shown(string(given)))
+                self.refuse(sentence, value=shown(string(text)))
             return
-        least, most = CHECK_EVERY_SECONDS
-        chosen = round(min(max(seconds, least), most))
+        shortest, longest = CHECK_EVERY_SECONDS
+        chosen = round(min(max(seconds, shortest), longest))
         self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
         if chosen != seconds:
             self.remark(BECOMES, field=_("Interval"), old=span(seconds), new=span(chosen))
 
     def heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
-        """A monitor that is called. ``token``: the secret of its ping URL, which jobs have."""
+        """Make it a heartbeat monitor. ``token``: the secret of the ping URL that its job calls."""
         self.url = HEARTBEAT_URL
-        self.name = self.name or self.position  # never the token, which names show to everybody
+        self.name = self.name or self.position  # never the token: everybody sees a name
         self.fields["interval"] = str(DEFAULT_HEARTBEAT_INTERVAL)
         if token:
             self.fields["heartbeat_token"] = token
@@ -213,7 +214,7 @@ class Draft:
         self._bounded("ping_count", N_("Pings"), count, PING_COUNT, plain)
 
     def first_of(self, what: str, values: Sequence[str]) -> str:
-        """The first of several, if Wakeful has room for one; empty for none."""
+        """The first of ``values``, with a remark if Wakeful drops the others; empty for none."""
         if len(values) > 1:
             sentence = N_("%(what)s: %(first)s is kept, the others are dropped.")
             self.remark(sentence, what=_(what), first=shown(values[0]))
@@ -239,7 +240,9 @@ class Draft:
         show: Callable[[float], str],
         unit: int = 1,
     ) -> None:
-        """``show`` writes the value times ``unit`` for people."""
+        """Set a field to the value within ``bounds`` that is nearest. ``show`` writes the value
+        times ``unit`` for the remark.
+        """
         if value is None:
             return
         number = round(min(max(value, bounds[0]), bounds[1]))
@@ -258,15 +261,17 @@ class Draft:
             self.remark(DAYS_BECOME, field=_(label), old=plain(days), new=chosen)
 
     def warn(self, name: str, what: str) -> None:
-        """A warning of expiry that the other tool repeats on days that the file does not name."""
+        """Set a warning of expiry whose days the file does not name."""
         self.fields[name] = str(WARN_DAYS)
         sentence = N_("%(what)s: once, %(days)s days before it expires.")
         self.remark(sentence, what=_(what), days=WARN_DAYS)
 
     def warn_of_domain(self, address: str) -> None:
-        """``address``: a host or a URL. An IP address has no domain, nor has ``localhost``."""
-        _scheme, slashes, rest = without_login(address)[0].partition("://")
-        authority = re.split("[/?#]", rest if slashes else address, maxsplit=1)[0]
+        """Warn of the domain's expiry, except for an IP address or ``localhost``, which have no
+        domain. ``address``: a host or a URL.
+        """
+        _scheme, slashes, after_scheme = without_login(address)[0].partition("://")
+        authority = re.split("[/?#]", after_scheme if slashes else address, maxsplit=1)[0]
         if registrable_domain(authority.partition(":")[0]):
             self.warn("domain_alert_days", N_("Domain warning"))
 
@@ -280,15 +285,17 @@ class Draft:
         if len(text) > MAX_NOTES:
             self.remark(N_("Notes: the first %(most)s characters are kept."), most=f"{MAX_NOTES:,}")
 
-    def redirects(self, most: float | None) -> None:
-        """``most``: how many the other tool follows, if it says so."""
-        self.switch("follow_redirects", on=most != 0)
-        if most and most != MAX_REDIRECTS:
+    def redirects(self, limit: float | None) -> None:
+        """``limit``: how many redirects the other tool follows, if the file says so."""
+        self.switch("follow_redirects", on=limit != 0)
+        if limit and limit != MAX_REDIRECTS:
             sentence = N_("At most %(most)s redirects: Wakeful follows up to %(ours)s.")
-            self.remark(sentence, most=plain(most), ours=MAX_REDIRECTS)
+            self.remark(sentence, most=plain(limit), ours=MAX_REDIRECTS)
 
     def request(self, entry: ImportEntry, method: str, headers: str = "", body: str = "") -> None:
-        """Method, headers and body, by their names in ``entry`` (several with spaces)."""
+        """Read the method, headers and body. The arguments are their names in ``entry``; spaces
+        separate alternatives.
+        """
         if text := entry.text(*method.split()):
             self.fields["request_method"] = text.upper()
         self.headers(entry.get(*headers.split()))
@@ -296,7 +303,7 @@ class Draft:
             self.body(text)
 
     def headers(self, value: object) -> None:
-        """The headers of the request, in any of the forms of ``header_rows``."""
+        """Set the headers of the request from a value that ``header_rows`` reads."""
         rows = header_rows(value)
         if rows is None:
             self.refuse(N_("The request headers cannot be read."))
@@ -304,14 +311,14 @@ class Draft:
             self.pair("request_headers", name, text)
 
     def statuses(self, codes: Iterable[object]) -> None:
-        """``200``, ``"200-299"`` and ``"2xx"``; the form says what is wrong with others."""
+        """Set the accepted codes: ``200``, ``"200-299"`` or ``"2xx"``. The form validates them."""
         texts = filter(None, (string(code).strip() for code in codes))
         ranges = [re.sub(r"^(.)xx$", r"\g<1>00-\g<1>99", text, flags=re.I) for text in texts]
         if ranges:
             self.fields["accepted_statuses"] = ",".join(ranges)
 
     def codes(self, codes: Iterable[int]) -> None:
-        """Single codes, as ranges."""
+        """Set the accepted codes, written as ranges."""
         ranges: list[list[int]] = []
         for code in sorted(codes):
             if ranges and ranges[-1][1] == code - 1:
@@ -321,39 +328,39 @@ class Draft:
         self.statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
     def text(self, lookup: str, *, unwanted: bool = False) -> None:
-        """``unwanted``: the alert is raised while the text is there."""
+        """Set the text to find. ``unwanted``: alert while the text is there."""
         condition = AlertCondition.URL_TEXT if unwanted else AlertCondition.URL_NO_TEXT
         self.fields |= {"alert_condition": condition.value, "alert_text_lookup": lookup}
 
     def assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
-        """``path``: in JSON."""
+        """Add an assertion. ``path``: a JSON path."""
         rows = self.fields.get("assertions", ())
         if len(rows) < MAX_ROWS:
             row = Assertion(source, path or None, op, value or None)
             self.fields["assertions"] = tuple(dict.fromkeys((*rows, row)))
 
     def tags(self, tags: Iterable[str]) -> None:
-        kept = list(self.fields.get("tags", ()))
+        shortened = list(self.fields.get("tags", ()))
         for tag in islice(tags, MAX_ROWS):
             short = " ".join(tag[:MAX_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
                 sentence = N_('The tag "%(tag)s" is cut to %(most)s characters.')
                 self.remark(sentence, tag=shown(short), most=MAX_TAG)
                 short = short[:MAX_TAG].strip()
-            if short and short not in kept:
-                kept.append(short)
-        if kept:
-            self.fields["tags"] = tuple(kept)
+            if short and short not in shortened:
+                shortened.append(short)
+        if shortened:
+            self.fields["tags"] = tuple(shortened)
 
     def pair(self, name: str, key: str, value: str) -> None:
-        """A row of ``request_headers`` or ``alerts``, each once."""
+        """Add a row to ``request_headers`` or ``alerts``, unless it is there."""
         rows, row = self.fields.get(name, ()), (name, key, value)
         if len(rows) < MAX_ROWS and row not in self._rows:
             self._rows.add(row)
             self.fields[name] = (*rows, Pair(key, value))
 
     def body(self, text: str, content_type: str = "") -> None:
-        """``content_type``: what the other tool sends unless a header says another."""
+        """``content_type``: what the other tool sends if no header names another."""
         self.fields["request_body"] = text
         headers = self.fields.get("request_headers", ())
         if content_type and not any(pair.key.lower() == "content-type" for pair in headers):
@@ -365,14 +372,14 @@ class Draft:
             self.fields["request_auth_password"] = password
 
     def basic(self, user: str, password: str) -> None:
-        """Set if the other tool says that it uses Basic authentication."""
+        """Set Basic authentication, which the file asks for even if it lacks the login."""
         if not user:
             self.refuse(N_("The file lacks the user name of its Basic authentication."))
         elif not password:
             self.remark(N_("The file lacks the password of its Basic authentication. Add it."))
         self.login(user, password)
 
-    def done(self) -> Candidate:
+    def candidate(self) -> Candidate:
         url, user, password = without_login(self.url)
         if user or password:
             self.remark(N_("The user name and password move from the URL to their own fields."))
@@ -383,14 +390,14 @@ class Draft:
 
 def without_login(url: str) -> tuple[str, str, str]:
     """``url`` without its user name and password, the user name, and the password."""
-    scheme, slashes, rest = url.strip().partition("://")
-    ends = [offset for sign in "/?#" if (offset := rest.find(sign)) >= 0]
-    end = min(ends, default=len(rest))
-    login, at, host = rest[:end].rpartition("@")
+    scheme, slashes, after_scheme = url.strip().partition("://")
+    authority = re.split("[/?#]", after_scheme, maxsplit=1)[0]
+    login, at, host = authority.rpartition("@")
     if not slashes or not at:
         return url.strip(), "", ""
     user, _colon, password = login.partition(":")
-    return f"{scheme}://{host}{rest[end:]}", unquote(user), unquote(password)
+    path = after_scheme.removeprefix(authority)
+    return f"{scheme}://{host}{path}", unquote(user), unquote(password)
 
 
 def host_and_port(host: str, port: object, scheme: str = "tcp") -> str:
@@ -401,16 +408,17 @@ def host_and_port(host: str, port: object, scheme: str = "tcp") -> str:
 
 
 def ping_url(host: str) -> str:
-    """``host``: an address, a name, or a URL whose host is pinged."""
+    """``host``: an address, a name, or a URL with the host to ping."""
     bare = host.strip().partition("://")[2] or host.strip()
     return f"ping://{_bracketed(bare.partition('/')[0])}"
 
 
 def dns_url(name: str, type_: str, server: str = "", port: object = "") -> str:
-    """``type_``: of the records; ``server``: empty for those of the installation."""
-    bare = _bracketed(server.strip())
-    asked = f"//{bare}:{string(port)}/" if string(port) and bare else f"//{bare}/" if bare else ""
-    return f"dns:{asked}{name.strip()}?type={type_.strip().upper() or 'A'}"
+    """``type_``: the type of the records; ``server``: empty for the resolver of the machine."""
+    host = _bracketed(server.strip())
+    if host:
+        host = f"//{host}:{string(port)}/" if string(port) else f"//{host}/"
+    return f"dns:{host}{name.strip()}?type={type_.strip().upper() or 'A'}"
 
 
 def _bracketed(host: str) -> str:

@@ -1,4 +1,4 @@
-"""The channel of Wakeful that a notification of another tool corresponds to."""
+"""Turn notifications of other tools into channels of Wakeful, and shared ones into contacts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.imports.values import shown
 from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
 
-# The channel of each type, and the settings that hold its value; one address is enough.
+# The channel of each type of notification, and the settings that make up the channel's value.
 _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
     "kuma": {
         "slack": (Channel.SLACK, ("slackwebhookURL",)),
@@ -63,7 +63,7 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "Opsgenie": (Channel.OPSGENIE, ("value",)),
     },
 }  # fmt: skip
-# Settings by which a message goes elsewhere than its webhook's own channel.
+# Settings that send a message to another channel than the webhook's.
 ELSEWHERE = {
     "kuma": ("slackchannel", "mattermostchannel", "threadId", "postName"),
     "gatus": ("channel",),
@@ -85,12 +85,14 @@ MAX_SETTING = 8_000
 
 
 def keys(tool: str, kind: str) -> Sequence[str]:
-    """The settings of this kind of notification that are needed; none if it has no channel."""
+    """The settings of this kind of notification to read; none if Wakeful has no such channel."""
     return _TOOLS[tool][kind][1] if kind in _TOOLS[tool] else ()
 
 
 def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
-    """``name``: how the other tool calls it. Sentences never repeat a value."""
+    """``name``: its name in the other tool. No sentence repeats a setting's value: it may be
+    secret.
+    """
     label = labelled(name, kind)
     values = [settings[key][: MAX_SETTING + 1].strip() for key in keys(tool, kind)]
     if not values:
@@ -100,7 +102,7 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
         return Notification(name, (), (_(NO_ADDRESS, notification=label),))
     if settings.get("ntfyAuthenticationMethod") == "usernamePassword":
         return Notification(name, (), (_(TOKENS_ALONE, notification=label),))
-    # Whether the instance has a bot is the form's to ask: other tools always name one.
+    # The form asks later whether this installation has a Telegram bot.
     written = _split(channel, values)
     fitting = [text for text in written if not check_value(channel, text, telegram_token_set=True)]
     remarks = []
@@ -126,8 +128,9 @@ def labelled(name: str, kind: str = "") -> str:
 
 
 def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
-    """Give each draft the channels of its notifications. The channels of contacts by their names: a
-    channel that several drafts share becomes a contact, so that an address is changed once.
+    """Give each draft the channels of its notifications. A notification that several drafts share
+    becomes a contact, so that its address can be changed once. Return the channels of each contact
+    by its name.
     """
     fitting = [draft for draft in drafts if not draft.refusal]
     uses = Counter(notification for draft in fitting for notification in set(draft.notifications))
@@ -148,7 +151,9 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
 
 
 def _contact_name(notification: Notification, taken: set[str]) -> str:
-    """The contact's name; empty if it cannot be a contact, as digits alone, which are an id."""
+    """The contact's name; empty if the notification cannot become a contact. A contact's name is
+    never digits alone, because those are an id.
+    """
     name = " ".join(notification.name.split())[: MAX_CONTACT_NAME - 4].strip()
     if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
         return ""
@@ -188,7 +193,7 @@ def _opsgenie(key: str, region: str = "") -> str:
     return f"eu:{key}" if region == "eu" else key
 
 
-# How a channel's value is made of the settings that hold it, unless slashes join them.
+# How the value of a channel is made of its settings, if slashes do not join them.
 _VALUES: Mapping[Channel, Callable[..., str]] = {
     Channel.NTFY: _ntfy,
     Channel.GOTIFY: _gotify,
@@ -199,5 +204,5 @@ _VALUES: Mapping[Channel, Callable[..., str]] = {
 
 def _address(text: str) -> str:
     """The address of ``Name <address>``."""
-    before, bracket, rest = text.partition("<")
-    return rest.removesuffix(">").strip() if bracket else before
+    name, bracket, address = text.partition("<")
+    return address.removesuffix(">").strip() if bracket else name

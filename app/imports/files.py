@@ -1,4 +1,4 @@
-"""The source that a file is of, and how much of it is read."""
+"""Read a file of any source: detect the source, and limit the size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.imports.tool import Variables
 from app.imports.yaml_text import Parser
 from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 
-MAX_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
+MAX_BYTES = 16 * 1024 * 1024  # of any file but SQLite's, which SQLite reads from the disk
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 UNKNOWN = N_(
@@ -47,8 +47,8 @@ def read_path(path: Path, format: str = "", variables: Variables | None = None) 
 
 def read(data: bytes, format: str = "", variables: Variables | None = None) -> Reading:
     """Read the content of a file. Raises NotReadable. ``format``: a key of
-    ``candidates.FORMATS``, or empty to find out. ``variables``: what the environment variables in
-    it stand for.
+    ``candidates.FORMATS``, or empty to detect it. ``variables``: the values of environment
+    variables that the file names.
     """
     if data.startswith(kuma_database.HEADER):
         _check_format(format, "kuma")

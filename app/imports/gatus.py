@@ -1,4 +1,4 @@
-"""Gatus: its configuration (YAML), alone or in a ConfigMap: the endpoints and what they alert."""
+"""Gatus: the endpoints and alerts of its configuration (YAML), alone or in a ConfigMap."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from app.imports.candidates import (
 from app.imports.tool import Tool, Variables
 from app.imports.values import (
     ImportEntry,
+    has_content,
     listed,
     mapping,
     number,
     plain,
-    says_something,
     seconds,
     shown,
     string,
@@ -38,7 +38,7 @@ from app.rules.slugs import is_token
 # The defaults of the configuration.
 INTERVAL, TIMEOUT = 60, 10
 FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
-# Settings of all endpoints, and of a single endpoint.
+# Sections of the configuration that concern all endpoints.
 FOR_ALL = {
     "maintenance": N_("The maintenance of all endpoints is dropped. Add a maintenance window."),
     "connectivity": N_("The connectivity checker is dropped."),
@@ -67,14 +67,14 @@ _THRESHOLDS = (
     "failure-threshold", "success-threshold", "minimum-reminder-interval", "send-on-resolved",
 )  # fmt: skip
 _LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
-# Without one of these the check would be another.
+# Without the value of one of these, the monitor would check something else.
 _NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "dns")
 _CLIENT_DROPPED = {
     "proxy-url": N_("Proxy dropped: Wakeful checks without a proxy."),
     "dns-resolver": N_("DNS resolver dropped: Wakeful asks the one of its machine."),
 }
 _LISTS = ("endpoints", "services", "external-endpoints", "suites")
-MAX_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
+MAX_DEPTH = 8  # of the ConfigMap or the Helm values around a configuration
 
 
 def recognizes(data: object) -> bool:
@@ -82,7 +82,9 @@ def recognizes(data: object) -> bool:
 
 
 def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
-    """The configurations in ``data``: itself, or what Kubernetes' objects hold, also as text."""
+    """The configurations in ``data``: ``data`` itself, or those within Kubernetes objects, also as
+    text.
+    """
     parser = Parser()
 
     def search(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
@@ -104,7 +106,9 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_configuration(configuration: Mapping[str, Any], depth: int) -> bool:
-    """Whether this is a configuration. Below the top, others have ``endpoints`` of their own."""
+    """Whether this is a configuration. Below the top, objects of other programs may have
+    ``endpoints`` too, so the entries must look like those of Gatus.
+    """
     if not depth:
         return not {"endpoints", "alerting", "external-endpoints"}.isdisjoint(configuration)
     entries = [mapping(record) for key in _LISTS for record in listed(configuration.get(key))]
@@ -120,11 +124,11 @@ def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
     configuration: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
-            before = configuration.get(key)
-            if isinstance(before, list) and isinstance(value, list):
-                configuration[key] = [*before, *value]
-            elif isinstance(before, Mapping) and isinstance(value, Mapping):
-                configuration[key] = {**before, **value}
+            earlier = configuration.get(key)
+            if isinstance(earlier, list) and isinstance(value, list):
+                configuration[key] = [*earlier, *value]
+            elif isinstance(earlier, Mapping) and isinstance(value, Mapping):
+                configuration[key] = {**earlier, **value}
             else:
                 configuration[key] = value
     return configuration
@@ -151,7 +155,7 @@ def read(data: object, values: Variables) -> Reading:
 
 def _is_on(section: object) -> bool:
     enabled = mapping(section).get("enabled")
-    return says_something(section) and (enabled is None or truth(enabled))
+    return has_content(section) and (enabled is None or truth(enabled))
 
 
 def _suite(draft: Draft, _entry: ImportEntry) -> None:
@@ -159,7 +163,7 @@ def _suite(draft: Draft, _entry: ImportEntry) -> None:
 
 
 def _need(draft: Draft, entry: ImportEntry, names: Sequence[str]) -> None:
-    """Refuse an entry without a value for a variable in one of these settings."""
+    """Refuse an entry if one of these settings needs a variable that has no value."""
     for name in names:
         draft.refuse(missing_variable(_('Setting "%(name)s"', name=name), entry.get(name)))
 
@@ -169,24 +173,24 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     _need(draft, entry, _NEEDED)
     scheme = draft.url.partition("://")[0].lower()
     http = scheme in ("http", "https")
-    if asked := entry.mapping("dns"):
+    if query := entry.mapping("dns"):
         host, colon, port = draft.url.partition(":")
         is_ipv6 = ":" in port and not host.startswith("[")
         server = (draft.url, "") if is_ipv6 or not colon else (host, port)
-        name, type_ = string(asked.get("query-name")), string(asked.get("query-type"))
+        name, type_ = string(query.get("query-name")), string(query.get("query-type"))
         draft.url = dns_url(name, type_, *server)
         scheme, http = "dns", False
     elif scheme == "icmp":
         draft.url = ping_url(draft.url)
-    elif scheme == "starttls":  # of SMTP, in Gatus
+    elif scheme == "starttls":  # Gatus has STARTTLS for SMTP alone
         draft.url = f"tls://{draft.url.partition('://')[2]}"
         draft.fields["starttls"] = "smtp"
     elif not http and scheme not in ("tcp", "tls"):
         TOOL.refuse_kind(draft, scheme)
     _enabled(draft, entry.get("enabled"))
-    given = entry.get("interval")
-    interval = seconds(given) if says_something(given) else INTERVAL
-    draft.interval(interval, given)
+    text = entry.get("interval")
+    interval = seconds(text) if has_content(text) else INTERVAL
+    draft.interval(interval, text)
     draft.tags([entry.text("group")])
     if http:
         _request(draft, entry)
@@ -203,12 +207,12 @@ def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
         token if is_token(token) else "", seconds(expected) or PERIOD_SECONDS[1], GRACE_SECONDS[0]
     )
     draft.remark(N_("Its job must call the ping URL: Gatus' own address is not offered."))
-    if not says_something(expected):
+    if not has_content(expected):
         draft.remark(NO_DEADLINE)
     _enabled(draft, entry.get("enabled"))
     draft.tags([entry.text("group")])
     _alerts(draft, entry, providers)
-    if draft.fields.pop("confirmations", "0") != "0":  # what a job says is not repeated
+    if draft.fields.pop("confirmations", "0") != "0":  # Wakeful cannot recheck a job
         draft.remark(N_("Wakeful alerts at the first failure of a job, Gatus after several."))
 
 
@@ -245,11 +249,11 @@ def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None
             draft.refuse(NO_CLIENT, name=name)
     if mapping(client.get("tls")).get("certificate-file"):
         draft.refuse(NO_CLIENT, name="tls")
-    draft.drop_rest(client, _CLIENT_DROPPED)
+    draft.drop_unread(client, _CLIENT_DROPPED)
 
 
 class _Providers:
-    """The provider of each kind of alert, read once: ten thousand endpoints may name it."""
+    """The providers of alerts. Each is read once, because ten thousand endpoints may name it."""
 
     def __init__(self, alerting: Mapping[str, Any]) -> None:
         self._alerting = alerting
@@ -263,26 +267,26 @@ class _Providers:
     def default(self, kind: str) -> Mapping[str, Any]:
         return mapping(mapping(self._alerting.get(kind)).get("default-alert"))
 
-    def notification(self, kind: str, group: str, own: Mapping[str, Any]) -> Notification:
-        """``own``: the settings of the alert itself, which count before those of the provider for
-        this group, and for all.
+    def notification(self, kind: str, group: str, override: Mapping[str, Any]) -> Notification:
+        """``override``: the alert's settings for its provider. They count before the provider's
+        settings for the endpoint's group, and those before the settings for all groups.
         """
         provider = mapping(self._alerting.get(kind))
         if kind not in self._groups:
-            overrides = [mapping(override) for override in listed(provider.get("overrides"))]
+            groups = [mapping(settings) for settings in listed(provider.get("overrides"))]
             # If two overrides name the group, the first counts.
             self._groups[kind] = {
-                string(override.get("group")): override for override in reversed(overrides)
+                string(settings.get("group")): settings for settings in reversed(groups)
             }
-        of_group = self._groups[kind].get(group, {}) if group else {}
+        group_settings = self._groups[kind].get(group, {}) if group else {}
         settings = {
-            key: _first(key, own, of_group, provider)
+            key: _first(key, override, group_settings, provider)
             for key in (*channels.keys("gatus", kind), *channels.ELSEWHERE["gatus"])
         }
-        name = f"{kind} {group}" if of_group else kind
+        name = f"{kind} {group}" if group_settings else kind
         identity = (kind, name, *settings.values())
         if identity not in self._read:
-            self._read[identity] = self._notification(kind, name, settings, provider or own)
+            self._read[identity] = self._notification(kind, name, settings, provider or override)
         return self._read[identity]
 
     def _notification(
@@ -297,7 +301,7 @@ class _Providers:
 
 
 def _first(key: str, *sources: Mapping[str, Any]) -> str:
-    """The setting of the first source that has it, or the beginning of a long one."""
+    """The setting of the first source that has it. A long one is cut."""
     values = (source.get(key) for source in sources)
     texts = (value if isinstance(value, Unfilled) else string(value) for value in values)
     value = next(filter(None, texts), "")
@@ -307,13 +311,13 @@ def _first(key: str, *sources: Mapping[str, Any]) -> str:
 def _alerts(
     draft: Draft, entry: ImportEntry, providers: _Providers, interval: float | None = None
 ) -> None:
-    """``interval``: between checks, if there are any."""
+    """``interval``: between checks; None for a monitor that its job calls."""
     dropped: list[Mapping[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):
         kind = string(alert.get("type"))
-        own = {key: value for key, value in alert.items() if value is not None}
-        merged = {**providers.default(kind), **own}
+        settings = {key: value for key, value in alert.items() if value is not None}
+        merged = {**providers.default(kind), **settings}
         enabled = merged.get("enabled")
         if sentence := missing_variable(
             _('"enabled" of the alert %(kind)s', kind=shown(kind)), enabled
@@ -330,13 +334,16 @@ def _alerts(
         notification = providers.notification(kind, entry.text("group"), override)
         draft.notify(notification)
         (kept if notification.channels else dropped).append(merged)
-    # Without any channel of Wakeful's, somebody chooses a contact, for which these count then.
+    # If no alert has a channel of Wakeful, the thresholds count for the contact that a person
+    # chooses instead.
     if kept or dropped:
         _thresholds(draft, kept or dropped, interval)
 
 
 def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float | None) -> None:
-    """Wakeful has a single one of each for all channels of a monitor."""
+    """Set the thresholds and the reminder. Wakeful has one of each for all channels of a
+    monitor.
+    """
     failures = sorted({number(alert.get("failure-threshold")) or FAILURES for alert in alerts})
     draft.confirmations(failures[0] - 1, interval)
     if failures[1:]:

@@ -9,11 +9,18 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from app.i18n import N_, _
-from app.imports.asserted import NAMES, any_of, escaped, globbed, json_path, of_record
 from app.imports.candidates import DAYS_BECOME, Draft
+from app.imports.patterns import (
+    NAMES,
+    alternatives,
+    glob_pattern,
+    json_path,
+    literal_pattern,
+    record_pattern,
+)
 from app.imports.values import number, plain, seconds, shown
 
-# In the order in which Gatus looks for them, with spaces around them.
+# In the order in which Gatus searches for them.
 _OPERATORS = ("==", "!=", "<=", ">=", ">", "<")
 _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -22,7 +29,7 @@ _FUNCTION = re.compile(r"(?P<name>len|has)\((?P<of>\[BODY\][^()]*)\)")
 _NAME = re.compile(r"\A((?:len|has)\(|)(\[[A-Za-z_]+\])")  # in any case
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{1,6}")
-# A span as Go reads it; a number alone is in milliseconds.
+# The units of a duration in Go; a number without a unit is in milliseconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
 UNREADABLE = N_("Gatus itself cannot evaluate the condition %(condition)s.")
 DAY_MS = 86_400_000
@@ -31,12 +38,12 @@ FINAL_DOT = N_(
 )
 _RECORDS = ("A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT")  # whose value Gatus has
 NO_ANSWER = N_("Wakeful cannot check that a name is missing in DNS.")
-_EMPTY = r'^(?:\[\s*\]|\{\s*\}|"")?$'  # what has no length, as JSON or as a text
+_EMPTY = r'^(?:\[\s*\]|\{\s*\}|"")?$'  # an empty body, or an empty value of JSON
 
 
 def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     codes, dropped = set(_CODES), not conditions
-    for condition in _apart(draft, conditions):
+    for condition in _split_conditions(draft, conditions):
         accepted = _codes_of(condition) if http else None
         left, operator, right = _parts(condition)
         if accepted is not None:
@@ -69,21 +76,20 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         draft.codes(codes)
 
 
-def _apart(draft: Draft, conditions: Sequence[str]) -> Iterator[str]:
+def _split_conditions(draft: Draft, conditions: Sequence[str]) -> Iterator[str]:
     for condition in conditions:
-        if (
-            " && " in condition or " || " in condition
-        ):  # Gatus calls such a check up or down forever
+        # Gatus calls such a check up or down forever.
+        if " && " in condition or " || " in condition:
             sentence = N_("Gatus does not know && and ||. %(condition)s is read as it is meant.")
             draft.remark(sentence, condition=shown(condition))
         yield from condition.split(" && ")
 
 
 def _codes_of(condition: str) -> set[int] | None:
-    """The status codes of a condition that is on them alone, which may have alternatives."""
+    """The status codes that a condition accepts; None if it is not about the status alone."""
     codes: set[int] = set()
     for left, operator, right in map(_parts, condition.split(" || ")):
-        accepted = _accepted(operator, right) if left == "[STATUS]" and operator else None
+        accepted = _accepted_codes(operator, right) if left == "[STATUS]" and operator else None
         if accepted is None:
             return None
         codes |= accepted
@@ -91,7 +97,7 @@ def _codes_of(condition: str) -> set[int] | None:
 
 
 def _parts(condition: str) -> tuple[str, str, str]:
-    """The placeholder first; ``200 == [STATUS]`` is turned round."""
+    """The placeholder, the operator and the value; ``200 == [STATUS]`` is turned round."""
     for operator in _OPERATORS:
         left, sign, right = condition.partition(f" {operator} ")
         if sign:
@@ -105,13 +111,13 @@ def _parts(condition: str) -> tuple[str, str, str]:
     return condition.strip(), "", ""
 
 
-def _accepted(operator: str, right: str) -> set[int] | None:
+def _accepted_codes(operator: str, right: str) -> set[int] | None:
     if right.startswith("pat(") and right.endswith(")") and operator in ("==", "!="):
         pattern = right[4:-1][:50]
         matching = {code for code in _CODES if fnmatchcase(str(code), pattern)}
         return matching if operator == "==" else set(_CODES) - matching
-    named = right[4:-1] if right.startswith("any(") and right.endswith(")") else right
-    parts = [part.strip() for part in named.split(",")]
+    codes = right[4:-1] if right.startswith("any(") and right.endswith(")") else right
+    parts = [part.strip() for part in codes.split(",")]
     if not all(_CODE.fullmatch(part) for part in parts):
         return None
     values = {int(part) for part in parts}
@@ -126,13 +132,13 @@ def _accepted(operator: str, right: str) -> set[int] | None:
 
 
 def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
-    """Whether a condition that is not on the status has become a field."""
+    """Turn a condition that is not on the status into a field, and return whether that worked."""
     if left == "[CONNECTED]":
-        return right in ("true", "false")  # what every check asks first
+        return right in ("true", "false")  # every check needs a connection anyway
     if left == "[DNS_RCODE]" and operator == "==":
         if right != "NOERROR":
             draft.refuse(NO_ANSWER)
-        return True  # what every check of DNS asks first
+        return True  # every check of DNS needs NOERROR anyway
     if left == "[RESPONSE_TIME]":
         return _time(draft, operator, right)
     if left == "[CERTIFICATE_EXPIRATION]" and operator in (">", ">="):
@@ -147,7 +153,7 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
 
 
 def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
-    """A condition on the body, or on what is in its JSON."""
+    """Turn a condition on the body, or on a value in its JSON, into an assertion."""
     scheme = draft.url.partition(":")[0].lower()
     if left == "len([BODY])" and scheme not in ("http", "https"):
         return _length_elsewhere(draft, scheme, operator, right)
@@ -173,12 +179,12 @@ def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
 
 
 def _equal(operator: str, right: str) -> tuple[str, str]:
-    """The op and the value of ``pat(...)``, ``any(...)`` or a text."""
+    """The op and the value of an assertion for ``pat(...)``, ``any(...)`` or a text."""
     op = "matches" if operator == "==" else "not_matches"
     if right.startswith("pat(") and right.endswith(")"):
-        return op, f"(?s)^{globbed(right[4:-1])}$"
+        return op, f"(?s)^{glob_pattern(right[4:-1])}$"
     if right.startswith("any(") and right.endswith(")"):
-        return op, any_of(part.strip() for part in right[4:-1].split(","))
+        return op, alternatives(part.strip() for part in right[4:-1].split(","))
     return _OPS[operator], right
 
 
@@ -191,16 +197,18 @@ def _presence(draft: Draft, path: str, operator: str, right: str) -> bool:
 
 
 def _length_elsewhere(draft: Draft, scheme: str, operator: str, right: str) -> bool:
-    """The length of what is no page: an answer of DNS, or nothing."""
+    """A condition on the length of the body, for a check that reads no page."""
     zero = (operator, right) in (("==", "0"), ("<", "1"), ("<=", "0"))
     if zero and scheme == "dns":
         draft.refuse(NO_ANSWER)
-    # What every check of DNS asks first; a ping and a port have no body, in Gatus too.
+    # Every check of DNS needs an answer anyway; in Gatus, too, a ping and a port have no body.
     return zero or (scheme == "dns" and (operator, right) in ((">", "0"), (">=", "1"), ("!=", "0")))
 
 
 def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
-    """A list has a value at an index, or not. A text can be compared with nothing alone."""
+    """A condition on a length: for a list, whether it has a value at an index. The length of a text
+    can only be compared with 0.
+    """
     if not _CODE.fullmatch(right):
         return False
     count = int(right) + (operator in (">", "<="))  # >= count, or < count
@@ -210,7 +218,7 @@ def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
     if (operator in (">", ">=") and count == 1) or (operator == "!=" and count == 0):
         if path == "$":
             draft.assertion("body", "not_empty")
-        else:  # that it is there, too
+        else:
             draft.assertion("json", "not_empty", path=path)
         return True
     if operator == "==" and count == 0:
@@ -240,7 +248,7 @@ def _ms(text: str) -> float | None:
 
 
 def _time(draft: Draft, operator: str, right: str) -> bool:
-    """A slow answer is a failure to Gatus, not only degraded."""
+    """To Gatus a slow answer is a failure, so it becomes an assertion and no slow alert."""
     ms = _ms(right)
     if ms is None or ms <= 0:
         return False
@@ -249,15 +257,18 @@ def _time(draft: Draft, operator: str, right: str) -> bool:
 
 
 def _certificate(draft: Draft, right: str) -> bool:
-    """A certificate with less is a failure to Gatus, no warning. Wakeful counts whole days."""
+    """To Gatus too few days are a failure, so they become an assertion and no warning. Wakeful
+    counts whole days.
+    """
     ms = _ms(right)
     if ms is None or ms < 0:
         return False
-    days, given = math.ceil(ms / DAY_MS), ms / DAY_MS
-    draft.assertion("certificate_days", ">=", str(days))
-    if days != given:
+    days = ms / DAY_MS
+    whole_days = math.ceil(days)
+    draft.assertion("certificate_days", ">=", str(whole_days))
+    if whole_days != days:
         label = _("Days of the certificate")
-        draft.remark(DAYS_BECOME, field=label, old=plain(given), new=days)
+        draft.remark(DAYS_BECOME, field=label, old=plain(days), new=whole_days)
     return True
 
 
@@ -270,8 +281,8 @@ def _domain(draft: Draft, right: str) -> bool:
 
 
 def _record(draft: Draft, operator: str, right: str) -> bool:
-    """The value of a record, which Gatus writes without the priority of an MX, and as
-    ``target:port`` of an SRV.
+    """A condition on the value of a DNS record. Gatus leaves out the priority of an MX record, and
+    writes an SRV record as ``target:port``.
     """
     type_ = draft.url.rpartition("type=")[2]
     if operator not in ("==", "!=") or type_ not in _RECORDS:
@@ -282,7 +293,7 @@ def _record(draft: Draft, operator: str, right: str) -> bool:
     elif type_ in ("A", "AAAA"):
         draft.assertion("answer", _OPS[operator], right)
         return True
-    write = globbed if function == "pat(" else escaped
+    write = glob_pattern if function == "pat(" else literal_pattern
     patterns = []
     for value in (value.strip() for value in values):
         name, colon, port = value.rpartition(":") if type_ == "SRV" else (value, "", "")
@@ -292,7 +303,7 @@ def _record(draft: Draft, operator: str, right: str) -> bool:
             name = f"{name}."
         patterns.append(
             f"^[0-9]+ [0-9]+ {write(port)} {write(name)}$" if colon
-            else of_record(type_, write(name))
+            else record_pattern(type_, write(name))
         )  # fmt: skip
     op = "matches" if operator == "==" else "not_matches"
     draft.assertion("answer", op, "|".join(patterns))
@@ -300,7 +311,7 @@ def _record(draft: Draft, operator: str, right: str) -> bool:
 
 
 def _text(draft: Draft, operator: str, right: str) -> bool:
-    """``pat(*text*)`` alone: other patterns are no search for a text."""
+    """Turn ``pat(*text*)`` into the text to find; other patterns become assertions."""
     inner = right.removeprefix("pat(*").removesuffix("*)")
     if f"pat(*{inner}*)" != right or not inner or set(inner) & set("*?[\\"):
         return False

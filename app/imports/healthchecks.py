@@ -38,7 +38,7 @@ def recognizes(data: object) -> bool:
 def read(data: object, _variables: Variables) -> Reading:
     rows = [row for row in records(data, "checks") if "grace" in row]
     remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
-    # Without the settings that say nothing.
+    # Without empty settings and switches that are off.
     rows = [{key: row[key] for key in row if row[key] not in ("", None, False)} for row in rows]
     return TOOL.reading(TOOL.drafts(rows, _check), remarks)
 
@@ -49,7 +49,7 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
     draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
     draft.notes(entry.text("desc"))
-    # There, a run that has started may take as long as the grace.
+    # In healthchecks, a run that has started may take as long as the grace.
     if grace := draft.fields.get("grace"):
         draft.fields["max_run"] = grace
     if not token:

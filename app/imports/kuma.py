@@ -11,7 +11,6 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
-from app.imports.asserted import NAMES, escaped, json_path, of_record, with_spaces
 from app.imports.candidates import (
     Draft,
     Notification,
@@ -21,6 +20,7 @@ from app.imports.candidates import (
     limited,
     ping_url,
 )
+from app.imports.patterns import NAMES, json_path, literal_pattern, record_pattern, spaced_pattern
 from app.imports.tool import Tool, Variables
 from app.imports.values import (
     ImportEntry,
@@ -93,9 +93,9 @@ RENAMED = {
     "domain_expiry_notification": "domainExpiryNotification",
 }  # fmt: skip
 _HTTP = ("http", "keyword", "json-query")
-# The protocols in which Uptime Kuma asks for TLS, by their ports.
+# The protocols in which Uptime Kuma uses STARTTLS, by their ports.
 _STARTTLS = {"143": "imap", "5222": "xmpp", "5269": "xmpp"}
-# What the conditions on a record want of it, around their value.
+# A pattern for the value of a record by the operator of a condition, with {} for its operand.
 _RECORD_OPS = {
     "equals": "{}", "contains": ".*{}.*", "starts_with": "{}.*", "ends_with": ".*{}",
 }  # fmt: skip
@@ -104,21 +104,23 @@ _BODY_TYPES = {
     "": "application/json", "json": "application/json", "xml": "text/xml",
     "form": "application/x-www-form-urlencoded",
 }  # fmt: skip
-_MARKS = frozenset({
+# Fields that tell monitors of Uptime Kuma from those of other tools.
+_TYPICAL_FIELDS = frozenset({
     "maxretries", "retryInterval", "notificationIDList", "accepted_statuscodes", "upsideDown",
     "childrenIDs", "resendInterval", "retry_interval", "accepted_statuscodes_json",
 })  # fmt: skip
 _LISTS = ("monitorList", "monitors")
-PUSH_GRACE = 60  # seconds: Uptime Kuma has none, and Wakeful no less
-MAX_TAG = 500  # characters that are looked at: one tag may be that of every monitor
-MAX_GROUPS = 50  # nested
+PUSH_GRACE = 60  # seconds: Uptime Kuma has no grace, and this is Wakeful's shortest
+MAX_TAG = 500  # characters: every monitor may repeat a long tag
+MAX_GROUPS = 50  # levels of groups within groups
 
 
 def recognizes(data: object) -> bool:
     if "monitorList" in mapping(data):
         return True
     return any(
-        "type" in record and not _MARKS.isdisjoint(record) for record in records(data, *_LISTS)
+        "type" in record and not _TYPICAL_FIELDS.isdisjoint(record)
+        for record in records(data, *_LISTS)
     )
 
 
@@ -133,7 +135,7 @@ def read(data: object, _variables: Variables) -> Reading:
 def reading_of(
     monitors: Sequence[Mapping[str, Any]], notifications: Iterable[Mapping[str, Any]]
 ) -> Reading:
-    """``monitors`` and ``notifications`` as the backup has them."""
+    """``monitors`` and ``notifications``: with the fields of the backup."""
     by_id = {string(record.get("id")): _notification(record) for record in notifications}
     rows = limited(monitors)
     entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
@@ -145,7 +147,7 @@ def reading_of(
         if entry.get("type") != "group"
     ]
     remarks = [_(GROUPS)] if groups else []
-    if any(entry.get("type") == "group" and _chosen(entry) for entry in entries):
+    if any(entry.get("type") == "group" and _notification_ids(entry) for entry in entries):
         remarks.append(_("Notifications of groups are dropped: Wakeful alerts for each monitor."))
     if any(entry.get("includeSensitiveData") is False for entry in entries):
         remarks.append(
@@ -156,28 +158,30 @@ def reading_of(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group with those around it: their names, from the outermost, and whether one is paused."""
+    """``names``: of the groups that contain it, from the outermost, and its own. ``paused``:
+    whether any of them is paused.
+    """
 
     names: tuple[str, ...]
     paused: bool
 
 
 def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
-    own = {string(entry.get("id")): entry for entry in entries if entry.get("type") == "group"}
+    by_id = {string(entry.get("id")): entry for entry in entries if entry.get("type") == "group"}
     groups: dict[str, _Group] = {}
-    for id in own:
-        around: list[Mapping[str, Any]] = []
-        above = id
-        while above in own and len(around) < MAX_GROUPS:  # a circle has no end
-            around.append(own[above])
-            above = string(own[above].get("parent"))
-        names = [string(entry.get("name"))[:MAX_TAG] for entry in reversed(around)]
-        groups[id] = _Group(tuple(names), any(map(_is_paused, around)))
+    for id in by_id:
+        chain: list[Mapping[str, Any]] = []  # from the group to the outermost one
+        parent = id
+        while parent in by_id and len(chain) < MAX_GROUPS:  # a file may contain a cycle
+            chain.append(by_id[parent])
+            parent = string(by_id[parent].get("parent"))
+        names = [string(entry.get("name"))[:MAX_TAG] for entry in reversed(chain)]
+        groups[id] = _Group(tuple(names), any(map(_is_paused, chain)))
     return groups
 
 
 def _is_paused(entry: Mapping[str, Any] | ImportEntry) -> bool:
-    """``forceInactive``: a group above it is paused."""
+    """Uptime Kuma sets ``forceInactive`` if a group that contains the monitor is paused."""
     active = entry.get("active")
     return truth(entry.get("forceInactive")) or (active is not None and not truth(active))
 
@@ -192,7 +196,7 @@ def _monitor(
     if kind in _HTTP:
         _http(draft, entry, kind)
     elif kind == "port":
-        # The certificate warning is on by default, and alone makes no handshake.
+        # The certificate warning is on by default. Without it, the port is checked without TLS.
         port, warns = entry.get("port"), entry.is_on("expiryNotification")
         if _port(draft, entry, port, _STARTTLS.get(string(port), "smtp"), tls_allowed=warns):
             draft.warn("ssl_alert_days", N_("Certificate warning"))
@@ -213,7 +217,7 @@ def _monitor(
         )
         _conditions(draft, entry)
     elif kind == "smtp":
-        # Without a choice, Uptime Kuma uses STARTTLS where the server offers it: nothing is wanted.
+        # Without a choice of TLS, Uptime Kuma accepts a server with or without STARTTLS.
         if not _port(draft, entry, entry.get("port") or "25", "smtp"):
             draft.text("220", unwanted=False)
         draft.timeout(entry.number("timeout") or None)
@@ -243,15 +247,15 @@ def _monitor(
     elif group and group.paused:
         draft.paused = True
         draft.remark(N_("It starts paused, because its group is paused."))
-    for id in _chosen(entry):
+    for id in _notification_ids(entry):
         draft.notify(notifications.get(id) or channels.missing(id))
 
 
 def _port(
     draft: Draft, entry: ImportEntry, port: object, starttls: str, *, tls_allowed: bool = True
 ) -> bool:
-    """Make ``draft`` the check of a port, and say whether with a handshake. ``starttls``: the
-    protocol in which TLS is asked for, if it does not begin at once.
+    """Make ``draft`` the check of a port, and return whether it has TLS. ``starttls``: the protocol
+    for STARTTLS.
     """
     security = entry.text("smtpSecurity", "smtp_security")
     has_tls = tls_allowed and security in ("secure", "starttls")
@@ -264,14 +268,14 @@ def _port(
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
     draft.request(entry, "method", "headers")
-    # A column holds the list as JSON; the form says what is wrong with another text.
+    # The database has the list as JSON. The form refuses any other text.
     text = entry.text("accepted_statuscodes_json")
     column = from_json(text or "[]")
     codes = entry.list("accepted_statuscodes") or (column if isinstance(column, list) else [text])
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.is_on("ignoreTls"))
     draft.redirects(entry.number("maxredirects"))
-    # A monitor without a time limit has 80% of its interval.
+    # The default time limit of Uptime Kuma is 80% of the interval.
     draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
     verified = not entry.is_on("ignoreTls") and draft.url.lower().startswith("https:")
@@ -289,15 +293,15 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
 
 
 def _keyword(draft: Draft, keyword: str, *, unwanted: bool) -> None:
-    """Uptime Kuma searches JSON without the spaces that the answer has in it."""
+    """Uptime Kuma removes the spaces from JSON before it searches for the keyword."""
     if '"' in keyword and not set(keyword).isdisjoint("{}[]:,"):
-        draft.assertion("body", "not_matches" if unwanted else "matches", with_spaces(keyword))
+        draft.assertion("body", "not_matches" if unwanted else "matches", spaced_pattern(keyword))
     else:
         draft.text(keyword, unwanted=unwanted)
 
 
 def _json_query(draft: Draft, entry: ImportEntry) -> None:
-    """A path of JSONata. More than names and indices is a program of its own."""
+    """A query in JSONata. One with more than names and indices is refused."""
     expression = entry.text("jsonPath").strip()
     path = json_path(expression, hyphens=False)
     op = _JSON_OPS.get(entry.text("jsonPathOperator") or "==")
@@ -313,11 +317,12 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
     elif path == "$":  # a page that is no JSON is compared as a text
         if op in ("=", "!=") and value:
             op = "matches" if op == "=" else "not_matches"
-            value = rf'^\s*"?{escaped(value)}"?\s*$'
+            value = rf'^\s*"?{literal_pattern(value)}"?\s*$'
         draft.assertion("body", op, value)
     else:
         draft.assertion("json", op, value, path)
-        if op in ("!=", "contains"):  # Uptime Kuma fails where there is nothing, or a list
+        # Uptime Kuma fails if there is no value, or if the value is a list or an object.
+        if op in ("!=", "contains"):
             draft.assertion("json", "matches", r"^([^\[{]|$)", path)
         if op == "!=":
             draft.assertion("json", "!=", "null", path)
@@ -325,12 +330,15 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _conditions(draft: Draft, entry: ImportEntry) -> None:
-    """What a record of DNS must be. Uptime Kuma leaves the final dot of a name out."""
+    """Turn conditions on DNS records into assertions. Uptime Kuma leaves out the final dot of a
+    name.
+    """
     expressions = [mapping(item) for item in listed(from_json(entry.get("conditions")))]
     type_ = entry.text("dns_resolve_type").upper() or "A"
     rows = [
         row for item in expressions if item.get("variable") == "record"
-        for row in [_record(type_, string(item.get("operator")), string(item.get("value")))] if row
+        for row in [_record_pattern(type_, string(item.get("operator")), string(item.get("value")))]
+        if row
     ]  # fmt: skip
     links = {string(item.get("andOr")) for item in expressions[1:]}
     patterns = [pattern for op, pattern in rows if op == "matches"]
@@ -347,17 +355,17 @@ def _conditions(draft: Draft, entry: ImportEntry) -> None:
             draft.remark(SEVERAL_RECORDS)
 
 
-def _record(type_: str, operator: str, value: str) -> tuple[str, str] | None:
-    """The op and the pattern of a condition on a record; None for what is none."""
+def _record_pattern(type_: str, operator: str, value: str) -> tuple[str, str] | None:
+    """The op and the pattern of a condition on a record; None if the operator has none."""
     positive = operator.removeprefix("not_")
     if positive not in _RECORD_OPS:
         return None
     if type_ in NAMES and positive in ("equals", "ends_with"):
-        wanted = escaped(f"{value.removesuffix('.')}.")
+        wanted = literal_pattern(f"{value.removesuffix('.')}.")
     else:
-        wanted = escaped(value)
+        wanted = literal_pattern(value)
     op = "matches" if positive == operator else "not_matches"
-    return op, of_record(type_, _RECORD_OPS[positive].format(wanted))
+    return op, record_pattern(type_, _RECORD_OPS[positive].format(wanted))
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:
@@ -369,12 +377,12 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     elif method not in ("", "none", "basic"):
         sentence = N_('Wakeful has no "%(method)s" authentication, only Basic and headers.')
         draft.refuse(sentence, method=shown(method))
-    elif method == "basic" or (user and not entry.has("authMethod")):  # which old backups lack
+    elif method == "basic" or (user and not entry.has("authMethod")):  # an old backup has none
         draft.basic(user, entry.text("basic_auth_pass"))
 
 
 def _tags(entry: ImportEntry) -> list[str]:
-    """``["prod"]``, as some clients print them, or objects with name and value."""
+    """The tags of ``["prod"]``, as some clients print them, or of objects with name and value."""
     tags = []
     for tag in entry.list("tags"):
         name = (string(mapping(tag).get("name")) or string(tag))[:MAX_TAG]
@@ -392,8 +400,8 @@ def _notification(entry: Mapping[str, Any]) -> Notification:
     return channels.notification("kuma", kind, values, string(entry.get("name")))
 
 
-def _chosen(entry: Mapping[str, Any] | ImportEntry) -> list[str]:
-    """The ids of its notifications: ``{"1": true}``, or ``[1]`` as clients print them."""
+def _notification_ids(entry: Mapping[str, Any] | ImportEntry) -> list[str]:
+    """The ids of ``{"1": true}``, or of ``[1]`` as clients print them."""
     ids = entry.get("notificationIDList")
     if isinstance(ids, Mapping):
         return [str(id) for id, chosen in ids.items() if truth(chosen)]

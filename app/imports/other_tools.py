@@ -56,7 +56,7 @@ def recognizes_upptime(data: object) -> bool:
 def read_upptime(data: object, values: Variables) -> Reading:
     used: set[str] = set()
     whole = mapping(variables.fill(data, values, used))
-    minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
+    minutes = _cron_minutes(string(mapping(whole.get("workflowSchedule")).get("uptime")))
     drafts = UPPTIME.drafts(listed(whole.get("sites")), partial(_site, minutes=minutes))
     remarks = variables.sentences_of(used)
     if listed(whole.get("notifications")) or listed(whole.get("assignees")):
@@ -64,7 +64,7 @@ def read_upptime(data: object, values: Variables) -> Reading:
     return UPPTIME.reading(drafts, remarks)
 
 
-def _every(cron: str) -> int:
+def _cron_minutes(cron: str) -> int:
     """The minutes of ``*/10 * * * *``."""
     minute = cron.split(" ")[0].removeprefix("*/")
     return int(minute) if minute.isascii() and minute.isdigit() and 0 < len(minute) < 3 else 5
@@ -111,7 +111,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
 
 # --- Kuvasz ---------------------------------------------------------------------------------------
 
-KIND = ""  # the key of a kind, which no file has
+KIND = ""  # the key under which the reader adds the kind; no file has this key
 KUVASZ_LISTS = {
     "http-monitors": "http", "monitors": "http", "tcp-monitors": "tcp",
     "icmp-monitors": "ping", "push-monitors": "Push", "docker-monitors": "Docker",
@@ -141,23 +141,23 @@ def _kuvasz(data: object) -> list[Mapping[str, Any]]:
 
 
 def read_kuvasz(data: object, _variables: Variables) -> Reading:
-    notifications, for_all = _integrations(data)
+    notifications, global_names = _integrations(data)
 
     def read(draft: Draft, entry: ImportEntry) -> None:
         _kuvasz_monitor(draft, entry)
-        for name in dict.fromkeys([*map(string, entry.list("integrations")), *for_all]):
+        for name in dict.fromkeys([*map(string, entry.list("integrations")), *global_names]):
             draft.notify(notifications.get(name) or channels.missing(name))
 
     return KUVASZ.reading(KUVASZ.drafts(_kuvasz(data), read))
 
 
 def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
-    """Integrations by ``slack:name``, and the names of those that apply to all monitors."""
+    """Integrations by names such as ``slack:name``, and the names of those for all monitors."""
     notifications: dict[str, Notification] = {}
-    for_all = []
+    global_names = []
     for document in data if isinstance(data, list) else [data]:
-        for kind, several in mapping(mapping(document).get("integrations")).items():
-            for record in map(mapping, listed(several)):
+        for kind, integrations in mapping(mapping(document).get("integrations")).items():
+            for record in map(mapping, listed(integrations)):
                 name = f"{kind}:{string(record.get('name'))}"
                 if record.get("enabled") is not None and not truth(record["enabled"]):
                     notifications[name] = Notification()
@@ -166,8 +166,8 @@ def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
                 label = string(record.get("name"))
                 notifications[name] = channels.notification("kuvasz", kind, settings, label)
                 if truth(record.get("global")):
-                    for_all.append(name)
-    return notifications, for_all
+                    global_names.append(name)
+    return notifications, global_names
 
 
 def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
@@ -253,7 +253,7 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
         draft.switch("verify_tls", on=not entry.is_on("ignoreTlsErrors"))
         draft.request(entry, "method")
         expected, matching = entry.text("expectedValue"), entry.text("matchMethod")
-        # A leftover of an earlier choice, unless it is on. Older versions have no such switch.
+        # With the switch off, the values remain from an earlier choice. Older versions lack it.
         if entry.is_off("useAdvancedMatching"):
             pass
         elif entry.text("jsonPath") or (expected and matching != "include"):
@@ -264,7 +264,9 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
-    """It is down when this share of its newest checks has failed: in percent, or once up to 1."""
+    """Checkmate calls a monitor down when a share of its newest checks has failed. The share is in
+    percent, in older versions from 0 to 1.
+    """
     size, share = entry.number("statusWindowSize"), entry.number("statusWindowThreshold")
     if size and share:
         failures = math.ceil(size * share / (100 if share > 1 else 1))
@@ -277,8 +279,8 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
 
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------
 
-# Modules by the beginning of their usual names, such as icmp_ipv4, that check something else.
 TARGETS = Tool(N_("Prometheus targets"), N_("Target %(position)s"))
+# Kinds of check that Wakeful lacks, by the first word of a module's usual name (grpc_plain).
 PROBERS = {"grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
@@ -288,19 +290,19 @@ def recognizes_targets(data: object) -> bool:
 
 
 def _jobs(data: object) -> list[Mapping[str, Any]]:
-    """The jobs of a configuration that probe."""
+    """The jobs of a configuration that use the blackbox exporter."""
     jobs = map(mapping, listed(mapping(data).get("scrape_configs")))
     return [job for job in jobs if job.get("metrics_path") == "/probe"]
 
 
 def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """The targets of a ``file_sd`` list, and those of a configuration, each with its job."""
-    usual = mapping(mapping(data).get("global"))
+    defaults = mapping(mapping(data).get("global"))
     for job in ({}, *_jobs(data)):
         groups = listed(job.get("static_configs")) if job else listed(data)
         for group in map(mapping, groups):
             if "targets" in group:
-                yield {**usual, **job}, group
+                yield {**defaults, **job}, group
 
 
 def read_targets(data: object, _variables: Variables) -> Reading:
@@ -331,8 +333,8 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
         draft.refuse(
             N_("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
         )
-    every = job.get("scrape_interval")
-    draft.interval(seconds(every), every)
+    interval = job.get("scrape_interval")
+    draft.interval(seconds(interval), interval)
     draft.tags(
         f"{key}: {string(value)}"
         for key, value in labels.items()
@@ -341,7 +343,7 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _prober(job: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
-    """The beginning of the module's name, which usually says how it probes."""
-    of_job = next(iter(listed(mapping(job.get("params")).get("module"))), "")
-    module = string(labels.get("__param_module") or labels.get("module") or of_job)
+    """The first word of the module's name, which usually names the kind of check."""
+    default = next(iter(listed(mapping(job.get("params")).get("module"))), "")
+    module = string(labels.get("__param_module") or labels.get("module") or default)
     return module.lower().replace("-", "_").partition("_")[0]

@@ -1,5 +1,5 @@
 """Lines and CSV: a URL alone, ``name, URL, tags, contact``, or a header row with known names in any
-order. The CSV of UptimeRobot and Better Stack is read here too.
+order. This includes the CSV of UptimeRobot and Better Stack.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from app.imports.candidates import (
     no_kind,
     ping_url,
 )
-from app.imports.values import MILLISECONDS, number, seconds, shown, truth
+from app.imports.values import MIN_MILLISECONDS, number, seconds, shown, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 MAX_CELL = 100_000
-# A few lines without a URL are mistakes, each to be named; many are another kind of file.
-MAX_FOREIGN = 10
+# Each of a few lines without a URL gets a refusal. With more of them, the file is no list at all.
+MAX_LINES_WITHOUT_URL = 10
 NO_LIST = N_(
     "Wakeful does not know this file: most of its lines have no URL. It reads one monitor a line,"
     " CSV, and the exports of other tools."
@@ -63,13 +63,13 @@ COLUMNS = {
     "paused at": "paused at",
     "status": "status",
 }
-# Columns whose text is the field's: the form says what is wrong with it.
+# Columns that are copied to the field of the same name, which the form validates.
 COPIED_COLUMNS = (
     "accepted_statuses", "request_method", "request_auth_username", "request_auth_password",
     "confirmations", "slow_after", "slow_alert_after", "ssl_alert_days", "domain_alert_days",
     "alert_condition", "alert_text_lookup", "notes",
 )  # fmt: skip
-CHECKMATE = "matchmethod"  # a column of its CSV alone, whose interval is in milliseconds
+CHECKMATE = "matchmethod"  # only Checkmate's CSV has this column; its interval is in milliseconds
 SWITCHES = ("follow_redirects", "verify_tls")
 _COLUMN_OF = {name: column for column, names in COLUMNS.items() for name in names.split(", ")}
 _KINDS = {
@@ -78,7 +78,6 @@ _KINDS = {
     "port": "port", "tcp": "port", "4": "port", "keyword_absence": "absence",
     "ping": "ping", "icmp": "ping", "3": "ping", "dns": "dns", "tls": "tls",
 }  # fmt: skip
-# A name may come first; a comma within a URL alone separates nothing.
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30}://|dns:|heartbeat:)")
 _HOST = re.compile(
     r"(?:[^\s/,@]{1,253}\.[^\s/,]{1,253}|localhost(?::[0-9]{1,5})?|[^\s/,@]{1,253}:[0-9]{1,5})"
@@ -97,12 +96,12 @@ def read(text: str) -> Reading:
         raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
     rows = [(line_number, cells(line)) for line_number, line in lines]
     foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
-    if not rows or (foreign > MAX_FOREIGN and 2 * foreign > len(rows)):
+    if not rows or (foreign > MAX_LINES_WITHOUT_URL and 2 * foreign > len(rows)):
         raise NotReadable(NO_LIST)
     return Reading(
         _("Lines"),
         [
-            _draft(_("Line %(position)s", position=line_number), row).done()
+            _draft(_("Line %(position)s", position=line_number), row).candidate()
             for line_number, row in rows
         ],
     )
@@ -113,12 +112,12 @@ def _without_markup(line: str) -> str:
     line = line.strip()
     if line.startswith("#"):
         return ""
-    before, comment, after = line.rpartition(" # ")
-    if comment and not set(after) & set(",;\t") and "://" not in after:
-        line = before.strip()
-    first, space, rest = line.partition(" ")
-    number = first[:-1].isdigit() and first[-1:] in (".", ")")
-    return rest.strip() if space and (number or first in ("-", "*", "+", "•")) else line
+    content, sign, comment = line.rpartition(" # ")
+    if sign and not set(comment) & set(",;\t") and "://" not in comment:
+        line = content.strip()
+    first, _space, item = line.partition(" ")
+    is_number = first[:-1].isdigit() and first[-1:] in (".", ")")
+    return item.strip() if item and (is_number or first in ("-", "*", "+", "•")) else line
 
 
 def _header(text: str) -> tuple[bool, str]:
@@ -151,17 +150,17 @@ def _with_header(text: str, delimiter: str) -> Reading:
         if len(candidates) >= MAX_CANDIDATES:
             sentence = N_("At most %(most)s rows are read. Split the file.")
             raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
-        # If two columns have the same meaning, the first that is filled counts.
+        # If two columns have the same meaning, the first with a value counts.
         values: dict[str, str] = {}
         for column, cell in zip(columns, row, strict=False):
             if column and cell.strip():
                 values.setdefault(column, cell.strip())
         if milliseconds and (interval := number(values.get("interval"))):
             values["interval"] = f"{interval / 1000:g}"
-        candidates.append(_of_columns(line_number, values, len(row) > len(columns)))
+        candidates.append(_candidate_of_row(line_number, values, len(row) > len(columns)))
     if not candidates:
         raise NotReadable(N_("The file has a header row but no data."))
-    return Reading("CSV", candidates, _left_out(names, columns))
+    return Reading("CSV", candidates, _ignored_columns(names, columns))
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -178,28 +177,28 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise NotReadable(sentence) from None
 
 
-def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
+def _ignored_columns(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
     pairs = zip(names, columns, strict=True)
     unknown = [shown(name) for name, column in pairs if not column and name.strip()]
     if not unknown:
         return ()
     names, more = ", ".join(unknown[:8]), len(unknown) - 8
     if more > 0:
-        several = _n(
+        sentence = _n(
             "Ignored columns: %(names)s and %(num)s more.",
             "Ignored columns: %(names)s and %(num)s more.",
             more,
             names=names,
         )
-        return (several,)
+        return (sentence,)
     return (_("Ignored columns: %(names)s.", names=names),)
 
 
-def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Candidate:
+def _candidate_of_row(line_number: int, values: Mapping[str, str], too_long: bool) -> Candidate:
     draft = Draft(
         _("Line %(position)s", position=line_number), values.get("name", ""), values.get("url", "")
     )
-    if more:
+    if too_long:
         draft.refuse(
             N_("The line has more cells than the header. Put quotes around a value with commas.")
         )
@@ -216,7 +215,7 @@ def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Cand
         if (limit := number(values["timeout"])) is None:
             draft.fields["timeout"] = values["timeout"]
         else:
-            draft.timeout(limit / 1000 if limit >= MILLISECONDS else limit)
+            draft.timeout(limit / 1000 if limit >= MIN_MILLISECONDS else limit)
     for name in COPIED_COLUMNS:
         if name in values:
             draft.fields[name] = values[name]
@@ -233,8 +232,8 @@ def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Cand
         or not truth(values.get("active", "yes"))
         or values.get("status", "").lower() in ("paused", "disabled", "inactive")
     )
-    _warn(draft)
-    return draft.done()
+    _warn_of_certificate(draft)
+    return draft.candidate()
 
 
 def _kind(draft: Draft, values: Mapping[str, str]) -> None:
@@ -275,7 +274,7 @@ def cells(line: str) -> list[str]:
     row = [cell.strip() for cell in _row(line, delimiter)]
     if len(row) == 1:
         url, _space, name = row[0].partition(" ")
-        # A name in front of a URL, without anything between them, is for the form to refuse.
+        # The form refuses a line with a name before the URL and no comma between them.
         return [name.strip(), url] if _HOST.fullmatch(url) else ["", row[0]]
     if _URL.match(row[0]) or (_HOST.fullmatch(row[0]) and not _is_url(row[1])):
         return [row[1], row[0], *row[2:]]
@@ -284,7 +283,7 @@ def cells(line: str) -> list[str]:
 
 
 def is_named_url(line: str) -> bool:
-    """``Shop: https://shop.example.com``, which is no line of YAML: there it is a ``url``."""
+    """Whether a line is like ``Shop: https://shop.example.com``. ``url: https://...`` is YAML."""
     name, _colon, url = line.partition(": ")
     fits = name and "," not in name and name.lstrip("- ").lower() != "url"
     return bool(fits and _URL.match(url.strip())) and " " not in url.strip()
@@ -295,7 +294,7 @@ def _is_url(cell: str) -> bool:
 
 
 def _url_and_rest(row: list[str], line: str) -> list[str]:
-    """A comma in a URL's query with nothing behind it is the URL's own."""
+    """Split at commas with a space: a comma without one belongs to the query of the URL."""
     if len(row) == 1 or "?" not in row[0] or '"' in line or "\t" in line:
         return row
     return [cell.strip() for cell in line[line.index(row[0]) :].split(", ")]
@@ -312,12 +311,12 @@ def _draft(label: str, row: Sequence[str]) -> Draft:
             )
         )
     _tags_and_contacts(draft, tags, contact)
-    _warn(draft)
+    _warn_of_certificate(draft)
     return draft
 
 
-def _warn(draft: Draft) -> None:
-    """A list has no switch for it, so a monitor is warned of as one that a person adds."""
+def _warn_of_certificate(draft: Draft) -> None:
+    """Set the warning of a certificate that a new monitor has: a list has no column for it."""
     if not _URL.match(draft.url) or draft.url.lower().startswith("https://"):
         draft.fields.setdefault("ssl_alert_days", str(DEFAULT_SSL_ALERT_DAYS))
 

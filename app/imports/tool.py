@@ -1,5 +1,5 @@
-"""The base of the readers of other tools' monitors: a tool's words, and a reading of its
-entries.
+"""Tool: what the readers of other tools share. It turns entries into drafts, and drafts into a
+reading.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Variables = Mapping[str, str]  # of an environment
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``label``: what its entries are called, by their number; ``names``: where one has its name.
-    ``kinds``: what people call the kinds of check that Wakeful lacks. ``dropped`` and
-    ``ignored``: settings that are not read, as for ``Draft.drop_rest``.
+    """``label``: an entry by its position; ``names``: the settings that may hold an entry's name.
+    ``kinds``: the names of the kinds of check that Wakeful lacks. ``dropped`` and ``ignored``:
+    arguments of ``Draft.drop_unread``.
     """
 
     source: str
@@ -32,14 +32,14 @@ class Tool:
     ignored: Sequence[str] = ()
 
     def drafts(self, entries: Sequence[Any], read: Read) -> list[Draft]:
-        """``read`` fills the draft of an entry in."""
+        """``read`` copies the settings of an entry to its draft."""
         return [self.draft(number, entry, read) for number, entry in enumerate(limited(entries), 1)]
 
     def draft(self, number: int, record: Any, read: Read) -> Draft:
         entry = ImportEntry(record)
         draft = Draft.of_tool(_(self.label, position=number), entry.text(*self.names))
         read(draft, entry)
-        draft.drop_rest(entry, self.dropped, self.ignored)
+        draft.drop_unread(entry, self.dropped, self.ignored)
         return draft
 
     def refuse_kind(self, draft: Draft, kind: str) -> None:
@@ -49,5 +49,5 @@ class Tool:
         if not drafts:
             raise NotReadable(NO_MONITORS)
         contacts = channels.share(drafts)
-        candidates = [draft.done() for draft in drafts]
+        candidates = [draft.candidate() for draft in drafts]
         return Reading(_(self.source), candidates, tuple(remarks), contacts)

@@ -1,5 +1,5 @@
-"""UptimeRobot: the JSON of its API, ``getMonitors`` of version 2 and the list of version 3. The
-dashboard's CSV is read by ``table``.
+"""UptimeRobot: the JSON of its API, ``getMonitors`` of version 2 and the list of version 3.
+``table`` reads the dashboard's CSV.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from app.i18n import N_, _
 from app.imports import channels
-from app.imports.asserted import escaped
 from app.imports.candidates import (
     NO_CODES,
     Draft,
@@ -22,6 +21,7 @@ from app.imports.candidates import (
     host_and_port,
     ping_url,
 )
+from app.imports.patterns import literal_pattern
 from app.imports.tool import Tool, Variables
 from app.imports.values import (
     ImportEntry,
@@ -48,7 +48,7 @@ METHODS = {
     "1": "HEAD", "2": "GET", "3": "POST", "4": "PUT", "5": "PATCH", "6": "DELETE", "7": "OPTIONS",
 }  # fmt: skip
 LOGINS = {"": "basic", "0": "", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
-# Whether it alerts while the text is there; without a type, the text is expected.
+# Whether UptimeRobot alerts while the text is there, by the type of the keyword.
 UNWANTED = {"1": True, "exists": True, "2": False, "not exists": False, "": False}
 # The types of alert contacts, as version 2 of the API numbers them.
 CONTACTS = {
@@ -56,7 +56,7 @@ CONTACTS = {
     "7": "Zapier", "8": "SMS", "9": "Pushover", "10": "HipChat", "11": "Slack",
 }  # fmt: skip
 BODY_TYPES = {"0": "text/html", "1": "application/json", "raw_json": "application/json"}
-KEY_VALUE = ("1", "key_value")  # of the type of a body
+KEY_VALUE = ("1", "key_value")  # the type of a body that is a form
 FORM = "application/x-www-form-urlencoded"
 WINDOWS = N_("Maintenance windows dropped. Add them under Maintenance.")
 GROUP = N_("The group is dropped: the export has only its number.")
@@ -71,7 +71,7 @@ TOOL = Tool(
         "gracePeriod": N_("Grace period dropped: Wakeful rechecks before it opens an incident."),
         "config": N_("Settings of the monitor type (config) dropped."),
     },
-    # Figures of the past, and what only other kinds have.
+    # Statistics, and settings of other kinds.
     ignored=(
         "id", "create", "status", "average_response_time", "response_times", "log", "all_time",
         "custom_uptime", "custom_down", "is_group_main", "sub_type", "subType", "current", "last",
@@ -148,7 +148,7 @@ def _monitor(
         _request(draft, entry)
     if entry.number("responseTimeThreshold") and kind != "heartbeat":
         draft.slow_after(entry.number("responseTimeThreshold"))
-    # 0 is paused; version 3 says it in words.
+    # Version 2 has 0 for paused, version 3 the word.
     draft.paused = entry.text("status").lower() in ("0", "paused")
     draft.tags(
         string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags", "tagNames")
@@ -168,14 +168,14 @@ def _records(draft: Draft, entry: ImportEntry) -> None:
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
-    """1 and "exists": the alert is raised while the text is there."""
+    """Set the text to find. ``kind``: 1 or "exists" to alert while the text is there."""
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
     if words not in UNWANTED:
         draft.refuse(N_('The keyword type "%(type)s" cannot be read.'), type=shown(kind))
     unwanted = UNWANTED.get(words, False)
     if case.lower().replace(" ", "") in ("1", "caseinsensitive") and value:
         op = "not_matches" if unwanted else "matches"
-        draft.assertion("body", op, f"(?i){escaped(value)}")
+        draft.assertion("body", op, f"(?i){literal_pattern(value)}")
     else:
         draft.text(value, unwanted=unwanted)
 
@@ -223,7 +223,8 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     login = LOGINS.get(method.lower())
     if method.lower() == "bearer" and password:
         draft.pair("request_headers", "Authorization", f"Bearer {password}")
-    elif login is None and (method != "2" or user):  # version 2 keeps the number without a user
+    # Version 2 of the API has the method 2 (digest) also for a monitor without a login.
+    elif login is None and (method != "2" or user):
         word = "digest" if method == "2" else method.lower()
         draft.refuse(
             N_('Wakeful has no "%(method)s" authentication, only Basic and headers.'), method=word
@@ -233,8 +234,8 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _statuses(draft: Draft, entry: ImportEntry) -> bool:
-    """``["2xx", "404"]``, or ``404:0_200:1`` of version 2: these codes are down (0) or up (1)
-    beside its own rule.
+    """Set the accepted codes from ``["2xx", "404"]``, or from ``404:0_200:1`` of version 2, which
+    adds (1) or removes (0) codes. Return whether there are any, and all could be read.
     """
     codes = entry.get("successHttpResponseCodes")
     draft.statuses(listed(codes) or string(codes).split(","))
@@ -254,7 +255,7 @@ def _statuses(draft: Draft, entry: ImportEntry) -> bool:
 def _contacts(
     draft: Draft, entry: ImportEntry, notifications: dict[tuple[str, str], Notification]
 ) -> None:
-    """Version 2 may bring the address; version 3 has only a number."""
+    """Add the alert contacts. Version 2 may have their addresses; version 3 has only ids."""
     for contact in map(mapping, entry.list("alert_contacts", "assignedAlertContacts")):
         kind = CONTACTS.get(string(contact.get("type")), string(contact.get("type")))
         value = string(contact.get("value"))
@@ -273,6 +274,6 @@ def _notification(kind: str, value: str, id: str) -> Notification:
     if not value:
         return channels.missing(id)
     settings = dict.fromkeys(channels.keys("uptimerobot", kind), value)
-    # Its address would be its name, so it does not become a contact.
+    # Without a name it does not become a contact: the name would be the address.
     notification = channels.notification("uptimerobot", kind, settings, id)
     return Notification("", notification.channels, notification.remarks)

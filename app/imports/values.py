@@ -1,4 +1,4 @@
-"""Values of strangers' files, as text, numbers and switches; nothing here raises."""
+"""Read values of imported files as text, numbers and switches. No function here raises."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 from app.rules.text import one_line
 from app.rules.time import UNIT_SECONDS, duration_seconds
 
-MILLISECONDS = 500  # a time limit of as much is no longer in seconds: so Better Stack's of TCP
-MAX_SHOWN = 60  # characters of a stranger's text within a sentence
+# A time limit of this or more is in milliseconds, as Better Stack's for TCP is; no tool allows as
+# many seconds.
+MIN_MILLISECONDS = 500
+MAX_SHOWN = 60  # characters of a file's text within a sentence
 
 
 class ImportEntry:
-    """A record of a file. It notes which keys were read, so that settings which nobody read are
-    named (``unread``) and not dropped in silence. A value may have several names: the first that is
-    there counts.
+    """A record of a file. It notes which keys were read, so that a remark can name the settings
+    that were not (``unread``). A value may have several names; the first that the record has
+    counts.
     """
 
     def __init__(self, record: object) -> None:
@@ -51,23 +53,22 @@ class ImportEntry:
         return mapping(self.get(*names))
 
     def unread(self) -> Iterator[str]:
-        """The keys with a value that nobody has read; empty values and switches that are off say
-        nothing.
-        """
+        """The keys that were not read and have content."""
         for key, value in self.record.items():
-            if key not in self._read and says_something(value):
+            if key not in self._read and has_content(value):
                 yield string(key)
 
 
-def says_something(value: object) -> bool:
+def has_content(value: object) -> bool:
+    """Whether a value is neither empty nor 0, nor a switch that is off."""
     if isinstance(value, Mapping | list | tuple):
         return bool(value)
     return string(value).strip().lower() not in ("", "0", "false", "none", "null", "[]", "{}")
 
 
 def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
-    """The records of a JSON: a list of them, an object with them under one of ``keys``, or by id;
-    several such answers may stand in one list.
+    """The records in the content of a JSON file. It may be a list of records, an object that has
+    them under one of ``keys`` or by their ids, or a list of such objects (the pages of an API).
     """
     if isinstance(data, list):
         return [
@@ -84,11 +85,11 @@ def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
 
 
 def header_rows(value: object) -> list[tuple[str, str]] | None:
-    """``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, also as the JSON of
-    one; None for anything else.
+    """The headers of ``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, or of
+    the same as a JSON text; None for anything else.
     """
     value = from_json(value)
-    if not says_something(value):
+    if not has_content(value):
         return []
     rows: list[tuple[object, object]] = []
     if isinstance(value, Mapping):
@@ -115,13 +116,13 @@ def from_json(value: Any) -> Any:
 
 
 def shown(text: str) -> str:
-    """A stranger's text within a sentence: on one line, and not long."""
+    """A file's text within a sentence: on one line, and cut if it is long."""
     return one_line(text, MAX_SHOWN)
 
 
 def string(value: object) -> str:
-    """A single value as text; empty for none, and for lists and objects. Half of a broken pair,
-    which JSON can write and no page can show, becomes a question mark.
+    """A value as text; empty for None, lists and objects. A lone surrogate, which JSON can contain
+    and no page can show, becomes a question mark.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

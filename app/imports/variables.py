@@ -1,5 +1,5 @@
-"""Environment variables in files: ``$NAME``, ``${NAME}``, ``${NAME:-default}`` (as Flux and shells
-write it, also with ``:=`` and a variable in the default), and ``$$`` for a dollar.
+"""Fill in environment variables: ``$NAME``, ``${NAME}``, ``${NAME:-default}`` (as Flux and shells
+write it, also with ``:=`` and a variable in the default), and ``$$`` for a dollar sign.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ _VARIABLE = re.compile(
     r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::?[-=]((?:[^${}]|\$\{[^${}]{1,999}\}){0,999}))?\}"
     r"|([A-Za-z_][A-Za-z0-9_]{0,99})|\{)"
 )
-NOT_READ = "${...}"  # the name of one that is written in yet another way
+NOT_READ = "${...}"  # the name of a variable that is written in any other way
 
 
 class Unfilled(str):
-    """A text with variables that have no value; as it stands in the file."""
+    """A text of the file in which variables have no value. ``names``: of these variables."""
 
     __slots__ = ("names",)
     names: tuple[str, ...]
 
 
 def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
-    """``value``, as YAML has it, with its variables replaced; a text that lacks one becomes
-    ``Unfilled``. A value that is filled in is not read again. ``used``: gets the names.
+    """``value`` with its variables replaced. A text with a variable that has no value becomes
+    ``Unfilled``. Variables within the values of variables are not replaced. The names of the
+    variables are added to ``used``.
     """
     if isinstance(value, list):
         return [fill(item, variables, used) for item in value]
@@ -75,7 +76,9 @@ def names_in(value: Any) -> Iterator[str]:
 
 
 def missing_variable(what: str, value: Any) -> str:
-    """A sentence if ``value`` needs a variable that has no value; empty if not."""
+    """A sentence if ``value`` needs a variable that has no value; otherwise empty. ``what``: its
+    subject.
+    """
     name = next(names_in(value), "")
     if not name:
         return ""

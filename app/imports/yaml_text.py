@@ -1,8 +1,8 @@
-"""YAML of strangers as plain lists, mappings and text.
+"""Read YAML as plain lists, mappings and text.
 
-A few lines of YAML can stand for billions of values (aliases of aliases), or nest deeper than the
-reader's own stack. Values are therefore counted as they are expanded, and depth is measured before
-anything is composed. Every scalar stays text: no tag makes an object, and no number is computed.
+A few lines of YAML can expand to billions of values (aliases of aliases), or nest deeper than
+Python's stack. Values are therefore counted as they are expanded, and the depth is measured before
+the text is composed. Every scalar stays text, whatever its tag.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.imports.candidates import NotReadable
 from app.imports.values import shown
 from app.rules.text import NESTED, TOO_LARGE
 
-# This is as fast as libyaml if the wheel has it; the slow one reads the same.
+# The loader of libyaml if the wheel has it; the slow one in Python reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_VALUES = 200_000
@@ -39,13 +39,13 @@ def _measure(text: str) -> None:
 
 
 class Parser:
-    """Reads a text, and texts within it: characters and values are counted over all of them."""
+    """Reads a text, and YAML texts within it. The limits count over all of them."""
 
     def __init__(self) -> None:
-        self.values_left, self.characters = MAX_VALUES, 0
+        self.values = self.characters = 0
 
     def parse(self, text: str) -> list[Any]:
-        """The documents of ``text``, of which YAML may have several."""
+        """The documents in ``text``."""
         self.characters += len(text)
         if self.characters > MAX_CHARACTERS:
             raise NotReadable(TOO_LARGE, most=MAX_CHARACTERS // 1024**2)
@@ -59,9 +59,11 @@ class Parser:
         return [self.value(root, 0) for root in roots if root is not None]
 
     def value(self, node: Any, depth: int) -> Any:
-        """``node`` with its aliases expanded; one that contains itself is too deep."""
-        self.values_left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
-        if self.values_left < 0:
+        """The value of ``node``, with aliases expanded. An alias of a node around it fails the
+        limit of depth.
+        """
+        self.values += 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
+        if self.values > MAX_VALUES:
             raise NotReadable(TOO_MANY)
         if depth > MAX_DEPTH:
             raise NotReadable(NESTED)
@@ -74,19 +76,19 @@ class Parser:
 
     def _mapping(self, node: Any, depth: int) -> dict[str, Any]:
         merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
-        for key, value in node.value:
-            read = self.value(value, depth + 1)
+        fields: dict[str, Any] = {}
+        for key, value_node in node.value:
+            value = self.value(value_node, depth + 1)
             if not isinstance(key, yaml.ScalarNode):
-                continue  # no field is named by a list
+                continue  # a list or a mapping as a key names no field
             if key.value == MERGE:
-                for part in read if isinstance(read, list) else [read]:
-                    if isinstance(part, dict):  # in place: there may be very many parts
+                for part in value if isinstance(value, list) else [value]:
+                    if isinstance(part, dict):  # merged in place: there may be very many parts
                         for name, item in part.items():
                             merged.setdefault(name, item)
-            elif key.value in own:  # which of the two counts, each reader decides otherwise
+            elif key.value in fields:  # YAML does not say which of the two counts
                 sentence, line = N_('The YAML has "%(name)s" twice.'), key.start_mark.line + 1
                 raise NotReadable(sentence, line=line, name=shown(key.value))
             else:
-                own[key.value] = read
-        return merged | own
+                fields[key.value] = value
+        return merged | fields
