@@ -62,6 +62,7 @@ class SharedSlots:
 
 
 THREADS = 32  # of the web server
+PING_THREADS = 64  # of the web server, for pings alone: stored together, and all wait for that
 LEFT = 2  # of them, for all other requests, when everything below is used up at once
 
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts

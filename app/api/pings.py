@@ -13,7 +13,8 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -79,45 +80,48 @@ class PingAddresses(Layer):
     # --- the three families
 
     def _healthchecks(self, environ: Environ, parts: list[str]) -> Response:
-        call, query = _read_call(parts), _query(environ)
-        rid, created = query.get("rid"), False
-        id = None if call is None else self._pings.find(call.token)
-        if id is None and len(parts) > 1:
-            call = _read_call(parts[1:])
-            address, create = environ.get("REMOTE_ADDR"), query.get("create") == "1"
-            create = create and call is not None and call.kind is not None and _fits(rid)
-            try:
-                match = call and self._pings.by_slug(*parts[:2], address, create=create)
-            except (Conflict, Denied) as fault:
-                return _text(fault.status, str(fault), HEADERS)
-            id, created = match or (None, False)
-        if call is None or id is None:
+        call, rid = _read_call(parts), _query(environ).get("rid")
+        fault = None if call is None else _fault_of(call, rid)
+        if call is not None and fault is None and self._take(environ, call, rid=_stored(rid)):
+            return _text(200, "OK", HEADERS)
+        if call is not None and fault is not None and self._pings.find(call.token) is not None:
+            return _text(400, fault, HEADERS)
+        return self._by_slug(environ, parts, rid)
+
+    def _by_slug(self, environ: Environ, parts: list[str], rid: str | None) -> Response:
+        """``KEY/SLUG`` and what it says."""
+        call = _read_call(parts[1:]) if len(parts) > 1 else None
+        if call is None:
             return self._wrong(environ, _text(404, "not found", HEADERS))
-        if call.kind is None:
-            return _text(400, "invalid url format", HEADERS)
-        if not _fits(rid):
-            return _text(400, "invalid uuid format", HEADERS)
-        self._take(environ, id, call, rid=rid and str(uuid.UUID(rid)))
+        fault = _fault_of(call, rid)
+        create = fault is None and _query(environ).get("create") == "1"
+        try:
+            match = self._pings.by_slug(*parts[:2], environ.get("REMOTE_ADDR"), create=create)
+        except (Conflict, Denied) as refusal:
+            return _text(refusal.status, str(refusal), HEADERS)
+        if match is None:
+            return self._wrong(environ, _text(404, "not found", HEADERS))
+        if fault is not None:
+            return _text(400, fault, HEADERS)
+        id, created = match
+        self._pings.take(id, _ping(environ, call, self._pings.now(), rid=_stored(rid)))
         return _text(201, "Created", HEADERS) if created else _text(200, "OK", HEADERS)
 
     def _kuma(self, environ: Environ, parts: list[str]) -> Response:
-        id = self._pings.find(parts[0]) if len(parts) == 1 else None
-        if id is None:
-            return self._wrong(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
         query = _query(environ)
         is_up = (query.get("status") or "up") == "up"
         call = _Call(parts[0], PingKind.SUCCESS if is_up else PingKind.FAIL)
-        self._take(environ, id, call, took=_ms(query.get("ping")), text=query.get("msg", ""))
-        return _json(200, {"ok": True})
+        details = {"took": _ms(query.get("ping")), "text": query.get("msg", "")}
+        if len(parts) == 1 and self._take(environ, call, **details):
+            return _json(200, {"ok": True})
+        return self._wrong(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
 
     def _betterstack(self, environ: Environ, parts: list[str]) -> Response:
         call = _read_call(parts)
         is_theirs = call is not None and call.kind in (PingKind.SUCCESS, PingKind.FAIL)
-        id = self._pings.find(call.token) if call is not None and is_theirs else None
-        if call is None or id is None:
-            return self._wrong(environ, _text(404, "not found"))
-        self._take(environ, id, call)
-        return _text(200, "OK")
+        if call is not None and is_theirs and self._take(environ, call):
+            return _text(200, "OK")
+        return self._wrong(environ, _text(404, "not found"))
 
     def _wrong(self, environ: Environ, answer: Response) -> Response:
         """The answer to a name that nothing has: whoever guesses is told to wait."""
@@ -130,16 +134,24 @@ class PingAddresses(Layer):
         refusal.headers["Retry-After"] = str(after)
         return refusal
 
-    def _take(self, environ: Environ, id: int, call: _Call, *, text: str = "", **more: Any) -> None:
-        ping = ArrivedPing(
-            self._pings.now(),
-            call.kind or PingKind.LOG,
-            call.exit_status,
-            method=environ["REQUEST_METHOD"][:16],
-            address=(environ.get("REMOTE_ADDR") or "")[:64] or None,
-            body=_body(environ) or text.encode()[:MAX_PING_BODY_BYTES].decode("utf-8", "replace"),
-        )
-        self._pings.take(id, replace(ping, **more))
+    def _take(self, environ: Environ, call: _Call, **details: Any) -> bool:
+        """Store a ping by its secret. Returns whether a heartbeat has it."""
+        ping = _ping(environ, call, self._pings.now(), **details)
+        return bool(self._pings.take_by_token(call.token, ping))
+
+
+def _ping(
+    environ: Environ, call: _Call, at: datetime, *, text: str = "", **details: Any
+) -> ArrivedPing:
+    return ArrivedPing(
+        at,
+        call.kind or PingKind.LOG,
+        call.exit_status,
+        method=environ["REQUEST_METHOD"][:16],
+        address=(environ.get("REMOTE_ADDR") or "")[:64] or None,
+        body=_body(environ) or text.encode()[:MAX_PING_BODY_BYTES].decode("utf-8", "replace"),
+        **details,
+    )
 
 
 def _family(path: str) -> tuple[str | None, list[str]]:
@@ -181,12 +193,18 @@ def _query(environ: Environ) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
 
 
-def _fits(rid: str | None) -> bool:
-    """Whether it is a UUID, or none was sent."""
+def _fault_of(call: _Call, rid: str | None) -> str | None:
+    if call.kind is None:
+        return "invalid url format"
     try:
-        return rid is None or str(uuid.UUID(rid)) == rid.lower()
+        fits = rid is None or str(uuid.UUID(rid)) == rid.lower()
     except ValueError:
-        return False
+        fits = False
+    return None if fits else "invalid uuid format"
+
+
+def _stored(rid: str | None) -> str | None:
+    return rid and str(uuid.UUID(rid))
 
 
 def _ms(text: str | None) -> int | None:

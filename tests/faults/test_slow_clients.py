@@ -13,6 +13,7 @@ import sqlite3
 import struct
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -26,10 +27,10 @@ import requests
 from app.commands.web.connection import ClientConnection
 from app.db import faults
 from app.records import MAX_FORM_BYTES, DeliveryStatus
-from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS
+from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS, THREADS
 from app.stores.base import until_attempted
 from app.stores.health import CHECKER_SILENT
-from tests.factories import PASSWORD, make_key, make_person
+from tests.factories import PASSWORD, make_heartbeat, make_key, make_person
 from tests.support.web_process import Installation, Web, installation, web_process
 
 CROWD = 40
@@ -658,6 +659,20 @@ def test_health_answers_while_every_thread_waits(installed):
         assert ready.json()["faults"] in ([faults.BUSY], [faults.NO_ANSWER])
         assert ready.status_code == 503
         locked.rollback()
+
+
+def test_pages_are_answered_while_more_pings_wait_than_the_server_has_threads(installed):
+    token = str(uuid.uuid4())
+    with installed.app() as app:
+        make_heartbeat(app, token)
+    with web_process(installed) as web, ExitStack() as stack:
+        locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
+        locked.execute("BEGIN IMMEDIATE")
+        sent = f"GET /ping/{token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        pings = [stack.enter_context(web.connect(sent)) for _ping in range(THREADS + 1)]
+        assert requests.get(f"{web.base}/login", timeout=5).status_code == 200
+        locked.rollback()
+        assert all(ping.recv(100).startswith(b"HTTP/1.1 200 ") for ping in pings)
 
 
 def await_standstill(web: Web) -> None:

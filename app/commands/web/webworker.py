@@ -35,6 +35,7 @@ from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.middleware import EARLY
 from app.records import DRAINED_BYTES, MAX_BODY_BYTES, MAX_FORM_BYTES, PING_DRAINED_BYTES
+from app.slots import PING_THREADS
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
         # A thread of its own: complete requests do not queue behind questions about slow bodies.
         self._early_pool = ThreadPoolExecutor(1, "before-body")
+        # At midnight, all jobs ping at once, and pings wait for each other: pages do not wait.
+        self._ping_pool = ThreadPoolExecutor(PING_THREADS, "ping")
         super().init_process()
 
     # --- connections come and go
@@ -245,7 +248,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         conn.seal()
         if conn.body.length > MAX_BODY_BYTES and _is_ping(conn):
             conn.request.force_close()
-        self._hand_over(conn, self._answer, self._own_threads.get(conn.path, self.tpool))
+        self._hand_over(conn, self._answer, self._pool_of(conn))
+
+    def _pool_of(self, conn: ClientConnection) -> Any:
+        if _is_ping(conn):
+            return self._ping_pool
+        return self._own_threads.get(conn.path, self.tpool)
 
     def _hand_over(
         self, conn: ClientConnection, answer: Callable[[ClientConnection], object], pool: Any

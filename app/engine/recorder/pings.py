@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, delete, func, select, update
+from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
+from sqlalchemy.orm import load_only
 
 from app.checks.outcome import clean
 from app.checks.redact import Redactor
@@ -80,6 +81,10 @@ _WATCHED = (
     select(HeartbeatStateRow, MonitorRow, MonitorStateRow.verdict, MonitorStateRow.cause)
     .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
     .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+    # Without the monitor's secrets: their decryption would take longer than all else.
+    .options(
+        load_only(MonitorRow.paused, MonitorRow.interval, MonitorRow.slow_after, MonitorRow.options)
+    )
     .execution_options(populate_existing=True)
 )
 Recorded = tuple[int, Outcome]
@@ -210,17 +215,19 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
     with writing() as session:
         watched = _load(session, {id for id, _ping in pings})
         outcomes: list[Recorded] = []
+        rows: list[dict[str, Any]] = []
         for id, ping in pings:
             if (heartbeat := watched.get(id)) is not None:
-                outcomes += _record_ping(session, heartbeat, ping)
+                rows.append(_record_ping(heartbeat, ping, outcomes))
         for heartbeat in watched.values():
             heartbeat.store(session)
+        if rows:
+            session.execute(insert(_PING), rows)
         _trim(session, watched)
         record(outcomes, now)
 
 
 def _trim(session: AnySession, ids: Iterable[int]) -> None:
-    session.flush()
     for id in session.scalars(_WITH_MANY_PINGS, {"ids": list(ids), "kept": BODIES_KEPT}).all():
         newest = select(_PING.c.id).where(_PING.c.monitor_id == id).order_by(_PING.c.id.desc())
         old, quiet = (newest.offset(kept).limit(_TRIMMED) for kept in (PINGS_KEPT, BODIES_KEPT))
@@ -229,8 +236,10 @@ def _trim(session: AnySession, ids: Iterable[int]) -> None:
         session.execute(update(_PING).where(_PING.c.id.in_(quiet), has_body).values(body=None))
 
 
-def _record_ping(session: AnySession, heartbeat: _Watched, ping: ArrivedPing) -> Iterable[Recorded]:
-    outcomes: list[Recorded] = []
+def _record_ping(
+    heartbeat: _Watched, ping: ArrivedPing, outcomes: list[Recorded]
+) -> dict[str, Any]:
+    """Add what follows from a ping to ``outcomes``. Returns its row."""
     body = _masked(heartbeat.row, ping.body)
     took = ping.took
     if heartbeat.monitor.paused:
@@ -246,20 +255,17 @@ def _record_ping(session: AnySession, heartbeat: _Watched, ping: ArrivedPing) ->
             took = round(run.total_seconds() * 1000)
         if ping.kind in (PingKind.SUCCESS, PingKind.FAIL):
             outcomes += heartbeat.outcome(ping.at, took=took, body=body)
-    session.add(
-        PingRow(
-            monitor_id=heartbeat.row.monitor_id,
-            at=ping.at,
-            kind=ping.kind,
-            exit_status=ping.exit_status,
-            rid=ping.rid,
-            duration=took,
-            method=ping.method,
-            address=ping.address,
-            body=body,
-        )
-    )
-    return outcomes
+    return {
+        "monitor_id": heartbeat.row.monitor_id,
+        "at": ping.at,
+        "kind": ping.kind,
+        "exit_status": ping.exit_status,
+        "rid": ping.rid,
+        "duration": took,
+        "method": ping.method,
+        "address": ping.address,
+        "body": body,
+    }
 
 
 def _masked(row: HeartbeatStateRow, body: str) -> str | None:

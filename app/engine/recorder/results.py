@@ -155,13 +155,14 @@ def _stored_before(
     monitors: Mapping[int, MonitorInBatch], outcomes: Iterable[tuple[Claim, Outcome]], place: int
 ) -> set[tuple[int, int]]:
     """Monitor and time (ms) of those outcomes for which the place has a stored result already. Not
-    read for an outcome that is newer than the last check there, as nearly all are.
+    read for an outcome that is newer than the last check there, as nearly all are. A heartbeat has
+    no place, and its last result is its newest.
     """
     times: set[tuple[int, int]] = set()
     for claim, outcome in outcomes:
         if (monitor := monitors.get(claim.monitor_id)) is not None:
-            at, here = to_ms(outcome.result.checked_at), monitor.assigned.here or {}
-            last = here.get("checked_at")
+            at, here = to_ms(outcome.result.checked_at), monitor.assigned.here
+            last = monitor.newest if here is None else here["checked_at"]
             if last is None or at <= to_ms(last):
                 times.add((claim.monitor_id, at))
     return journal.stored(times, place)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from flask import Flask, current_app
 from sqlalchemy import bindparam, select
 
 from app.access import Access, audit
 from app.access.counters import Limit, origin_of
 from app.access.tokens import keyed_hash
 from app.db import DbSession, db, writing
+from app.db.faults import unavailable
 from app.db.statements import count_of
 from app.db.tables import ApiKeyRow, HeartbeatStateRow, MonitorRow, PingRow
 from app.db.tags import tagged
@@ -47,6 +51,8 @@ AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
 # Pings create no heartbeat beyond so many: whoever finds a ping key could fill the database.
 MAX_CREATED, TOO_MANY = 1_000, "too many heartbeats"
 MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
+# While so many pings arrive that each pause brings more, they are stored together.
+GATHERING_SECONDS, GATHERING_ROUNDS = 0.002, 10
 MAX_BODY_START = 200  # characters of the first line
 _STATE: Any = HeartbeatStateRow.__table__
 _STATES = select(
@@ -54,7 +60,9 @@ _STATES = select(
     HeartbeatStateRow.runs,
 )  # fmt: skip
 
-_WITH_TOKEN = select(_STATE.c.monitor_id).where(_STATE.c.token_hash == bindparam("hash"))
+_WITH_TOKENS = select(_STATE.c.monitor_id, _STATE.c.token_hash).where(
+    _STATE.c.token_hash.in_(bindparam("hashes", expanding=True))
+)
 
 
 def token_hash(token: str) -> str:
@@ -147,25 +155,26 @@ def _ping(row: PingRow) -> Ping:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A ping that a thread waits for."""
+    """A ping that a thread waits for: of the heartbeat with this id, or with this secret."""
 
-    monitor_id: int
     ping: ArrivedPing
-    is_stored: bool = False
-    fault: Exception | None = None
+    monitor_id: int | None = None
+    token_hash: str | None = None
+    stored: Future[None] = field(default_factory=Future)
 
 
 class LocalPings:
     """Takes the pings that arrive. Needs an application context.
 
-    Pings that come while others are stored are stored together in the next transaction: at
-    midnight, all jobs call at once.
+    One thread stores them: all that came while it stored others, in one transaction. At midnight,
+    all jobs call at once, and threads that each ask SQLite wait for each other ten times as long.
     """
 
     def __init__(self, access: Access, store: base.Store) -> None:
         self._access, self._store = access, store
         self._waiting: deque[_Waiting] = deque()
-        self._turn = threading.Lock()
+        self._by_slug = threading.Lock()  # one thread at a time asks SQLite for a slug
+        self._recorder = ThreadPoolExecutor(1, "ping-recorder")
 
     def now(self) -> datetime:
         return self._access.clock()
@@ -174,8 +183,7 @@ class LocalPings:
         """The heartbeat with this secret."""
         if not is_token(token):
             return None
-        id: int | None = db.session.scalar(_WITH_TOKEN, {"hash": token_hash(token)})
-        db.session.rollback()  # whoever waits for its turn must not keep a connection
+        id: int | None = db.session.scalar(_WITH_TOKENS, {"hashes": [token_hash(token)]})
         return id
 
     def by_slug(
@@ -185,26 +193,27 @@ class LocalPings:
         no such key, or no such heartbeat. Raises Conflict if several have it, and Denied if one
         more may not be created.
         """
-        key = self._access.keys.ping_key(text, address)
-        if key is None or not slugs.is_heartbeat_slug(slug):
-            return None
-        ids = _with_slug(slug, key.tag)
-        if not ids and create:
-            with writing() as session:
-                # Two first pings at once make one heartbeat.
-                own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
-                session.execute(own.with_for_update())
-                ids = _with_slug(slug, key.tag)
-                if not ids:
-                    if key.tag is not None and _with_slug(slug, None):
-                        raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
-                    if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
-                        raise Denied(TOO_MANY)
-                    return self._create(slug, key), True
-        db.session.rollback()
-        if len(ids) > 1:
-            raise Conflict(AMBIGUOUS)
-        return (ids[0], False) if ids else None
+        with self._by_slug:
+            key = self._access.keys.ping_key(text, address)
+            if key is None or not slugs.is_heartbeat_slug(slug):
+                return None
+            ids = _with_slug(slug, key.tag)
+            if not ids and create:
+                with writing() as session:
+                    # Two first pings at once make one heartbeat.
+                    own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
+                    session.execute(own.with_for_update())
+                    ids = _with_slug(slug, key.tag)
+                    if not ids:
+                        if key.tag is not None and _with_slug(slug, None):
+                            raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
+                        if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
+                            raise Denied(TOO_MANY)
+                        return self._create(slug, key), True
+            db.session.rollback()
+            if len(ids) > 1:
+                raise Conflict(AMBIGUOUS)
+            return (ids[0], False) if ids else None
 
     def _create(self, slug: str, key: ApiKey) -> int:
         """The new heartbeat is as healthchecks would make it: each day, with an hour of grace, and
@@ -225,26 +234,66 @@ class LocalPings:
 
     def take(self, monitor_id: int, ping: ArrivedPing) -> None:
         """Store a ping, and what follows from it."""
-        own = _Waiting(monitor_id, ping)
+        self._wait_for(_Waiting(ping, monitor_id))
+
+    def take_by_token(self, token: str, ping: ArrivedPing) -> bool:
+        """Store a ping of the heartbeat with this secret. Returns whether there is one."""
+        if not is_token(token):
+            return False
+        own = _Waiting(ping, token_hash=token_hash(token))
+        self._wait_for(own)
+        return own.monitor_id is not None
+
+    def _wait_for(self, own: _Waiting) -> None:
         self._waiting.append(own)
-        with self._turn:
-            if not own.is_stored and own.fault is None:
-                self._record([self._waiting.popleft() for _ping in range(len(self._waiting))])
-        if own.fault is not None:
-            raise own.fault
+        self._recorder.submit(self._record_waiting, current_app._get_current_object())  # type: ignore[attr-defined]
+        own.stored.result()
+
+    def _record_waiting(self, app: Flask) -> None:
+        if self._waiting:  # not stored with those before
+            self._gather()
+            batch = [self._waiting.popleft() for _ping in range(len(self._waiting))]
+            with app.app_context():
+                self._record(batch)
+
+    def _gather(self) -> None:
+        """Wait while more pings arrive: a transaction for each few takes as long as one for all."""
+        count = 0
+        for _wait in range(GATHERING_ROUNDS):
+            if count == len(self._waiting):
+                return
+            count = len(self._waiting)
+            time.sleep(GATHERING_SECONDS)
 
     def _record(self, batch: Sequence[_Waiting]) -> None:
         try:
-            recorder.record_pings([(entry.monitor_id, entry.ping) for entry in batch], self.now())
+            self._find_heartbeats(batch)
+            pings = [
+                (entry.monitor_id, entry.ping) for entry in batch if entry.monitor_id is not None
+            ]
+            if pings:
+                recorder.record_pings(pings, self.now())
         except Exception as fault:
-            if len(batch) == 1:
-                batch[0].fault = fault
+            if len(batch) > 1 and not unavailable(fault):
+                for entry in batch:  # a heartbeat that cannot be read does not stop the others
+                    self._record([entry])
                 return
-            for entry in batch:  # a heartbeat that cannot be read does not stop the others
-                self._record([entry])
+            for entry in batch:
+                entry.stored.set_exception(fault)
         else:
             for entry in batch:
-                entry.is_stored = True
+                entry.stored.set_result(None)
+
+    def _find_heartbeats(self, batch: Sequence[_Waiting]) -> None:
+        """Find the heartbeats of secrets with one statement. Threads that each ask SQLite wait for
+        each other more than ten times as long as one that asks for all.
+        """
+        hashes = {entry.token_hash for entry in batch if entry.token_hash is not None}
+        rows = db.session.execute(_WITH_TOKENS, {"hashes": list(hashes)}) if hashes else ()
+        ids = {hash: id for id, hash in rows}
+        for entry in batch:
+            if entry.token_hash is not None:
+                entry.monitor_id = ids.get(entry.token_hash)
 
     def count_wrong(self, address: str | None) -> int | None:
         """Count a name that nothing has. Returns None, or if its address has sent too many, after
