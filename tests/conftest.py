@@ -95,7 +95,7 @@ def _no_waits() -> Iterator[None]:
         patch.setattr(passwords, "DIGEST_COST", cost)
         # Tests load a page again within the second in which they sent its form. Both pages have the
         # same CSRF token, which a person's never have, so the second form would count as a repeat.
-        patch.setattr(sent_forms, "SAME_FOR", timedelta(0))
+        patch.setattr(sent_forms, "DOUBLE_CLICK_WINDOW", timedelta(0))
         yield
 
 

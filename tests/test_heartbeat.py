@@ -15,7 +15,7 @@ from app.commands import heartbeat
 from app.commands.doctor import examine
 from app.commands.heartbeat import Heartbeat
 from app.db import connections, db, shards, writing
-from app.db.settings import keep_setting
+from app.db.settings import store_setting
 from app.db.tables import DeliveryRow, HeartbeatRow, ShardRow
 from app.records import Notice
 from app.stores import writable
@@ -123,7 +123,7 @@ class Here:
             session.execute(sa.text("DROP TABLE heartbeats"))
 
     def lose_network(self):
-        keep_setting(Notice.NETWORK_DOWN, "now", self.now)
+        store_setting(Notice.NETWORK_DOWN, "now", self.now)
 
 
 def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, caplog):

@@ -35,11 +35,11 @@ def begin(actor: Actor | None) -> None:
 @contextmanager
 def acting_as(actor: Actor | None) -> Iterator[None]:
     """Inside, ``actor`` acts."""
-    before = _now.set(actor)
+    token = _now.set(actor)
     try:
         yield
     finally:
-        _now.reset(before)
+        _now.reset(token)
 
 
 def visitor(address: str | None) -> Actor:

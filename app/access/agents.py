@@ -14,12 +14,14 @@ from app.db.tables import EndedTokenRow, PlaceRow
 from app.records import Carrier
 
 PREFIX = "wa_"
-KEPT = timedelta(days=400)  # as long as the audit log has the line of the change
+RETENTION = timedelta(days=400)  # as long as the audit log has the line of the change
 
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """The place of an agent. ``public_key``: what its secrets are sealed to, once it is known."""
+    """The place of an agent. ``public_key``: the key that its secrets are sealed to; None until an
+    agent has sent one.
+    """
 
     id: int
     name: str
@@ -44,7 +46,7 @@ def end_token(session: DbSession, row: PlaceRow, now: datetime) -> None:
         .values(values)
         .on_conflict_do_update(index_elements=[EndedTokenRow.place], set_=values)
     )
-    session.execute(delete(EndedTokenRow).where(EndedTokenRow.ended_at < now - KEPT))
+    session.execute(delete(EndedTokenRow).where(EndedTokenRow.ended_at < now - RETENTION))
     row.token_digest = None
 
 
@@ -69,12 +71,12 @@ def agent_of(token: str) -> AgentPlace | None:
     return None if row is None else AgentPlace(*row, digest)
 
 
-def keep_public_key(place: AgentPlace, key: str) -> bool:
+def store_public_key(place: AgentPlace, key: str) -> bool:
     """Store the key to which the secrets of an agent's monitors are sealed, unless the place has
     another one. Returns whether it has this one now. To be called while writing.
 
-    Asked again under the lock: of two agents that come at once with one token, the second must not
-    replace the first's key, nor an ended token's agent that of the new one.
+    The row is read again under its lock. Otherwise a second agent with the same token could replace
+    the key of the first, and an agent with an ended token the key of the new one.
     """
     row = db.session.scalar(
         locked(PlaceRow).where(PlaceRow.id == place.id, PlaceRow.token_digest == place.token_digest)

@@ -5,10 +5,10 @@ Changes of rows write their lines themselves. Tables and columns say what is rec
 them becomes a line when the transaction commits, if somebody acts (``app/access/actors.py``). So a
 view or a store that changes a row of these tables needs no call.
 
-Ours, because a line must name the person or key, leave secrets out, and stand in the transaction of
-the change; libraries that version rows store the rows, secrets included.
+No library does this: those that version rows store the rows, secrets included. A line must name the
+person or key, leave secrets out, and be written in the transaction of the change.
 
-Call this module for the rest, always inside ``writing()``:
+Call this module for other events, always inside ``writing()``:
 
     with writing() as session:
         ...
@@ -16,7 +16,7 @@ Call this module for the rest, always inside ``writing()``:
 
 ``changed`` adds fields that are no columns of the row, such as the contacts of a monitor, to the
 line of that object; ``deleted`` is for a row that a statement deletes, which the session does not
-see. A secret is ``CHANGED``: its values never come here.
+see. A secret is passed as ``CHANGED``, never with its values.
 
 The lines of a transaction are inserted together, at its commit, and are lost with its rollback.
 """
@@ -50,7 +50,8 @@ _PENDING = "wakeful.audit"
 _INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
 # Fields with such a name are recorded as CHANGED, even if a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
-# A line names one action: of several on one object in a transaction, the first in this order.
+# A line names one action. If a transaction does several to one object, the line names the first of
+# these.
 _STRONGEST = (Action.DELETED, Action.CREATED)
 
 
@@ -74,8 +75,8 @@ def note(
     *,
     actor: Actor | None = None,
 ) -> None:
-    """Write a line of its own. ``changes``: by field a pair of the old and the new value, or
-    ``CHANGED``. ``actor``: who did it, if not the present one. To be called while writing.
+    """Write a separate line. ``changes``: by field a pair of the old and the new value, or
+    ``CHANGED``. ``actor``: who did it, if not the present actor. To be called while writing.
     """
     actor = actor or actors.actor() or actors.WAKEFUL
     line = _AuditLine(actor, action, thing, dict(changes or {}))
@@ -97,9 +98,7 @@ def thing(row: Any) -> Thing:
 
 
 def deleted(session: AnySession, row: Any) -> None:
-    """Write that this row is deleted: for one that a statement deletes. To be called while
-    writing.
-    """
+    """Write that a statement deletes this row. To be called while writing."""
     table = TABLES[type(row)]
     _add(session, Action.DELETED, table.thing(row), _deleted_values(table, row))
 
@@ -122,13 +121,14 @@ def _after_flush(session: Any, _context: object) -> None:
         for row in rows:
             if (table := TABLES.get(type(row))) is None:
                 continue
-            changes, done = values_of(table, row), Action.CHANGED if table.is_part else action
-            if changes or done != Action.CHANGED:
-                _add(session, done, table.thing(row), changes)
+            changes = values_of(table, row)
+            shown = Action.CHANGED if table.is_part else action
+            if changes or shown != Action.CHANGED:
+                _add(session, shown, table.thing(row), changes)
 
 
 def _before_commit(session: Any) -> None:
-    """Insert the lines, with those of a last flush."""
+    """Insert the lines, including those of the last flush."""
     session.flush()
     lines: dict[Any, _AuditLine] = session.info.pop(_PENDING, {})
     if lines:
@@ -209,9 +209,9 @@ def _add(session: AnySession, action: Action, thing: Thing, changes: Changes) ->
     if line.thing is None or line.thing.name is None:
         line.thing = thing
     for name, pair in changes.items():
-        before = line.changes.get(name)
-        are_pairs = isinstance(before, tuple) and isinstance(pair, tuple)
-        line.changes[name] = (before[0], pair[1]) if before and are_pairs else pair
+        earlier = line.changes.get(name)
+        are_pairs = isinstance(earlier, tuple) and isinstance(pair, tuple)
+        line.changes[name] = (earlier[0], pair[1]) if earlier and are_pairs else pair
 
 
 def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _cut(value: Any) -> Any:
 
 
 def _precise_action(line: _AuditLine) -> Action:
-    """The action of a line: for some changes, a word that says more than ``CHANGED``."""
+    """The action of a line; for some changes a more precise one than ``CHANGED``."""
     if line.action != Action.CHANGED or line.thing is None:
         return line.action
     for name, action_of in _PRECISE_ACTIONS.get(line.thing.kind, {}).items():

@@ -26,7 +26,7 @@ from app.records import (
 )
 from app.records import ObjectKind as Kind
 
-KEPT = timedelta(days=AUDIT_DAYS)
+RETENTION = timedelta(days=AUDIT_DAYS)
 # Lines that one request searches for a word. No index finds a part of a word on both
 # databases; a page says how far back it has searched, and goes on from there.
 SEARCHED_AT_ONCE = 50_000
@@ -63,17 +63,17 @@ class AuditLog:
             return AuditPage(lines, (lines[-1].at, lines[-1].id))
         return AuditPage(lines, until, None if until is None else until[0])
 
-    def names(self, asked: Collection[tuple[Kind, int]]) -> Mapping[tuple[Kind, int], str]:
+    def names(self, objects: Collection[tuple[Kind, int]]) -> Mapping[tuple[Kind, int], str]:
         """The names of these objects. One that was deleted has the name that the log has stored."""
         names: dict[tuple[Kind, int], str] = {}
-        for kind in {kind for kind, _id in asked}:
-            ids = [id for of, id in asked if of == kind and 0 <= id <= MAX_ID]
+        for kind in {kind for kind, _id in objects}:
+            ids = [id for kind_, id in objects if kind_ == kind and 0 <= id <= MAX_ID]
             for row_class, table in TABLES.items():
                 if table.kind == kind and not table.is_part:
                     rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
                     things = [table.thing(row) for row in rows]
                     names |= {(kind, thing.id or 0): thing.name for thing in things if thing.name}
-            # Only of these: a monitor that is there may have thousands of lines.
+            # Only deleted objects are looked up here: others may have thousands of lines.
             deleted = [id for id in ids if (kind, id) not in names]
             stored = (
                 select(AuditRow.object_id, AuditRow.object_name)
@@ -86,18 +86,18 @@ class AuditLog:
 
     def authors(self, kind: Kind, ids: Collection[int]) -> Mapping[int, str]:
         """The names of the people and keys that created these objects, as far as the log says."""
-        made = (
+        creations = (
             select(AuditRow.object_id, AuditRow.actor_name)
             .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(ids))
             .where(AuditRow.action == Action.CREATED, AuditRow.actor_kind != ActorKind.WAKEFUL)
             .order_by(AuditRow.id)
         )
-        rows = db.session.execute(made) if ids else ()
+        rows = db.session.execute(creations) if ids else ()
         return {id: name for id, name in rows if id and name}
 
     def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
-        """All lines that a query finds, the newest first, read in parts: a million fit in no
-        memory.
+        """All lines that a query finds, the newest first. They are read in parts, because a million
+        lines need too much memory.
         """
         part = replace(query, per_page=EXPORTED_AT_ONCE)
         while True:
@@ -112,7 +112,7 @@ class AuditLog:
 
     def forget_old(self) -> None:
         """Delete lines that are older than 400 days. The engine's housekeeping calls it."""
-        old = select(AuditRow.id).where(AuditRow.at < self.clock() - KEPT)
+        old = select(AuditRow.id).where(AuditRow.at < self.clock() - RETENTION)
         while True:
             with writing() as session:
                 ids = list(session.scalars(old.limit(FORGOTTEN_AT_ONCE)))
@@ -143,7 +143,7 @@ def _matching(query: AuditQuery) -> Select[Any]:
     if query.before is not None:
         at, id = query.before
         older = or_(AuditRow.at < at, and_(AuditRow.at == at, AuditRow.id < id))
-        # The first condition alone is one that an index can begin at.
+        # The first condition follows from the second, and lets the database start in the index.
         statement = statement.where(AuditRow.at <= at, older)
     return statement
 
@@ -155,8 +155,8 @@ def _searched_until(statement: Select[Any]) -> tuple[datetime, int] | None:
     return None if row is None else (row.at, row.id)
 
 
-def _not_older(newest: tuple[datetime, int]) -> Any:
-    at, id = newest
+def _not_older(oldest: tuple[datetime, int]) -> Any:
+    at, id = oldest
     newer = or_(AuditRow.at > at, and_(AuditRow.at == at, AuditRow.id >= id))
     return and_(AuditRow.at >= at, newer)
 

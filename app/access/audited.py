@@ -23,15 +23,15 @@ from app.records.resources import BY_TABLE, POSTS
 from app.rules import smtp
 
 CHANGED = "changed"
-# They say nothing in any table, nor do the folded forms of others.
+# Columns that no line shows, as it shows no folded form of another column.
 ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``columns``: what each is called in the log, but for those that are not seen; ``secret``:
-    those whose values are not recorded. ``is_part``: a row is a part of the object whose id is in
-    the column ``id``, so a new row is a change of that object.
+    """``columns``: the name in the log of each column that it shows. ``secret``: columns whose
+    values are not recorded. ``is_part``: a row is a part of the object whose id is in the column
+    ``id``, so a new row is a change of that object.
     """
 
     kind: ObjectKind
@@ -88,13 +88,13 @@ def _secret_setting(old: str | None, new: str | None) -> dict[str, Any]:
 
 
 def _mail_server(old: str | None, new: str | None) -> dict[str, Any]:
-    """Which server, as whom; that the password changed, if the server stays."""
-    before, after = _server(old), _server(new)
+    """The server, account and sender; of the password, only that it changed."""
+    old_server, new_server = _server(old), _server(new)
     names = ("host", "port", "tls", "user", "sender")
     changes: dict[str, Any] = {
-        name: (getattr(before, name, None), getattr(after, name, None)) for name in names
+        name: (getattr(old_server, name, None), getattr(new_server, name, None)) for name in names
     }
-    if getattr(before, "password", None) != getattr(after, "password", None):
+    if getattr(old_server, "password", None) != getattr(new_server, "password", None):
         changes["password"] = CHANGED
     return changes
 
@@ -106,7 +106,7 @@ def _server(url: str | None) -> smtp.Server | None:
         return None
 
 
-# The settings that people change, and what is recorded of a change. Others are Wakeful's own.
+# The settings that people change, and what is recorded of a change. Wakeful sets all others.
 SETTINGS: Mapping[str, Callable[[str | None, str | None], dict[str, Any]]] = {
     "allow_networks": _plain_setting,
     "smtp_url": _mail_server,

@@ -28,12 +28,13 @@ LOGIN_WINDOW_SECONDS = 300
 LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
 LOGINS_PER_DEVICE = 10
-KEPT_SECONDS = 24 * 3600  # longer than any window in use
-BRIEF = "agent:"  # the beginning of the names of counts whose windows are seconds, thousands a day
-BRIEF_KEPT_SECONDS = 3600
+RETENTION_SECONDS = 24 * 3600  # longer than any window in use
+# The prefix of counts whose windows last some seconds: there are thousands of them a day.
+SHORT_WINDOWS = "agent:"
+SHORT_RETENTION_SECONDS = 3600
 
 
-def origin_of(address: str | None) -> str:
+def counted_address(address: str | None) -> str:
     """How a client's address is counted."""
     try:
         parsed = ipaddress.ip_address(address or "")
@@ -71,22 +72,22 @@ def _adding(dialect: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most ``most`` attempts that are counted under ``name`` in a window of ``seconds``.
+    """At most ``max_attempts``, counted under ``name`` in a window of ``seconds``.
 
     Windows are aligned to 1970, so all processes use the same ones.
     """
 
     name: str
     seconds: int
-    most: int
+    max_attempts: int
 
 
 class Counters:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
         self._guard = threading.Lock()
-        # For each name: the window, and the numbers of this process's share that it has not used.
-        self._left: dict[str, tuple[int, Iterator[int]]] = {}
+        # By name: the window, and the numbers of this process's share that it has not used.
+        self._shares: dict[str, tuple[int, Iterator[int]]] = {}
 
     def attempt(self, sentence: str, *limits: Limit) -> None:
         """Count one more attempt in each of ``limits``. Raises Throttled, with this sentence."""
@@ -97,7 +98,8 @@ class Counters:
         """Raises Throttled if a limit is reached already. That costs no write: SQLite has one
         writer, and the results of checks would wait for it.
         """
-        self._throttle(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
+        reached = (limit for limit in limits if self.counted(limit) >= limit.max_attempts)
+        self._throttle(sentence, reached)
 
     def count_attempt(self, sentence: str, *limits: Limit) -> None:
         """Count, without a check before. To be called before what was typed is compared, so that a
@@ -105,7 +107,7 @@ class Counters:
         """
         with writing():
             counts = [(limit, self.count(limit.name, limit.seconds)) for limit in limits]
-        self._throttle(sentence, (limit for limit, count in counts if count > limit.most))
+        self._throttle(sentence, (limit for limit, count in counts if count > limit.max_attempts))
 
     def _throttle(self, sentence: str, exceeded: Iterator[Limit]) -> None:
         """Raises Throttled if a limit is exceeded."""
@@ -116,13 +118,12 @@ class Counters:
     def count(
         self, name: str, window_seconds: int, number: int = 1, *, share: int | None = None
     ) -> int:
-        """Count ``number`` more of ``name``; returns the count in the present window after
-        that.
+        """Count ``number`` more of ``name``. Returns the new count in the present window.
 
-        ``share``: the process takes so many numbers in one write, and hands them out one by one. No
-        two processes hand out the same. A number counts as soon as it is taken: so a count is never
-        too low, and it is too high by less than a share for each process, and for each start of
-        one. While the database cannot be written, such a count is 0.
+        ``share``: the process takes this many numbers in one write, and hands them out one by one;
+        no two processes hand out the same number. A number counts as soon as it is taken. So the
+        count is never too low; it is too high by less than a share for each process and each start
+        of a process. While the database cannot be written, such a count is 0.
         """
         window = window_of(self.clock(), window_seconds)
         if share is None:
@@ -150,13 +151,15 @@ class Counters:
         with self._guard:
             # Another thread may have taken a share meanwhile.
             unused = chain(self._unused(name, window), numbers[missing:])
-            self._left = {name: entry for name, entry in self._left.items() if entry[0] == window}
-            self._left[name] = window, unused
+            self._shares = {
+                name: entry for name, entry in self._shares.items() if entry[0] == window
+            }
+            self._shares[name] = window, unused
         return numbers[missing - 1]
 
     def _unused(self, name: str, window: int) -> Iterator[int]:
         """The numbers that this process has taken in this window, and not handed out yet."""
-        window_of_share, numbers = self._left.get(name, (None, iter(())))
+        window_of_share, numbers = self._shares.get(name, (None, iter(())))
         return numbers if window_of_share == window else iter(())
 
     def counted(self, limit: Limit) -> int:
@@ -186,6 +189,6 @@ class Counters:
         """Delete counts of past windows. The engine's housekeeping calls it."""
         now, window = int(self.clock().timestamp()), CounterRow.window
         # Counts of a clock that was ahead would count again when their time comes.
-        delete_rows(CounterRow, ~window.between(now - KEPT_SECONDS, now + KEPT_SECONDS))
-        brief = CounterRow.name.startswith(BRIEF)
-        delete_rows(CounterRow, brief, window < now - BRIEF_KEPT_SECONDS)
+        delete_rows(CounterRow, ~window.between(now - RETENTION_SECONDS, now + RETENTION_SECONDS))
+        is_short = CounterRow.name.startswith(SHORT_WINDOWS)
+        delete_rows(CounterRow, is_short, window < now - SHORT_RETENTION_SECONDS)

@@ -1,5 +1,5 @@
-"""Browsers in which a person has logged in before. Others' wrong passwords do not keep them out: an
-attempt that such a browser makes is counted against the browser (``People.login``).
+"""Browsers in which a person has logged in before. Wrong passwords of strangers do not lock them
+out: the attempts of such a browser are counted by themselves (``People.login``).
 
 A cookie holds a token, and only its hash is stored, for each person who has logged in there. Each
 login replaces the token, so an old copy of the cookie is worth nothing.
@@ -16,7 +16,7 @@ from app.db import AnySession, DbSession, db
 from app.db.statements import delete_rows, keep_newest
 from app.db.tables import DeviceRow
 
-KNOWN_FOR = timedelta(days=180)  # since the last login
+DEVICE_RETENTION = timedelta(days=180)  # since the last login
 DEVICES_PER_PERSON = 20  # the rest is forgotten, the longest unused first
 
 
@@ -25,11 +25,11 @@ def device_of(token: str | None, person_id: int, now: datetime) -> int | None:
     if not token:
         return None
     row = _row(db.session, token, person_id)
-    return None if row is None or now - row.last_used_at >= KNOWN_FOR else row.id
+    return None if row is None or now - row.last_used_at >= DEVICE_RETENTION else row.id
 
 
 def forget_old(now: datetime) -> None:
-    delete_rows(DeviceRow, DeviceRow.last_used_at <= now - KNOWN_FOR)
+    delete_rows(DeviceRow, DeviceRow.last_used_at <= now - DEVICE_RETENTION)
 
 
 def remember(
@@ -40,7 +40,7 @@ def remember(
     """
     new = make_token()
     if token:
-        # This includes the marks of others who share the browser: it has one cookie.
+        # This changes the rows of all people who share the browser, because it has one cookie.
         session.execute(
             update(DeviceRow)
             .where(DeviceRow.digest == digest_of(token))
@@ -63,6 +63,6 @@ def _row(session: AnySession, token: str, person_id: int) -> DeviceRow | None:
 
 
 def forget_devices(session: DbSession, person_id: int, keep: int | None = None) -> None:
-    """All devices of the person but ``keep`` (an id) are strangers' from now on."""
+    """Forget all devices of the person but ``keep`` (an id)."""
     others = () if keep is None else (DeviceRow.id != keep,)
     session.execute(delete(DeviceRow).where(DeviceRow.person_id == person_id, *others))

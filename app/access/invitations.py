@@ -1,4 +1,4 @@
-"""Invitations: an admin names an email address and a role, and whoever has the link makes the
+"""Invitations: an admin names an email address and a role. The holder of the link creates the
 account, once, within 7 days.
 """
 
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords
-from app.access.people import People, check_account, check_invited, refuse_taken
+from app.access.people import People, check_account, check_invitation, refuse_taken
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.statements import delete_rows, inserting
@@ -23,7 +23,7 @@ from app.rules.clocks import believable
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
-KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
+RETENTION = timedelta(days=30)  # how long an expired invitation can be renewed
 VOID = N_("This invitation is no longer valid. Ask an admin for a new one.")
 
 
@@ -32,10 +32,10 @@ class Invitations:
         self.clock, self.people = clock, people
 
     def invite(self, email: str, role: str) -> tuple[Invitation, str]:
-        """An invitation, and the token of its link. An earlier one to this address ends. Raises
-        Invalid, also when the address has an account.
+        """An invitation, and the token of its link. It replaces an earlier invitation to this
+        address. Raises Invalid, also when the address has an account.
         """
-        check_invited(email, role)
+        check_invitation(email, role)
         token, now = make_token(), self.clock()
         with writing() as session:
             refuse_taken(session, email)
@@ -57,7 +57,7 @@ class Invitations:
             return _record(row)
 
     def all(self) -> list[Invitation]:
-        """All that were not accepted, expired ones too, in the order of their addresses."""
+        """All invitations that were not accepted, expired ones too, by address."""
         query = select(InvitationRow).order_by(InvitationRow.email_folded)
         return [_record(row) for row in db.session.scalars(query)]
 
@@ -77,8 +77,8 @@ class Invitations:
         check_account(invitation.email, invitation.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with actors.acting_as(actors.named(invitation.email)), writing() as session:
-            # If two accept at once, the second finds it gone. So does who comes after a
-            # renewal or a revocation.
+            # The second of two acceptances at once finds no row; nor does one after a renewal or a
+            # revocation.
             deletion = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
             if session.execute(deletion.returning(InvitationRow.id)).first() is None:
                 raise Denied(_(VOID))
@@ -86,16 +86,18 @@ class Invitations:
                 session, invitation.email, hash_, invitation.role, name=name, time_zone=time_zone
             )
             audit.note(session, Action.ACCEPTED, _thing(invitation))
-        return self.people.logged_in(person.id)
+        return self.people.record_login(person.id)
 
     def is_over(self, invitation: InvitationRow | Invitation) -> bool:
-        """Whether its time has passed. One from the future is of a clock that was set back."""
+        """Whether its time has passed. An invitation from the future is over too: the clock was set
+        back.
+        """
         now = self.clock()
         return now >= invitation.expires_at or invitation.created_at > believable(now)
 
     def forget_old(self) -> None:
-        """Delete those that expired long ago. The engine's housekeeping calls it."""
-        delete_rows(InvitationRow, InvitationRow.expires_at <= self.clock() - KEPT_AFTER)
+        """Delete invitations that expired long ago. The engine's housekeeping calls it."""
+        delete_rows(InvitationRow, InvitationRow.expires_at <= self.clock() - RETENTION)
 
 
 def _thing(invitation: Invitation) -> Thing:

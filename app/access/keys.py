@@ -31,7 +31,7 @@ from app.rules.text import TAKEN, one_of
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
-PING_KEY_BYTES = 16  # 128, in 22 characters as healthchecks has them
+PING_KEY_BYTES = 16  # 128 bits, in 22 characters, as in healthchecks
 _PING_KEY = re.compile(r"[A-Za-z0-9_-]{22}")
 TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
 MAX_NETWORKS = 50
@@ -62,20 +62,21 @@ class ApiKeys:
         owner_id: int | None = None,
         networks: str = "",
         tag: str | None = None,
-        own: str | None = None,
+        own_secret: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key and its whole text, which cannot be read again. ``networks``: CIDRs by comma,
-        the only ones that it may be used from. ``tag``: only the monitors with it. ``own``: the
-        text of a key of scope ``ping`` that jobs have already. Raises Invalid.
+        """A new key and its whole text, which cannot be read again. ``networks``: the networks from
+        which it may be used, as CIDRs with commas. ``tag``: the key is for monitors with this tag
+        alone. ``own_secret``: the text of a key of scope ``ping`` that jobs have already. Raises
+        Invalid.
         """
         tag = (tag or "").strip() or None
         _check(name, scope, expires_at, self.clock(), networks, tag)
         prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _index in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{make_token()}"
         if scope == Scope.PING:
-            text = own or secrets.token_urlsafe(PING_KEY_BYTES)
-            self._check_own(text)
-        elif own is not None:
+            text = own_secret or secrets.token_urlsafe(PING_KEY_BYTES)
+            self._check_own_secret(text)
+        elif own_secret is not None:
             raise Invalid({"own_secret": [_("Only a key of scope ping can be brought along.")]})
         row = ApiKeyRow(
             prefix=prefix,
@@ -104,10 +105,12 @@ class ApiKeys:
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
         matches = hmac.compare_digest(digest.encode(), digest_of(text).encode())
-        return self._used(row) if matches else None
+        return self._usable_key(row) if matches else None
 
-    def _used(self, row: Any, address: str | None = None) -> ApiKey | None:
-        """The key of this row, if it works now, for a client of ``address``. Notes its use."""
+    def _usable_key(self, row: Any, address: str | None = None) -> ApiKey | None:
+        """The key of this row, with its use noted; None if a client at ``address`` may not use it
+        now.
+        """
         now = self.clock()
         if row is None or row.revoked_at is not None:
             return None
@@ -123,8 +126,8 @@ class ApiKeys:
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
 
-    def _check_own(self, text: str) -> None:
-        """Raises Invalid for what is no ping key, or is another one already."""
+    def _check_own_secret(self, text: str) -> None:
+        """Raises Invalid for a text that is no ping key, or that another key has already."""
         if _PING_KEY.fullmatch(text) is None:
             sentence = _("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
             raise Invalid({"own_secret": [sentence]})
@@ -138,7 +141,7 @@ class ApiKeys:
         row = db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first()
         if row is None or row.scope != Scope.PING:
             return None
-        return self._used(row, address or "")
+        return self._usable_key(row, address or "")
 
     def all(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""
@@ -151,18 +154,23 @@ class ApiKeys:
         return _record(row, _Owner.of(row))
 
     def of(self, person_id: int) -> list[ApiKey]:
-        """The keys of this person that work, the newest first."""
-        own = [key for key in self.all() if key.owner_id == person_id and key.revoked_at is None]
+        """The keys of this person that are neither revoked nor expired, the newest first."""
         now = self.clock()
-        return [key for key in own if key.expires_at is None or key.expires_at > now]
+        return [
+            key
+            for key in self.all()
+            if key.owner_id == person_id
+            and key.revoked_at is None
+            and (key.expires_at is None or key.expires_at > now)
+        ]
 
     def change(
         self, prefix: str, *, name: str, expires_at: datetime | None, networks: str
     ) -> ApiKey:
         """Raises NotFound, Invalid, and Conflict for a key that is revoked."""
         with writing() as session:
-            row = _working(session, prefix)
-            # A time that is over already stays: only a new one must be in the future.
+            row = _unrevoked_row(session, prefix)
+            # Only a new expiry must be in the future.
             new_expiry = None if expires_at == row.expires_at else expires_at
             _check(name, row.scope, new_expiry, self.clock(), networks, row.tag)
             row.name, row.expires_at, row.networks = name, expires_at, _normalized(networks)
@@ -172,7 +180,7 @@ class ApiKeys:
     def adopt(self, prefix: str, person_id: int) -> ApiKey:
         """Make this person the owner. Raises NotFound, and Conflict for a revoked key."""
         with writing() as session:
-            row = _working(session, prefix)
+            row = _unrevoked_row(session, prefix)
             row.owner_id = person_id
             session.flush()
             return _record(row, _owner_of(session, row))
@@ -180,7 +188,7 @@ class ApiKeys:
     def revoke(self, prefix: str) -> None:
         """Revoke a key at once. Raises NotFound; revoking twice changes nothing."""
         with writing() as session:
-            row = _locked(session, prefix)
+            row = _locked_row(session, prefix)
             row.revoked_at = row.revoked_at or self.clock()
 
     def _touch(self, id: int, now: datetime) -> None:
@@ -192,7 +200,7 @@ class ApiKeys:
 
 
 class _Owner(NamedTuple):
-    """The fields of its owner that a key needs."""
+    """The fields of a person that a key needs to know of its owner."""
 
     email: str
     role: str
@@ -204,8 +212,8 @@ class _Owner(NamedTuple):
         return None if row.email is None else cls(row.email, row.role, row.disabled)
 
 
-# A statement of tables, not of classes: each request of the API asks this, and the ORM would double
-# its cost.
+# The statement names tables, not classes, because each request of the API runs it, and the ORM
+# would double its cost.
 _KEY, _PERSON = ApiKeyRow.__table__.c, PersonRow.__table__.c
 _WITH_OWNERS = select(*_KEY, *(_PERSON[name] for name in _Owner._fields)).select_from(
     outerjoin(ApiKeyRow.__table__, PersonRow.__table__, _PERSON.id == _KEY.owner_id)
@@ -245,7 +253,7 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
 
 
 def require(key: ApiKey, scope: Scope) -> None:
-    """Raises Denied for a key that may do less."""
+    """Raises Denied for a key without this scope."""
     if not key.may(scope):
         if scope is Scope.ADMIN:
             raise Denied(_(NOT_ADMIN, scope=key.scope))
@@ -283,15 +291,15 @@ def _normalized(networks: str) -> str:
     return ",".join(map(str, proxies.read_networks(networks)))
 
 
-def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
+def _locked_row(session: DbSession, prefix: str) -> ApiKeyRow:
     """Raises NotFound."""
     row = session.scalar(locked(ApiKeyRow).where(ApiKeyRow.prefix == prefix))
     return existing(row, "key", prefix)
 
 
-def _working(session: DbSession, prefix: str) -> ApiKeyRow:
-    """``_locked``; raises Conflict for a revoked key."""
-    row = _locked(session, prefix)
+def _unrevoked_row(session: DbSession, prefix: str) -> ApiKeyRow:
+    """Raises NotFound, and Conflict for a revoked key."""
+    row = _locked_row(session, prefix)
     if row.revoked_at is not None:
         raise Conflict(_("This key is revoked, so it cannot be changed."))
     return row

@@ -1,7 +1,7 @@
-"""Passkeys (WebAuthn): what a browser is asked to sign, and whether it did.
+"""Passkeys (WebAuthn): the challenges that browsers sign, and the check of their signatures.
 
-A challenge is for one browser: the holder of a session, or of a login that waits for its second
-factor. It is valid for a few minutes, and ends with the first answer, right or wrong.
+A challenge is for one browser, its holder, which has a session or a pending login. It is valid for
+a few minutes, and ends with the first answer, right or wrong.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ ADDED_ALREADY = N_("This passkey was added already.")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where passkeys are made and used. A browser offers those of one host to that host alone."""
+    """The website that passkeys are made for. A browser offers them to no other host."""
 
     host: str
     origin: str  # scheme, host and port, as browsers write it
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """A passkey has signed the challenge of this browser. ``count``: how often it has signed, as it
-    says; ``count_before``: what it said the last time.
+class PasskeySignature:
+    """The signature of a challenge by the passkey ``id``. ``count``: the passkey's counter of its
+    signatures; ``previous_count``: that counter at the last login.
     """
 
     id: int
-    count_before: int
+    previous_count: int
     count: int
 
 
@@ -63,7 +63,7 @@ class Passkeys:
     ) -> None:
         self.clock, self.people, self.factors = clock, people, factors
 
-    def creation(self, id: int, site: Site, holder: str, *, current: str) -> str:
+    def creation_options(self, id: int, site: Site, holder: str, *, current: str) -> str:
         """For ``navigator.credentials.create``, as JSON. ``holder``: the token of the session.
         Raises Conflict for too many, Invalid and Throttled.
         """
@@ -77,7 +77,7 @@ class Passkeys:
 
         self.people.confirm(id, current)
         person = self.people.get(id)
-        _check_room(db.session, id)
+        _check_count(db.session, id)
         options = generate_registration_options(
             rp_id=site.host,
             rp_name=PRODUCT,
@@ -128,13 +128,13 @@ class Passkeys:
             query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(query) is not None:
                 raise _invalid(ADDED_ALREADY)
-            _check_room(session, id)  # again: several may have been asked for at once
+            _check_count(session, id)  # again: several may have been asked for at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
             changed = self.factors.changed(session, person)
             return changed, self.factors.first_codes(session, person, codes)
 
-    def request(self, id: int, site: Site, holder: str) -> str:
+    def request_options(self, id: int, site: Site, holder: str) -> str:
         """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the pending login.
         Raises Denied if the person has no passkey for this site.
         """
@@ -153,8 +153,10 @@ class Passkeys:
         )
         return options_to_json(options)
 
-    def signed_by(self, id: int, site: Site, holder: str, credential: str) -> Signed:
-        """Which passkey of this person signed. Raises Invalid (``credential``)."""
+    def signature(self, id: int, site: Site, holder: str, credential: str) -> PasskeySignature:
+        """The verified signature in ``credential``, the answer of a browser. Raises Invalid
+        (``credential``).
+        """
         from webauthn import verify_authentication_response
 
         challenge = self._take_challenge(id, holder)
@@ -175,14 +177,14 @@ class Passkeys:
             expected_origin=site.origin,
             credential_public_key=_bytes(row.public_key),
             credential_current_sign_count=row.sign_count,
-            # Otherwise whoever found a security key could use it without its PIN: the browser says
-            # whether it asks.
+            # The browser says whether it asked for the PIN of a security key. Without this check,
+            # the finder of a lost key could use it without its PIN.
             require_user_verification=row.verifies,
         )
-        return Signed(row.id, row.sign_count, verified.new_sign_count)
+        return PasskeySignature(row.id, row.sign_count, verified.new_sign_count)
 
     def forget_old(self) -> None:
-        """Delete what nobody answered. The engine's housekeeping calls it."""
+        """Delete challenges that nobody answered. The engine's housekeeping calls it."""
         now, created_at = self.clock(), PasskeyChallengeRow.created_at
         delete_rows(
             PasskeyChallengeRow, ~created_at.between(now - CHALLENGE_LASTS, believable(now))
@@ -191,7 +193,7 @@ class Passkeys:
     def _new_challenge(self, id: int, holder: str) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
         values = {"person_id": id, "challenge": _text(challenge), "created_at": self.clock()}
-        # One statement: two requests of a browser at once may both find none.
+        # One statement, because two requests of a browser at once may both find no row.
         row = PasskeyChallengeRow
         statement = inserting(row).values(digest=digest_of(holder), **values)
         with writing() as session:
@@ -211,7 +213,7 @@ class Passkeys:
         return _bytes(stored.challenge)
 
 
-def _check_room(session: DbSession, id: int) -> None:
+def _check_count(session: DbSession, id: int) -> None:
     """Raises Conflict if the person has as many passkeys as they may."""
     if count_of(session, PasskeyRow, PasskeyRow.person_id == id) >= MAX_PASSKEYS:
         raise Conflict(
@@ -220,10 +222,10 @@ def _check_room(session: DbSession, id: int) -> None:
         )  # fmt: skip
 
 
-def count_use(session: DbSession, signed: Signed, now: Any) -> bool:
-    """Note that a passkey was used; False if it was used or removed since ``signed_by``."""
+def count_use(session: DbSession, signed: PasskeySignature, now: Any) -> bool:
+    """Note that a passkey was used; False if it was used or removed since it signed."""
     row = session.get(PasskeyRow, signed.id, with_for_update=True, populate_existing=True)
-    if row is None or row.sign_count != signed.count_before:
+    if row is None or row.sign_count != signed.previous_count:
         return False
     row.sign_count, row.last_used_at = signed.count, now
     return True
@@ -243,8 +245,8 @@ def _verified(verify: Any, credential: str, **expected: Any) -> Any:
     try:
         return verify(credential=credential, **expected)
     except Exception:
-        # It comes from a stranger, and the library's parsers raise what they meet: key errors,
-        # struct errors, errors of cryptography.
+        # A stranger wrote the credential. For a malformed one, the library raises KeyError,
+        # struct.error and errors of cryptography.
         raise _invalid(NOT_PROVEN) from None
 
 

@@ -29,11 +29,9 @@ DIGEST_COST = {"time_cost": 3, "memory_cost": 64 * 1024, "parallelism": 4, "hash
 
 
 @cache
-def _nobody() -> str:
-    """The hash to compare for an unknown email, so that the answer takes as long as for a known
-    one.
-
-    Made on first use, so that a checker starts without it.
+def _unknown_hash() -> str:
+    """The hash to compare with if no account has the email, so that the answer takes as long as for
+    an account. It is made on first use, so that a checker starts faster.
     """
     return _hasher.hash("nobody has this password")
 
@@ -44,17 +42,17 @@ def _turn(*, trusted: bool = False) -> Iterator[None]:
     waiting. Raises Throttled.
     """
     with ExitStack() as stack:
-        placed = stack.enter_context(PASSWORDS.taken())
-        if not placed and trusted:
-            placed = stack.enter_context(TRUSTED_PASSWORDS.taken())
-        if placed and stack.enter_context(_AT_ONCE.taken()):
+        admitted = stack.enter_context(PASSWORDS.taken())
+        if not admitted and trusted:
+            admitted = stack.enter_context(TRUSTED_PASSWORDS.taken())
+        if admitted and stack.enter_context(_AT_ONCE.taken()):
             yield
             return
     raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
 COMMON = N_("This is one of the most common passwords, which attackers try first. Choose another.")
-OF_THE_ADDRESS = N_(
+CONTAINS_ADDRESS = N_(
     "The password contains part of the email address or of the product's name"
     ' ("%(part)s"). Choose another.'
 )
@@ -63,7 +61,7 @@ MIN_PART = 4  # letters; shorter ones are in many words
 PRODUCT = "wakeful"
 
 
-def refused(password: str, email: str) -> str | None:
+def fault_of(password: str, email: str) -> str | None:
     """Why this cannot be the new password of the account with this address; None if it can."""
     if (fault := text.fault_of(lambda: text.new_password(password))) is not None:
         return fault
@@ -73,12 +71,12 @@ def refused(password: str, email: str) -> str | None:
     words = "".join(char if char.isalnum() else " " for char in email.casefold())
     parts = (PRODUCT, *words.split())
     match = next((part for part in parts if len(part) >= MIN_PART and part in folded), None)
-    return _(OF_THE_ADDRESS, part=match) if match else None
+    return _(CONTAINS_ADDRESS, part=match) if match else None
 
 
 @cache
 def _common() -> frozenset[str]:
-    # Imported where it is used: only somebody who chooses a password waits for it.
+    # Imported here, so that only a person who chooses a password waits for it.
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return frozenset(FREQUENCY_LISTS["passwords"][:MAX_COMMON])
@@ -104,18 +102,18 @@ def matches(
     trusted: bool = False,
 ) -> bool:
     """Whether ``hash_`` is of ``password``; False for None, after the same time. ``count`` counts
-    the attempt, once there is room to make it: those that are refused for want of room must not
-    cost a write each.
+    the attempt. It is called once there is memory for the hash: an attempt that is refused for lack
+    of memory must not cost a write.
     """
     try:
         with _turn(trusted=trusted):
             count()
-            nobody = _nobody()  # for known emails too: the first call takes longer
-            return _hasher.verify(hash_ or nobody, password) and hash_ is not None
+            unknown = _unknown_hash()  # for every email: the first call takes longer
+            return _hasher.verify(hash_ or unknown, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False
 
 
-def outdated(hash_: str) -> bool:
+def is_outdated(hash_: str) -> bool:
     """Whether the hash was made with weaker parameters than the present ones."""
     return _hasher.check_needs_rehash(hash_)

@@ -1,7 +1,8 @@
-"""Pending logins wait for the second factor: the password was right, and nothing is open yet.
+"""Pending logins: the password was right, and the second factor is missing.
 
-The token of one is in the cookie of the browser where the password was typed, and nowhere else. It
-is valid for ten minutes and for one login, and ends with everything that ends sessions.
+The token of a pending login is in the cookie of the browser where the password was typed, and
+nowhere else. It is valid for ten minutes and for one login, and ends with everything that ends
+sessions.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from sqlalchemy import delete, or_, select, update
 from app.access import actors, audit, security_log
 from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters, Limit
 from app.access.devices import device_of
-from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
-from app.access.people import NOWHERE, TOO_MANY_LOGINS, People, person_record
+from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, PasskeySignature, Site, count_use
+from app.access.people import TOO_MANY_LOGINS, UNKNOWN_CLIENT, People, person_record
 from app.access.second_factor import (
     CODE,
     DRIFT,
@@ -38,9 +39,10 @@ from app.i18n import N_, _
 from app.records import Action, Client, Person
 from app.rules.clocks import believable, runs
 
-Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
+# Checks a second factor in the transaction of the login, and uses it up. Raises Invalid.
+Proof = Callable[[DbSession, Person], None]
 
-LASTS = timedelta(minutes=10)
+LIFETIME = timedelta(minutes=10)
 # Somebody who knows a password may guess at codes for days: ten in five minutes alone would find
 # one of a hundred accounts in a day.
 LONG_WINDOW_SECONDS = 12 * 3600
@@ -59,7 +61,9 @@ class PendingLogins:
         self.clock, self.counters, self.people, self.passkeys = clock, counters, people, passkeys
 
     def begin(self, person_id: int) -> str:
-        """Start one after the right password. Returns its token, which only the browser gets."""
+        """Start a pending login after the right password. Returns its token, which only the browser
+        gets.
+        """
         token = make_token()
         row = PendingLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
@@ -75,59 +79,59 @@ class PendingLogins:
             .join(PersonRow, PersonRow.id == PendingLoginRow.person_id)
             .where(PendingLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
-        if row is None or not runs(row.created_at, self.clock(), LASTS):
+        if row is None or not runs(row.created_at, self.clock(), LIFETIME):
             return None
         return person_record(row.PersonRow)
 
     def end(self, token: str) -> None:
         delete_rows(PendingLoginRow, PendingLoginRow.digest == digest_of(token))
 
-    def by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+    def by_code(self, token: str, code: str, client: Client = UNKNOWN_CLIENT) -> Person:
         """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the pending
         login is over, and Throttled.
         """
         return self._log_in(token, client, lambda _person: partial(self._use_code, code))
 
-    def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+    def by_recovery_code(self, token: str, code: str, client: Client = UNKNOWN_CLIENT) -> Person:
         """Log in as ``by_code`` does, with faults of ``recovery_code``, which is used up."""
 
-        def code_use(person: Person) -> Use:
+        def prove(person: Person) -> Proof:
             return partial(_use_recovery_code, digest_of_code(code, person.id))
 
-        return self._log_in(token, client, code_use)
+        return self._log_in(token, client, prove)
 
     def by_passkey(
-        self, token: str, site: Site, credential: str, client: Client = NOWHERE
+        self, token: str, site: Site, credential: str, client: Client = UNKNOWN_CLIENT
     ) -> Person:
         """Log in as ``by_code`` does, with faults of ``credential``."""
 
-        def signature_use(person: Person) -> Use:
-            signed = self.passkeys.signed_by(person.id, site, token, credential)
-            return partial(self._use_signature, signed)
+        def prove(person: Person) -> Proof:
+            signature = self.passkeys.signature(person.id, site, token, credential)
+            return partial(self._use_signature, signature)
 
-        return self._log_in(token, client, signature_use)
+        return self._log_in(token, client, prove)
 
     def forget_old(self) -> None:
-        """Delete those that are over. The engine's housekeeping calls it."""
+        """Delete pending logins that are over. The engine's housekeeping calls it."""
         now, created_at = self.clock(), PendingLoginRow.created_at
-        delete_rows(PendingLoginRow, ~created_at.between(now - LASTS, believable(now)))
+        delete_rows(PendingLoginRow, ~created_at.between(now - LIFETIME, believable(now)))
 
-    def _waiting(self, token: str) -> Person:
+    def _pending_person(self, token: str) -> Person:
         person = self.person(token)
         if person is None:
             raise Denied(_(LOGIN_ENDED))
         return person
 
-    def _log_in(self, token: str, client: Client, prove: Callable[[Person], Use]) -> Person:
+    def _log_in(self, token: str, client: Client, prove: Callable[[Person], Proof]) -> Person:
         """Log in, within the limits, with the proof that ``prove`` returns; a failure, which is
         Invalid, is recorded.
         """
-        person = self._waiting(token)
+        person = self._pending_person(token)
         device = device_of(client.device, person.id, self.clock())
         limits = _limits(person.id, device)
         try:
             self.counters.attempt(TOO_MANY_LOGINS, *limits)
-            logged_in = self._complete(token, prove(person))
+            logged_in_person = self._complete(token, prove(person))
         except (Throttled, Invalid) as fault:
             throttled = isinstance(fault, Throttled)
             event = SecurityEvent.SECOND_FACTOR_WRONG
@@ -136,22 +140,22 @@ class PendingLogins:
             raise
         for limit in limits:
             self.counters.reset(limit)
-        return logged_in
+        return logged_in_person
 
-    def _complete(self, token: str, use: Use) -> Person:
-        """End the pending login, with the proof in the same transaction: of two requests at once
-        with the same proof or the same token, one logs in.
+    def _complete(self, token: str, proof: Proof) -> Person:
+        """End the pending login and use the proof, in one transaction: of two requests at once with
+        the same proof or the same token, one logs in.
         """
         deletion = delete(PendingLoginRow).where(PendingLoginRow.digest == digest_of(token))
-        waiting = self._waiting(token)
+        person = self._pending_person(token)
         with writing() as session:
-            row = locked(session, waiting.id)
+            row = locked(session, person.id)
             if (
                 row.disabled
                 or session.execute(deletion.returning(PendingLoginRow.id)).first() is None
             ):
                 raise Denied(_(LOGIN_ENDED))
-            use(session, waiting)
+            proof(session, person)
             row.last_login_at = self.clock()
             session.flush()
             return person_record(row)
@@ -165,8 +169,10 @@ class PendingLogins:
         if step is None or not _use_step(session, person.id, step, step_at(now)):
             raise Invalid({CODE: [_(WRONG_CODE)]})
 
-    def _use_signature(self, signed: Signed, session: DbSession, _person: Person) -> None:
-        if not count_use(session, signed, self.clock()):
+    def _use_signature(
+        self, signature: PasskeySignature, session: DbSession, _person: Person
+    ) -> None:
+        if not count_use(session, signature, self.clock()):
             raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
 
 
@@ -183,18 +189,19 @@ def _use_recovery_code(digest: str, session: DbSession, person: Person) -> None:
 
 def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
     """Note that the code of ``step`` is used; return whether it was unused. A used step in the
-    future is of a clock that was set back: nobody could log in until that time came again.
+    future was stored before the clock was set back. It does not count, because otherwise nobody
+    could log in until that time came again.
     """
-    used = AuthenticatorAppRow.used_step
-    unused = or_(used < step, used > current + DRIFT)
+    used_step = AuthenticatorAppRow.used_step
+    unused = or_(used_step < step, used_step > current + DRIFT)
     change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
     rows = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
     return rows.first() is not None
 
 
 def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:
-    """The limits for wrong codes. A browser in which the person has logged in before has its own:
-    others who know the password cannot keep it out.
+    """The limits for wrong codes. A browser in which the person has logged in before has separate
+    ones, so that others who know the password cannot lock it out.
     """
     name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (

@@ -18,7 +18,7 @@ from app.access.counters import (
     LOGINS_PER_DEVICE,
     Counters,
     Limit,
-    origin_of,
+    counted_address,
 )
 from app.access.devices import device_of, forget_devices
 from app.access.keys import transfer_or_revoke_keys
@@ -34,11 +34,11 @@ from app.rules import addresses, text
 from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
-ENDS_SESSIONS = ("email", "role", "disabled")
+ENDS_SESSIONS = ("email", "role", "disabled")  # fields whose change ends the person's sessions
 EDITABLE = {"email", "name", "role", "time_zone", "theme", "disabled", "first_steps_away"}
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
-NOWHERE = Client()
+UNKNOWN_CLIENT = Client()
 
 
 class People:
@@ -72,13 +72,13 @@ class People:
         fields: Mapping[str, Any],
         *,
         rewritten: Collection[str] = (),
-        settle: bool = False,
+        hand_over_keys: bool = False,
         heir_id: int | None = None,
     ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
-        ``rewritten``: fields that are stored even if nobody changed them. One that cannot be
-        read was shown as another value, and whoever saves that means it. ``settle``: the person's
-        API keys go to ``heir_id``, or are revoked without one.
+        ``rewritten``: fields that are stored even if nobody changed them. Their stored value cannot
+        be read, so the form showed another one, which was saved on purpose. ``hand_over_keys``: the
+        person's API keys go to ``heir_id``; without an heir they are revoked.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -89,7 +89,7 @@ class People:
             if not is_admin or fields.get("disabled", row.disabled):
                 _refuse_last_admin(session, row)
             if "email" in fields:
-                refuse_taken(session, fields["email"], own_id=id)
+                refuse_taken(session, fields["email"], except_id=id)
                 row.email_folded = fields["email"].casefold()
             if any(name in fields and fields[name] != getattr(row, name) for name in ENDS_SESSIONS):
                 end_sessions(session, id)
@@ -98,13 +98,13 @@ class People:
             for name in rewritten:
                 setattr(row, name, str(getattr(row, name)))  # changes a replaced value alone
             session.flush()
-            if settle:
+            if hand_over_keys:
                 transfer_or_revoke_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
     def delete(self, id: int, *, heir_id: int | None = None) -> None:
-        """``heir_id``: who gets the person's API keys; without, they are revoked. Raises NotFound,
-        and Conflict for the last admin.
+        """``heir_id``: the person who gets the API keys; without an heir they are revoked. Raises
+        NotFound, and Conflict for the last admin.
         """
         with writing() as session:
             row = _person_row(session, id)
@@ -120,7 +120,7 @@ class People:
         if current is not None:
             self.confirm(id, current)
         person = _person_row(db.session, id)
-        if sentence := passwords.refused(password, person.email):
+        if sentence := passwords.fault_of(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password, trusted=True)
         with writing() as session:
@@ -135,18 +135,18 @@ class People:
 
     def confirm(self, id: int, password: str) -> None:
         """Raises Invalid (``current_password``) if the password is not the person's, and Throttled
-        after as many wrong ones as a login may have: a browser that was left open must not be the
-        place to guess it. Strangers who fail to log in are not counted here.
+        after as many wrong passwords as a login may have: nobody may guess the password in a
+        browser that was left open. Failed logins of strangers are not counted here.
         """
         row = _person_row(db.session, id)
         person, hash_ = person_record(row), row.password_hash
         limit = Limit(f"confirm:person:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT)
         try:
-            right = self._is_right([limit], hash_, password, trusted=True)
+            matches = self._password_matches([limit], hash_, password, trusted=True)
         except Throttled:
             security_log.log_event(SecurityEvent.PASSWORD_THROTTLED, person)
             raise
-        if not right:
+        if not matches:
             security_log.log_event(SecurityEvent.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         self.counters.reset(limit)
@@ -156,39 +156,41 @@ class People:
         row = row_of_email(email)
         return row is not None and row.last_login_at is not None
 
-    def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
+    def login(self, email: str, password: str, client: Client = UNKNOWN_CLIENT) -> Person | None:
         """The person, or None if email or password is wrong or the account is disabled. Somebody
         with a ``second_factor`` is not logged in by that: see ``PendingLogins``.
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = row_of_email(email)
-        # Asked even if no account has the address: the time must not reveal that.
+        # Looked up even if no account has the address: the time must not reveal that.
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
         log_event = partial(security_log.log_event, address=client.address)
-        origin = _limit(f"address:{origin_of(client.address)}", LOGINS_PER_ADDRESS)
-        limits = [logins_of(email), origin]
+        address_limit = _limit(f"address:{counted_address(client.address)}", LOGINS_PER_ADDRESS)
+        limits = [logins_of(email), address_limit]
         if device is not None:
             limits = [_limit(f"device:{device}", LOGINS_PER_DEVICE)]
         try:
-            right = self._is_right(limits, hash_, password, trusted=device is not None)
+            matches = self._password_matches(limits, hash_, password, trusted=device is not None)
         except Throttled:
             log_event(SecurityEvent.LOGIN_THROTTLED, person, typed=email)
             raise
-        if person is None or person.disabled or hash_ is None or not right:
+        if person is None or person.disabled or hash_ is None or not matches:
             log_event(SecurityEvent.LOGIN_FAILED, person, typed=email)
             return None
         for limit in limits:
-            (self.counters.take_back_attempt if limit == origin else self.counters.reset)(limit)
-        new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        logged_in = self._logged_in_with(person.id, hash_, new_hash)
+            (self.counters.take_back_attempt if limit == address_limit else self.counters.reset)(
+                limit
+            )
+        new_hash = passwords.hashed(password) if passwords.is_outdated(hash_) else None
+        logged_in = self._record_login_with(person.id, hash_, new_hash)
         if logged_in is None:
             log_event(SecurityEvent.LOGIN_FAILED, person)
         return logged_in
 
-    def _is_right(
+    def _password_matches(
         self, limits: Sequence[Limit], hash_: str | None, password: str, *, trusted: bool
     ) -> bool:
         """Whether the password is right, within these limits. Raises Throttled."""
@@ -199,19 +201,21 @@ class People:
         count = partial(self.counters.count_attempt, TOO_MANY_LOGINS, *limits)
         return passwords.matches(hash_, password, count=count, trusted=trusted)
 
-    def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:
-        """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
-        password that was replaced meanwhile, since comparing takes a while.
+    def _record_login_with(
+        self, id: int, verified_hash: str, new_hash: str | None
+    ) -> Person | None:
+        """``verified_hash``: the hash of the typed password; ``new_hash``, if any, replaces it.
+        Returns None if the password was replaced while it was compared, which takes a while.
         """
         # No line in the audit log: the password stays, only its hash has the parameters of today.
         with acting_as(None), writing() as session:
             row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
-            if row is None or row.password_hash != compared:
+            if row is None or row.password_hash != verified_hash:
                 return None
-            row.password_hash = new_hash or compared
-            return self.logged_in(id)
+            row.password_hash = new_hash or verified_hash
+            return self.record_login(id)
 
-    def logged_in(self, id: int) -> Person:
+    def record_login(self, id: int) -> Person:
         with acting_as(None), writing() as session:
             row = _person_row(session, id)
             if not row.second_factor:  # otherwise the login is not complete yet
@@ -276,8 +280,8 @@ def check_account(
     _check({"email": email, "role": role, "name": name, "time_zone": time_zone}, password)
 
 
-def check_invited(email: str, role: str) -> None:
-    """Raises Invalid if these cannot be invited."""
+def check_invitation(email: str, role: str) -> None:
+    """Raises Invalid for an address or a role that nobody can be invited with."""
     _check({"email": email, "role": role})
 
 
@@ -287,7 +291,7 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
     for name, value in fields.items():
         if sentence := _fault(name, value):
             errors[name] = [sentence]
-    if password is not None and (sentence := passwords.refused(password, fields.get("email", ""))):
+    if password is not None and (sentence := passwords.fault_of(password, fields.get("email", ""))):
         errors["password"] = [sentence]
     if errors:
         raise Invalid(errors)
@@ -307,10 +311,10 @@ def _fault(name: str, value: Any) -> str | None:
     return None
 
 
-def refuse_taken(session: DbSession, email: str, own_id: int | None = None) -> None:
+def refuse_taken(session: DbSession, email: str, except_id: int | None = None) -> None:
     statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
     holder = session.execute(statement).scalar_one_or_none()
-    if holder is not None and holder != own_id:
+    if holder is not None and holder != except_id:
         raise Invalid({"email": [_(text.TAKEN)]})
 
 
@@ -329,5 +333,5 @@ def logins_of(email: str) -> Limit:
     return _limit(f"account:{digest_of(email.casefold())[:32]}", LOGINS_PER_ACCOUNT)
 
 
-def _limit(name: str, most: int) -> Limit:
-    return Limit(f"login:{name}", LOGIN_WINDOW_SECONDS, most)
+def _limit(name: str, max_attempts: int) -> Limit:
+    return Limit(f"login:{name}", LOGIN_WINDOW_SECONDS, max_attempts)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords, security_log
-from app.access.counters import Counters, Limit, origin_of
+from app.access.counters import Counters, Limit, counted_address
 from app.access.devices import forget_devices
 from app.access.people import end_sessions, logins_of, person_record, row_of_email
 from app.access.security_log import SecurityEvent
@@ -25,9 +25,9 @@ from app.rules.clocks import believable
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
-ASKED_SECONDS = 3600
-ASKED_PER_ADDRESS = 10  # of a client
-MAILS_PER_ACCOUNT = 3  # nobody's mailbox is filled by others
+REQUEST_WINDOW_SECONDS = 3600
+REQUESTS_PER_ADDRESS = 10  # of a client
+MAILS_PER_ACCOUNT = 3  # so that strangers cannot fill a mailbox
 VOID = N_("This link is no longer valid. Ask for a new one.")
 TOO_MANY = N_("Too many requests for a new password. Wait and try again.")
 
@@ -37,18 +37,18 @@ class Recovery:
         self.clock, self.counters = clock, counters
 
     def count(self, email: str, address: str | None) -> bool:
-        """Count that ``address`` asks for a link for ``email``; whether one may be mailed. It does
-        the same for known and unknown addresses. Raises Throttled.
+        """Count a request from ``address`` for a link for ``email``; returns whether a link may be
+        mailed. It does the same whether or not an account has the email. Raises Throttled.
         """
-        name = f"recovery:address:{origin_of(address)}"
-        self.counters.attempt(TOO_MANY, Limit(name, ASKED_SECONDS, ASKED_PER_ADDRESS))
+        name = f"recovery:address:{counted_address(address)}"
+        self.counters.attempt(TOO_MANY, Limit(name, REQUEST_WINDOW_SECONDS, REQUESTS_PER_ADDRESS))
         account = digest_of(email.casefold())[:32]
-        asked = self.counters.count(f"recovery:account:{account}", ASKED_SECONDS)
-        return asked <= MAILS_PER_ACCOUNT
+        requests = self.counters.count(f"recovery:account:{account}", REQUEST_WINDOW_SECONDS)
+        return requests <= MAILS_PER_ACCOUNT
 
     def mailed_to(self, email: str) -> tuple[Person, str] | None:
-        """The person with this email address, and the token of a link for the hour; None if there
-        is no such account, or it may not log in.
+        """The person with this email address, and the token of a link that is valid for an hour;
+        None if there is no such account, or it may not log in.
         """
         row = row_of_email(email)
         if row is None or row.disabled:
@@ -62,7 +62,7 @@ class Recovery:
         return self._store_recovery(person_record(row), BY_ADMIN)
 
     def person(self, token: str) -> Person | None:
-        """Whose password this link sets; None if it is not valid."""
+        """The person whose password this link sets; None if the link is not valid."""
         row = db.session.execute(
             select(RecoveryRow, PersonRow)
             .join(PersonRow, PersonRow.id == RecoveryRow.person_id)
@@ -82,14 +82,14 @@ class Recovery:
         person = self.person(token)
         if person is None:
             raise Denied(_(VOID))
-        if sentence := passwords.refused(password, person.email):
+        if sentence := passwords.fault_of(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
-        # The actor is whoever has the link, not somebody who is logged in in the same browser.
+        # The actor is the holder of the link, not somebody who is logged in in the same browser.
         address = (actors.actor() or actors.WAKEFUL).address
         actor = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(actor), writing() as session:
-            # If two use it at once, the second finds it gone.
+            # The second of two uses at once finds no row.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
             if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:
@@ -100,7 +100,7 @@ class Recovery:
             link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, link)
             security_log.log_event(SecurityEvent.PASSWORD_CHANGED, person)
-        # Somebody who guesses passwords must not keep the owner out.
+        # The wrong passwords of a guesser must not lock the owner out.
         self.counters.reset(logins_of(person.email))
         return person
 

@@ -1,5 +1,5 @@
-"""The second factors of a person: an authenticator app, passkeys, recovery codes. And which roles
-must have a second factor (decision 15).
+"""The second factors of a person (an authenticator app, passkeys, recovery codes), and the roles
+that must have one (decision 15).
 
 To add, change or remove one, a person types the present password, and all sessions of the person
 end.
@@ -55,18 +55,17 @@ class SecondFactors:
     def of(self, id: int) -> SecondFactor:
         """The second factors that this person has."""
         app = db.session.get(AuthenticatorAppRow, id)
-        own = select(PasskeyRow).where(PasskeyRow.person_id == id)
-        rows = db.session.scalars(own.order_by(PasskeyRow.id))
+        passkeys = select(PasskeyRow).where(PasskeyRow.person_id == id).order_by(PasskeyRow.id)
         return SecondFactor(
             app_at=None if app is None else app.created_at,
             app_unreadable=app is not None and isinstance(app.secret, Unreadable),
-            passkeys=tuple(record_of(Passkey, row) for row in rows),
+            passkeys=tuple(record_of(Passkey, row) for row in db.session.scalars(passkeys)),
             codes_left=_codes_left(db.session, id),
         )
 
     def start_app(self, id: int) -> tuple[str, str]:
         """A new secret for an authenticator app, and the same sealed for ``add_app``. Nothing is
-        stored: an app that was never confirmed must not be asked for.
+        stored: a login must not ask for the code of an app that was never confirmed.
         """
         secret = make_secret()
         return secret, seal({"person": id, "secret": secret}, PURPOSE)
@@ -90,9 +89,9 @@ class SecondFactors:
                 raise Invalid({CODE: [_(WRONG_CODE)]})
             now = self.clock()
             app = AuthenticatorAppRow(person_id=id, secret=secret, used_step=step, created_at=now)
-            had = session.get(AuthenticatorAppRow, id) is not None
+            is_change = session.get(AuthenticatorAppRow, id) is not None
             session.merge(app)
-            note(session, row, Action.CHANGED if had else Action.CREATED, "app")
+            note(session, row, Action.CHANGED if is_change else Action.CREATED, "app")
             return self.changed(session, row), self.first_codes(session, row, codes)
 
     def remove_app(self, id: int, *, current: str) -> Person:
@@ -124,9 +123,7 @@ class SecondFactors:
             return self.changed(session, row), [*codes]
 
     def reset(self, id: int) -> Person:
-        """Remove all that ``second_factor`` lists: the person logs in with the password alone.
-        Raises NotFound.
-        """
+        """Remove all second factors, so that the password alone is enough. Raises NotFound."""
         with writing() as session:
             row = locked(session, id)
             note(session, row, Action.DELETED, "second_factor")
@@ -142,22 +139,22 @@ class SecondFactors:
     def require(self, roles: Collection[Role]) -> None:
         names = ",".join(role for role in Role if role in roles)
         with writing() as session:
-            before = self.settings.get(REQUIRED_ROLES) or ""
+            old_names = self.settings.get(REQUIRED_ROLES) or ""
             self.settings.set(REQUIRED_ROLES, names or None)
-            if names != before:
+            if names != old_names:
                 setting = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
-                audit.note(session, Action.CHANGED, setting, {"roles": (before, names)})
+                audit.note(session, Action.CHANGED, setting, {"roles": (old_names, names)})
 
     def must_add(self, person: Person) -> bool:
-        """Whether this person may do nothing else before setting one up."""
+        """Whether this person may do nothing else before they set up a second factor."""
         return not person.second_factor and person.role in self.required_roles()
 
     @contextmanager
     def changing(
         self, id: int, current: str, *, make_codes: bool = False
     ) -> Iterator[tuple[DbSession, PersonRow, Codes]]:
-        """A transaction for somebody who typed their present password, with new recovery codes, if
-        they are to be made. Raises what ``confirm`` does.
+        """A transaction for a person who typed their present password, the person's row, and new
+        recovery codes if ``make_codes``. Raises the errors of ``People.confirm``.
         """
         compared = db.session.scalar(select(PersonRow.password_hash).where(PersonRow.id == id))
         self.people.confirm(id, current)
@@ -171,7 +168,7 @@ class SecondFactors:
             yield session, row, codes
 
     def changed(self, session: DbSession, row: PersonRow) -> Person:
-        """End the person's sessions; their record as it is now."""
+        """End the person's sessions. Returns their record as it is now."""
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)
@@ -182,7 +179,7 @@ class SecondFactors:
         return person
 
     def first_codes(self, session: DbSession, row: PersonRow, codes: Codes) -> list[str]:
-        """Recovery codes for somebody who has none; no others."""
+        """Store these recovery codes if the person has none. Returns the stored ones."""
         if not codes or _codes_left(session, row.id):
             return []
         self._store_codes(session, row, codes)
@@ -205,14 +202,16 @@ class SecondFactors:
 
 
 def thing(person: Person | PersonRow) -> Thing:
-    """The change as the audit log names it."""
+    """The second factor of a person, as the audit log names it."""
     return Thing(ObjectKind.SECOND_FACTOR, person.id, person.email)
 
 
 def note(
     session: DbSession, row: PersonRow, action: Action, part: str, name: str | None = None
 ) -> None:
-    """A line of the audit log. ``part``: its word in the log; ``name``: of a passkey."""
+    """Write a line of the audit log. ``part``: the word for the factor in the log; ``name``: the
+    name of a passkey.
+    """
     pair = (name, None) if action == Action.DELETED else (None, name)
     audit.note(session, action, thing(row), {part: pair if name else audit.CHANGED})
 
@@ -237,7 +236,7 @@ ISSUER = "Wakeful"
 
 def make_secret() -> str:
     """160 random bits in base32, as RFC 4226 recommends."""
-    import pyotp  # where it is used: a checker starts faster without
+    import pyotp  # here, so that a checker starts faster
 
     return pyotp.random_base32()
 
@@ -255,7 +254,7 @@ def step_at(moment: datetime) -> int:
 
 
 def step_of(secret: str, code: str, now: datetime) -> int | None:
-    """The period whose code this is, of those that the drift allows; None for a wrong code."""
+    """The period, within the drift, whose code this is; None for a wrong code."""
     import pyotp
 
     digits = "".join(code.split())
@@ -270,8 +269,8 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
 
 # --- Recovery codes: each logs in once, in place of the second factor. Only hashes are stored.
 #
-# 80 bits are few enough to type and too few for a fast hash. The codes of a person share a salt,
-# which is made of the installation's key: so one slow hash checks a code, whichever of ten it is.
+# 80 bits are few enough to type and too few for a fast hash. All codes of a person share a salt,
+# which is derived from the installation's key, so one slow hash is enough to look a code up.
 
 # Crockford's base32: no letter looks like a digit.
 CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -298,5 +297,5 @@ def digest_of_code(code: str, person_id: int) -> str:
     letters = "".join(char for char in code.casefold() if char.isalnum()).translate(_ALIKE)
     if len(letters) == OLD_LENGTH:
         return digest_of(letters)
-    typed = letters.encode("utf-8", "surrogatepass")
-    return passwords.slow_digest(typed, keyed_hash("recovery codes", str(person_id)))
+    encoded = letters.encode("utf-8", "surrogatepass")
+    return passwords.slow_digest(encoded, keyed_hash("recovery codes", str(person_id)))

@@ -14,6 +14,7 @@ import ipaddress
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -63,32 +64,36 @@ _ACTIONS = {
 }
 
 
-class EventBound:
-    """At most ``most`` of each event in a minute. The rest is counted, and logged afterwards. An
-    event is any word.
+class EventLimit:
+    """At most ``max_a_minute`` lines of each event. Events beyond that are counted, and the count
+    is logged in a later minute.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
+    def __init__(self, max_a_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max = max_a_minute
         self._clock = clock
         self._lock = threading.Lock()
         self._minute = -1
-        self._counted: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
 
     def take(self, event: str) -> tuple[bool, dict[str, int]]:
-        """Whether ``event`` is within the bound; how many of each the minute before left out."""
+        """Count ``event``. Returns whether it is within the limit, and, at the first event of a
+        minute, how many of each event were left out before.
+        """
         with self._lock:
             left_out: dict[str, int] = {}
-            minute, most = int(self._clock() // 60), self._most
+            minute = int(self._clock() // 60)
             if minute != self._minute:
-                left_out = {key: n - most for key, n in self._counted.items() if n > most}
-                self._minute, self._counted = minute, {}
-            self._counted[event] = self._counted.get(event, 0) + 1
-            return self._counted[event] <= self._most, left_out
+                counts = self._counts.items()
+                left_out = {name: n - self._max for name, n in counts if n > self._max}
+                self._minute, self._counts = minute, Counter()
+            self._counts[event] += 1
+            return self._counts[event] <= self._max, left_out
 
 
-BOUND = "wakeful.security_log"  # the application's
-ENDED_TOKENS = "wakeful.ended_tokens"  # places whose agent came with one lately
+# Names of extensions of the application
+LIMIT = "wakeful.security_log"
+ENDED_TOKENS = "wakeful.ended_tokens"
 _guard = threading.Lock()
 
 
@@ -114,7 +119,7 @@ def log_event(
         account = Thing(ObjectKind.PERSON, person.id, person.email)
     _write(event, who, _ip_address(address))
     if _ACTIONS.get(event) == Action.LOGIN_FAILED:
-        # Not as a best effort, which is left out for a while after another one failed: each guess
+        # Not by ``best_effort``, which skips writes for a while after one has failed. Each guess
         # was counted in the database a moment ago, so this write waits no longer than that one.
         failures.record(event, account, audit.clock())
     elif event in _ACTIONS:
@@ -125,8 +130,8 @@ def log_event(
 
 
 def log_refusal(event: SecurityEvent, address: str | None) -> None:
-    """A request was refused to whoever acts now. In the log alone: a line of the audit log for each
-    would let a stranger with a wrong key write without end.
+    """Log that a request of the present actor was refused. The audit log has no line of it: a
+    stranger with a wrong key could write without end.
     """
     actor = actors.actor()
     if actor is not None and actor.kind == ActorKind.AGENT and actor.id is None:
@@ -137,30 +142,31 @@ def log_refusal(event: SecurityEvent, address: str | None) -> None:
 
 
 def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> None:
-    """An agent came with a token of this place that has ended. It tries every 15 s until somebody
-    gives it the new one, so it is logged once in ``REPEATED_AFTER_SECONDS``.
+    """Log a request of an agent with an ended token of this place. The agent repeats it every 15 s
+    until it has the new token, so one is logged in ``REPEATED_AFTER_SECONDS``.
     """
-    lately: TTLCache[str, bool] = current_app.extensions.setdefault(
+    logged: TTLCache[str, bool] = current_app.extensions.setdefault(
         ENDED_TOKENS, TTLCache(MAX_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
     )
     with _guard:  # a TTLCache is not safe between threads
-        if place in lately:
+        if place in logged:
             return
-        lately[place] = True
+        logged[place] = True
     _write(event, f"place:{place}", _ip_address(address))
 
 
 def log_left_out() -> None:
-    """Make lines of the failures that the audit log has only counted. The engine's housekeeping
-    calls it too.
+    """Write the audit lines of failures that were only counted. The engine's housekeeping calls it
+    too.
     """
     best_effort("The count of failures", lambda: failures.write_left_out(audit.clock()))
 
 
 def _write(event: SecurityEvent, who: str, address: str) -> None:
-    bound: EventBound = current_app.extensions.setdefault(BOUND, EventBound(MAX_A_MINUTE))
-    # Counted apart, so that a flood of unknown names does not hide lines about accounts.
-    is_within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
+    limit: EventLimit = current_app.extensions.setdefault(LIMIT, EventLimit(MAX_A_MINUTE))
+    # Accounts and persons are counted apart, so that a flood of unknown names does not hide lines
+    # about accounts that exist.
+    is_within, left_out = limit.take(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():
         log.warning("security event=%s left-out=%s", name, number)
     if is_within:
@@ -174,7 +180,9 @@ def account_of(email: str) -> str:
 
 
 def _ip_address(address: str | None) -> str:
-    """An IP address and nothing else: behind a proxy, it is what somebody wrote into a header."""
+    """The address, or "unknown" if it is none: a client of a proxy may have written any text into
+    its header.
+    """
     try:
         return str(ipaddress.ip_address(address or "")).partition("%")[0]
     except ValueError:

@@ -1,6 +1,4 @@
-"""The forms that were sent: a form that arrives twice is carried out once, also in two
-processes.
-"""
+"""Forms that were sent. A form that arrives twice is carried out once, also by two processes."""
 
 from __future__ import annotations
 
@@ -15,28 +13,30 @@ from app.db.statements import delete_rows, inserting
 from app.db.tables import SentFormRow
 from app.rules.clocks import believable
 
-# A form that is still being carried out after this is of a process that was killed.
-LONGEST = timedelta(minutes=2)
-# The second click of two reaches the server before the browser has the answer to the first, and
-# may wait there for a free thread. Later, the same form is sent on purpose, as after Back.
-SAME_FOR = timedelta(seconds=10)
-# A form that makes something has a token of its own, so the same one is the same page, reloaded or
-# come back to: longer than a page can stand open and its form still be taken.
-NEW_FOR = timedelta(hours=12)
+# A form that is still being carried out after this belongs to a process that was killed.
+ABANDONED_AFTER = timedelta(minutes=2)
+# A second click reaches the server before the browser has the answer to the first, and may wait
+# there for a free thread. After this time, the same form is sent on purpose, such as after Back.
+DOUBLE_CLICK_WINDOW = timedelta(seconds=10)
+# A form that creates something has a token of its page. The same token comes from the same page,
+# reloaded or sent again, in all the time that the form of an open page is accepted.
+CREATION_WINDOW = timedelta(hours=12)
 SUBJECT = "A form that was sent"  # of log lines when it cannot be stored
 
 
 @dataclass(frozen=True, slots=True)
 class SentForm:
-    """``location``: where the answer led; None while the form is being carried out."""
+    """``location``: the page to which the answer redirected; None while the form is being carried
+    out.
+    """
 
     location: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class BegunForm:
-    """A form that the caller carries out. ``sent_at`` separates it from the same one of somebody
-    else, who takes it over after ``LONGEST``; None if the database could not be written.
+    """A form that the caller carries out. ``sent_at`` tells it from the same form in a process that
+    takes it over after ``ABANDONED_AFTER``; None if the database could not be written.
     """
 
     digest: str
@@ -47,23 +47,23 @@ class SentForms:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
 
-    def begin(self, digest: str, *, new: bool = False) -> BegunForm | None:
-        """The form with this digest, to be carried out; None if it is the same one sent again.
-        ``new``: it makes something. A database that cannot be written refuses no form; what the
-        form asks for says so itself.
+    def begin(self, digest: str, *, creates: bool = False) -> BegunForm | None:
+        """The form with this digest, to be carried out; None if it is the same form again.
+        ``creates``: it creates something. If the database cannot be written, the form is not
+        refused here: its action fails with its own message.
         """
-        now = self.clock()
-        begun = best_effort(SUBJECT, lambda: self._begin(digest, now, NEW_FOR if new else SAME_FOR))
+        now, window = self.clock(), CREATION_WINDOW if creates else DOUBLE_CLICK_WINDOW
+        begun = best_effort(SUBJECT, lambda: self._begin(digest, now, window))
         if begun is None:
             return BegunForm(digest, None)
         return BegunForm(digest, now) if begun else None
 
-    def _begin(self, digest: str, now: datetime, same_for: timedelta) -> bool:
+    def _begin(self, digest: str, now: datetime, window: timedelta) -> bool:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}
         statement = inserting(SentFormRow).values(values)
         outdated = or_(
-            SentFormRow.ended_at <= now - same_for,
-            SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
+            SentFormRow.ended_at <= now - window,
+            SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - ABANDONED_AFTER),
             SentFormRow.sent_at > believable(now),
         )
         statement = statement.on_conflict_do_update(
@@ -73,8 +73,8 @@ class SentForms:
             return session.execute(statement).scalar_one_or_none() is not None
 
     def end(self, form: BegunForm, location: str | None) -> None:
-        """``location``: where the answer leads; None if the form was not carried out, so that it
-        may be sent again.
+        """``location``: the page to which the answer redirects; None if the form was not carried
+        out, so that it may be sent again.
         """
         if form.sent_at is not None:
             best_effort(SUBJECT, lambda: self._end(form, location))
@@ -96,7 +96,9 @@ class SentForms:
         return SentForm(row.location) if row else None
 
     def forget_old(self) -> None:
-        """Delete those that are over. The engine's housekeeping calls it."""
+        """Delete forms that can no longer be repeated. The engine's housekeeping calls it."""
         now = self.clock()
-        usable = SentFormRow.sent_at.between(now - LONGEST - NEW_FOR, believable(now))
+        usable = SentFormRow.sent_at.between(
+            now - ABANDONED_AFTER - CREATION_WINDOW, believable(now)
+        )
         delete_rows(SentFormRow, ~usable)

@@ -1,8 +1,8 @@
-"""Sessions: who is logged in, in which browsers. Each has a record, which a cookie only names.
+"""Sessions of people in browsers. Each has a record, which a cookie only names.
 
-A cookie cannot be revoked. So only the record decides whether a session is valid, for every copy
-of its cookie: until 12 hours without use, until 30 days in all,
-and until somebody ends it, by a logout or in the list, or changes the person (decision 15).
+A cookie cannot be revoked. So the record alone decides whether a session is valid, for every copy
+of its cookie. A session ends after 12 hours without use, after 30 days, at a logout, when somebody
+ends it in the list, and when the person is changed (decision 15).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, or_, select, update
 
 from app.access import dashboard_hosts, devices, security_log
-from app.access.people import NOWHERE, end_sessions, person_record
+from app.access.people import UNKNOWN_CLIENT, end_sessions, person_record
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
@@ -26,20 +26,20 @@ from app.errors import NotFound
 from app.records import Client, Person, Session
 from app.rules.clocks import believable, is_due, runs
 
-IDLE = timedelta(hours=12)
-IN_ALL = timedelta(seconds=SESSION_SECONDS)
+MAX_IDLE = timedelta(hours=12)
+MAX_AGE = timedelta(seconds=SESSION_SECONDS)
 TOUCH_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 MAX_OF_PERSON = 100  # a script that logs in each minute must not fill the list
-GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
-# Built once: each page asks.
+GRACE = timedelta(seconds=30)  # for requests that were sent with the former token
+# Built once, because each page runs it.
 _CURRENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
 _FORMER = select(SessionRow).where(
     SessionRow.former_digest == bindparam("digest"),
     SessionRow.password_at > bindparam("after"),
     SessionRow.password_at <= bindparam("until"),
 )
-# A page needs both, and reads them in one statement.
+# Each reads the session and its person in one statement.
 _WITH_PERSON = [
     query.join(PersonRow, PersonRow.id == SessionRow.person_id).add_columns(PersonRow)
     for query in (_CURRENT, _FORMER)
@@ -48,7 +48,7 @@ _WITH_PERSON = [
 
 @dataclass(frozen=True, slots=True)
 class SessionTokens:
-    """The tokens that only the browser gets: that of its session, and that of its device."""
+    """The tokens of a session and of its device, which only the browser gets."""
 
     session: str
     device: str
@@ -59,9 +59,13 @@ class LoginSessions:
         self.clock = clock
 
     def begin(
-        self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
+        self,
+        person_id: int,
+        client: Client = UNKNOWN_CLIENT,
+        *,
+        password_at: datetime | None = None,
     ) -> SessionTokens:
-        """Start a session of this person in the browser of ``client``, which is known from now on.
+        """Start a session of this person in the browser of ``client``, and remember the browser.
         ``password_at``: when the password was last typed, if this is no login.
         """
         token, now = make_token(), self.clock()
@@ -94,9 +98,9 @@ class LoginSessions:
         opened = self.open(token)
         return None if opened is None else opened[0]
 
-    def open(self, token: str, client: Client = NOWHERE) -> tuple[Person, Session] | None:
-        """Whose session it is, and its record; None if it does not exist or is over. ``client``
-        uses it now.
+    def open(self, token: str, client: Client = UNKNOWN_CLIENT) -> tuple[Person, Session] | None:
+        """The person of this session, and its record; None if it does not exist or is over. Notes
+        that ``client`` uses it.
         """
         now = self.clock()
         values = _values(token, now)
@@ -105,7 +109,7 @@ class LoginSessions:
         if row is None or owner is None or _is_over(row, now) or owner.disabled:
             return None
         person, record = person_record(owner), record_of(Session, row)
-        if row.digest != digest_of(token):  # the password was not typed where this token is
+        if row.digest != digest_of(token):  # the former token has no rights of the typed password
             record = replace(record, password_at=None)
         if is_due(record.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of a session", lambda: _touch(record, now, client))
@@ -146,15 +150,15 @@ class LoginSessions:
                 session.delete(row)
 
     def log_out(self, token: str, *, forget: bool = False) -> None:
-        """Doing it twice changes nothing. ``forget``: the browser is a stranger's from now on."""
+        """End a session; ending it twice changes nothing. ``forget``: forget the browser too."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
                 _log_event(session, SecurityEvent.LOGOUT, row.person_id)
                 _end(session, row, forget=forget)
 
-    def end_one(self, person_id: int, id: int) -> None:
-        """End a session in another browser, which is a stranger's from now on. Raises NotFound if
-        the person has no such session.
+    def end_other(self, person_id: int, id: int) -> None:
+        """End a session in another browser, and forget that browser. Raises NotFound if the person
+        has no such session.
         """
         with writing() as session:
             row = session.get(SessionRow, id)
@@ -164,21 +168,23 @@ class LoginSessions:
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def end_all(self, person_id: int, *, keep: int | None = None) -> None:
-        """End all sessions of a person but ``keep`` (an id); their browsers are strangers' from now
-        on. Links to set a new password end too.
+        """End all sessions of a person but ``keep`` (an id), and forget their browsers. Links to
+        set a new password end too.
         """
         with writing() as session:
-            own = None if keep is None else session.get(SessionRow, keep)
+            kept_session = None if keep is None else session.get(SessionRow, keep)
             end_sessions(session, person_id, keep=keep)
-            devices.forget_devices(session, person_id, keep=None if own is None else own.device_id)
+            devices.forget_devices(
+                session, person_id, keep=None if kept_session is None else kept_session.device_id
+            )
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def forget_old(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
         now = self.clock()
         expired = or_(
-            SessionRow.last_used_at <= now - IDLE,
-            ~SessionRow.created_at.between(now - IN_ALL, believable(now)),
+            SessionRow.last_used_at <= now - MAX_IDLE,
+            ~SessionRow.created_at.between(now - MAX_AGE, believable(now)),
         )
         delete_rows(SessionRow, expired)
 
@@ -186,8 +192,8 @@ class LoginSessions:
 def _with_token(
     session: DbSession, token: str, now: datetime, *, lock: bool = False
 ) -> SessionRow | None:
-    """The session with this token, or that had it until a moment ago. ``lock``: of two that change
-    it at once, the second sees what the first has done.
+    """The session that has this token, or had it until ``GRACE`` ago. ``lock``: a second change at
+    once waits for this one.
     """
     values = _values(token, now)
     for query in (_CURRENT, _FORMER):
@@ -212,7 +218,7 @@ def _touch(record: Session, now: datetime, client: Client) -> None:
     values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
         session.execute(update(SessionRow).where(SessionRow.id == record.id).values(values))
-        # Last, as in ``begin``: in another order, the two could wait for each other.
+        # After the session, as in ``begin``: otherwise the two could wait for each other.
         dashboard_hosts.remember(session, record.person_id, client.host, now)
 
 
@@ -224,7 +230,7 @@ def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
     """A session from the future is over too: it would last until then and 30 days more."""
-    return now - row.last_used_at >= IDLE or not runs(row.created_at, now, IN_ALL)
+    return now - row.last_used_at >= MAX_IDLE or not runs(row.created_at, now, MAX_AGE)
 
 
 # The words for a browser and its system, from a ``User-Agent`` header.
@@ -233,7 +239,8 @@ def _is_over(row: SessionRow, now: datetime) -> bool:
 
 HEADER_READ = 512  # characters; real headers are shorter
 
-# The first mark that the header contains decides: most browsers also name those they imitate.
+# The first mark that the header contains decides: most browsers also name the browsers they
+# imitate.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -257,6 +264,6 @@ SYSTEMS = (
 
 
 def first_word(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
-    """``Firefox``, ``Linux``; None for one that is not in the table."""
+    """The word of the table for a ``User-Agent``, such as ``Firefox``; None for any other."""
     text = (header or "")[:HEADER_READ]
     return next((word for mark, word in table if mark in text), None)

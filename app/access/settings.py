@@ -10,7 +10,7 @@ from datetime import datetime
 from app.access import actors, audit, audited
 from app.config import Settings
 from app.db import db, heartbeats, wakeups, writing
-from app.db.settings import keep_setting, notices, stored_setting, unreadable_settings
+from app.db.settings import notices, store_setting, stored_setting, unreadable_settings
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
 from app.i18n import N_, _
@@ -43,11 +43,11 @@ class StoredSettings:
     def set(self, name: str, value: str | None) -> None:
         """Store ``value`` under ``name``; None removes it."""
         with writing() as session:
-            before = self.get(name)
-            keep_setting(name, value, self.clock())
-            wakeups.note(session, heartbeats.CHECKER)  # it may be the networks of checks
+            old = self.get(name)
+            store_setting(name, value, self.clock())
+            wakeups.note(session, heartbeats.CHECKER)  # the networks of checks are a setting
             if name in audited.SETTINGS and actors.actor() is not None:
-                changes = audited.SETTINGS[name](before, value)
+                changes = audited.SETTINGS[name](old, value)
                 audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)
 
     def get_or_make(self, name: str, make: Callable[[], str]) -> str:
@@ -68,16 +68,15 @@ class StoredSettings:
 
 
 def _usable(name: str) -> str | None:
-    kept = stored_setting(name)
-    if isinstance(kept, Unreadable):
+    stored = stored_setting(name)
+    if isinstance(stored, Unreadable):
         sentence = N_("The stored setting %(name)s cannot be read, because %(why)s.")
-        raise Conflict(_(sentence, name=name, why=_(kept.why)))
-    return kept
+        raise Conflict(_(sentence, name=name, why=_(stored.why)))
+    return stored
 
 
 # --- The mail server that alerts, confirmations, invitations and recovery links go through.
-# ``WAKEFUL_SMTP_URL`` overrides what an admin sets. Code that asks whether email can be sent asks
-# here.
+# ``WAKEFUL_SMTP_URL`` overrides the setting of an admin.
 
 SMTP_URL = "smtp_url"  # the setting's name
 
@@ -107,7 +106,7 @@ def mail_is_unreadable(settings: Settings) -> bool:
 
 
 def with_mail(settings: Settings) -> Settings:
-    """These settings with the mail server of now."""
+    """These settings with the present mail server."""
     return replace(settings, smtp_url=smtp_url(settings))
 
 

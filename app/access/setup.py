@@ -31,7 +31,7 @@ class Setup:
         return count_of(db.session, PersonRow) == 0
 
     def database(self) -> str:
-        """The database that has no account yet, so that people can tell a wrong one."""
+        """The location of the database, so that people notice a wrong one."""
         return schema.location()
 
     def token(self) -> str:
@@ -57,8 +57,8 @@ class Setup:
         check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
-            # Remove the token's row first: of two visitors at once, the second finds it gone.
+            # Remove the token's row first: the second of two visitors at once finds no row.
             if not remove_setting(SETUP_TOKEN) or not self.needed():
                 raise Denied(_(VOID))
             person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)
-        return self.people.logged_in(person.id)
+        return self.people.record_login(person.id)

@@ -1,7 +1,7 @@
 """Tokens that prove that somebody may confirm or end a subscription. Nothing stores them.
 
 A token names its purpose, the subscriber and the target, so it fits one subscription and one use.
-The page is in it too: ending what has ended already still shows whose page it was.
+It also names the status page, which is shown even if the subscription has ended already.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What proves something without being stored: tokens of links and cookies, of which a hash is kept;
-keyed hashes, by which encrypted values are found again; and data that a page carries.
+"""Tokens of links and cookies, of which only a hash is stored; keyed hashes, by which encrypted
+values are looked up; and sealed data, which a page holds for the next request.
 
-Keyed hashes keep a guessed address from being recognised in the database. Their key is the secret
-key that the installation began with. When it is replaced, the hashes stay as they are: two hashes
-of one channel value would be two lanes, and a recovery could overtake its outage. Therefore
-``wakeful secrets rotate`` keeps that key among the settings, encrypted.
+Keyed hashes keep a guessed address from being recognised in the database. Their key is the first
+secret key of the installation. When that is replaced, the hashes stay as they are: with two hashes,
+one channel value would be two lanes, and a recovery could be sent before its outage. Therefore
+``wakeful secrets rotate`` stores that key among the settings, encrypted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from cryptography.fernet import InvalidToken, MultiFernet
 from flask import current_app
 
-from app.db.settings import keep_setting, stored_setting
+from app.db.settings import store_setting, stored_setting
 from app.db.types import readable
 from app.errors import Denied
 from app.i18n import N_, _
@@ -29,8 +29,8 @@ from app.secret_keys import cipher, keys_of
 TOKEN_BYTES = 24  # 192 bits
 HASH_KEY = "hash_key"
 _CACHED_KEY = "wakeful.hash_key"
-LIFETIME_SECONDS = 24 * 3600  # of what a page carries
-LOST = N_("This page is too old, or it is not complete. Start again.")
+LIFETIME_SECONDS = 24 * 3600  # of sealed data
+PAGE_TOO_OLD = N_("This page is too old, or it is not complete. Start again.")
 
 
 def make_token() -> str:
@@ -47,10 +47,10 @@ def keyed_hash(*parts: str) -> str:
     return hmac.new(_key().encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()
 
 
-def settle(now: datetime) -> None:
+def store_hash_key(now: datetime) -> None:
     """Store the key of the hashes, so that the secret key that served as it can be removed."""
     if stored_setting(HASH_KEY) is None:
-        keep_setting(HASH_KEY, keys_of()[-1], now)
+        store_setting(HASH_KEY, keys_of()[-1], now)
 
 
 def _key() -> str:
@@ -63,9 +63,9 @@ def _key() -> str:
 
 
 def seal(data: Any, purpose: str) -> str:
-    """``data``, which JSON can carry, as text for the page's next request, which the person who
-    sends it may not read or change: an import's passwords must not stand in a page's source. Needs
-    an application context.
+    """``data``, which must fit in JSON, as text that a page sends back with its next request. It is
+    encrypted, because passwords of an import must not be readable in the source of a page. Needs an
+    application context.
     """
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode())
     return _fernet(purpose).encrypt(packed).decode()
@@ -76,7 +76,7 @@ def unseal(text: str, purpose: str) -> Any:
     try:
         packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
     except (InvalidToken, ValueError):
-        raise Denied(_(LOST)) from None
+        raise Denied(_(PAGE_TOO_OLD)) from None
     return json.loads(zlib.decompress(packed))
 
 

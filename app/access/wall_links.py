@@ -1,4 +1,4 @@
-"""Links that show the wall, and nothing else, to whoever has one: for a screen without a person.
+"""Links to the wall, for a screen without a person. The holder of a link sees nothing else.
 
 Only a hash of the token is stored. Its 192 random bits cannot be guessed, so no throttle is needed.
 """
@@ -51,7 +51,7 @@ class WallLinks:
             return record_of(WallLink, row), token
 
     def of_token(self, token: str) -> WallLink | None:
-        """The link with this token; None if there is none, or no more."""
+        """The link with this token; None if there is none, or it was revoked."""
         row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == digest_of(token)))
         if row is None:
             return None

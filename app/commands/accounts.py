@@ -172,7 +172,13 @@ def key_create(
     with access_opened() as access:
         owner_id = None if owner is None else _person(access, owner).id
         _key, secret = access.keys.create(
-            name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag, own=own
+            name,
+            scope,
+            moment,
+            owner_id=owner_id,
+            networks=",".join(networks),
+            tag=tag,
+            own_secret=own,
         )
     click.echo(secret)
 

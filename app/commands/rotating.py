@@ -67,7 +67,7 @@ def rotate_keys(settings: Settings) -> bool:
     now = datetime.now(UTC)
     if processes := heartbeats.with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(processes)))
-    tokens.settle(now)
+    tokens.store_hash_key(now)
     counted = rotation.rotate()
     changed = sum(count.reencrypted for count in counted)
     with writing() as session:

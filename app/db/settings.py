@@ -66,7 +66,7 @@ def notices() -> dict[Notice, str]:
     return {Notice(name): readable(value or "") or "" for name, value in stored.items()}
 
 
-def keep_setting(name: str, value: str | None, now: datetime) -> None:
+def store_setting(name: str, value: str | None, now: datetime) -> None:
     """Store a value; None removes it."""
     if value is None:
         remove_setting(name)

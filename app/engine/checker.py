@@ -34,7 +34,7 @@ from app.db import (
     writing,
 )
 from app.db.faults import passes, tell
-from app.db.settings import is_notice_set, keep_setting
+from app.db.settings import is_notice_set, store_setting
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
@@ -387,7 +387,7 @@ class Checker:
         """Set the notice, or remove it and repeat the checks that failed because of our network."""
         down, now = self.checks.network.down, _now()
         if self._remote is None:  # the notice is about this instance's own network
-            keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
+            store_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self.checks.follow_network()
         if down:
             log.warning("Wakeful's own network does not work: every canary fails.")

@@ -25,7 +25,7 @@ from app.db import AnySession, db, places, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
 from app.db.places import MIN_SILENCE, PlaceSigns
-from app.db.settings import keep_setting, setting
+from app.db.settings import setting, store_setting
 from app.db.statements import updating
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, PlaceRow, ResultRow
 from app.db.types import to_ms
@@ -255,4 +255,4 @@ def _notice(titles: Sequence[str], now: datetime) -> None:
     """Store the notice that every page shows while places are silent."""
     listed = ", ".join(titles) or None
     if setting(Notice.PLACES_SILENT) != listed:
-        keep_setting(Notice.PLACES_SILENT, listed, now)
+        store_setting(Notice.PLACES_SILENT, listed, now)

@@ -12,7 +12,7 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from werkzeug.wrappers import Request, Response
 
 from app.access import Access
-from app.access.counters import Limit, origin_of
+from app.access.counters import Limit, counted_address
 from app.cookies import cookie_name, is_secure
 from app.errors import Throttled
 from app.i18n import N_
@@ -73,7 +73,7 @@ class Visitors:
 
     def enter(self, address: PageAddress, request: Request) -> bool:
         """Whether the password in the sent form is right. Raises Throttled and Unavailable."""
-        name = f"page:password:{origin_of(request.remote_addr)}"
+        name = f"page:password:{counted_address(request.remote_addr)}"
         limit, counters = Limit(name, WRONG_SECONDS, WRONG_MAX), self._access.counters
         try:
             counters.attempt(TOO_MANY, limit)

@@ -352,13 +352,13 @@ def test_a_ping_key_that_jobs_have_already_is_kept(app):
     own = "aBcDeFgHiJkLmNoPqRsT-_"
     with app.app_context():
         keys = current_access().keys
-        key, text = keys.create("Jobs", "ping", own=own)
+        key, text = keys.create("Jobs", "ping", own_secret=own)
         assert text == own
         stored = keys.ping_key(own, None)
         assert stored is not None
         assert stored.id == key.id
         for wrong, scope in ((own, "ping"), ("short", "ping"), (own[::-1], "read")):
             with pytest.raises(Invalid):
-                keys.create("Other", scope, own=wrong)
+                keys.create("Other", scope, own_secret=wrong)
         keys.revoke(key.prefix)
         assert keys.ping_key(own, None) is None

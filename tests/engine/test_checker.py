@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.db import db, journal, shards, writing
-from app.db.settings import keep_setting, setting
+from app.db.settings import setting, store_setting
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
@@ -247,7 +247,7 @@ def test_changed_networks_apply_without_a_restart(core, settings, site, monkeypa
     with running(core, settings) as checker:
         until(core, lambda: results(id))
         with core.app_context():
-            keep_setting("allow_networks", "loopback", datetime.now(UTC))
+            store_setting("allow_networks", "loopback", datetime.now(UTC))
         until(core, lambda: checker._policies.current().allows("127.0.0.1"))
         due_at_once(core, id)
         until(core, lambda: len(results(id)) == 2)

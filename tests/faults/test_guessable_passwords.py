@@ -51,8 +51,8 @@ def test_the_ten_thousand_most_common_are_refused_and_no_more():
     ]
     last = next(password for rank, password in reversed(long) if rank <= 10_000)
     next_one = next(password for rank, password in long if rank > 10_000)
-    assert COMMON in passwords.refused(last, ADDRESS)
-    assert passwords.refused(next_one, ADDRESS) is None
+    assert COMMON in passwords.fault_of(last, ADDRESS)
+    assert passwords.fault_of(next_one, ADDRESS) is None
 
 
 def test_the_current_password_cannot_be_guessed_in_a_browser_that_was_left_open(app, access):

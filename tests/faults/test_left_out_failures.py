@@ -14,13 +14,13 @@ from app.access.counters import LOGIN_WINDOW_SECONDS
 from app.access.failures import (
     ELSEWHERE,
     MAX_OF_ACCOUNTS,
-    MAX_OF_ONE,
+    MAX_OF_SOURCE,
     MAX_OF_STRANGERS,
-    MAX_ORIGINS,
+    MAX_SOURCES,
 )
 from app.access.security_log import SecurityEvent
 from app.db import best_effort, db
-from app.db.tables import AuditRow, LeftOutRow
+from app.db.tables import AuditRow, CountedFailuresRow
 from app.records import AuditQuery, Person, Role
 from tests.support.clock import Clock
 
@@ -79,7 +79,7 @@ def lines(app):
 
 def counted(app):
     with app.app_context():
-        return {(row.who, row.number) for row in db.session.query(LeftOutRow)}
+        return {(row.source, row.number) for row in db.session.query(CountedFailuresRow)}
 
 
 def person(id):
@@ -93,25 +93,25 @@ def test_a_flood_against_other_accounts_hides_no_failure_of_one(app, clock):
     fail(app, person(7), "192.0.2.7")
     assert lines(app)[-1] == ("192.0.2.7", 7, None)
     assert len(lines(app)) == MAX_OF_STRANGERS + 1
-    own = {(f"198.51.100.{MAX_OF_STRANGERS + place}", 1) for place in range(MAX_ORIGINS)}
-    assert counted(app) == own | {(ELSEWHERE, 30 - MAX_ORIGINS)}
+    own = {(f"198.51.100.{MAX_OF_STRANGERS + place}", 1) for place in range(MAX_SOURCES)}
+    assert counted(app) == own | {(ELSEWHERE, 30 - MAX_SOURCES)}
 
 
 def test_each_account_has_so_many_lines_and_then_a_count_of_its_own(app, clock):
-    for _ in range(MAX_OF_ONE):
+    for _ in range(MAX_OF_SOURCE):
         fail(app, person(1))
     assert counted(app) == set()
     clock.now += timedelta(seconds=5)
     fail(app, person(1))
     fail(app, person(2))
     assert counted(app) == {("person:1", 1)}, "the other has its line"
-    assert lines(app) == MAX_OF_ONE * [("192.0.2.1", 1, None)] + [("192.0.2.1", 2, None)]
+    assert lines(app) == MAX_OF_SOURCE * [("192.0.2.1", 1, None)] + [("192.0.2.1", 2, None)]
 
 
 def test_each_address_has_so_many_lines_of_accounts_that_do_not_exist(app, clock):
-    for number in range(MAX_OF_ONE + 3):
+    for number in range(MAX_OF_SOURCE + 3):
         fail(app, typed=f"word {number}", address=f"2001:db8::{number:x}")
-    assert len(lines(app)) == MAX_OF_ONE
+    assert len(lines(app)) == MAX_OF_SOURCE
     assert counted(app) == {("2001:db8::/64", 3)}
 
 
@@ -128,7 +128,7 @@ def test_beyond_the_bound_of_all_accounts_each_is_still_counted_by_itself(app, c
 
 @pytest.mark.both_databases
 def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
-    for number in range(MAX_OF_ONE + 5):
+    for number in range(MAX_OF_SOURCE + 5):
         fail(app, typed="one word", address="192.0.2.1")
         fail(app, person(4), address=f"192.0.2.{number}")
         clock.now += timedelta(seconds=1)
@@ -154,7 +154,7 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
 
 
 def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, clock):
-    for _ in range(MAX_OF_ONE + 1):
+    for _ in range(MAX_OF_SOURCE + 1):
         fail(app)
     clock.now += WINDOW
 
@@ -164,12 +164,12 @@ def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, c
 
     with ThreadPoolExecutor(4) as several:
         list(several.map(keep_house, range(8)))
-    assert [line[2] for line in lines(app)] == MAX_OF_ONE * [None] + [1]
+    assert [line[2] for line in lines(app)] == MAX_OF_SOURCE * [None] + [1]
     assert counted(app) == set()
 
 
 def test_a_count_of_the_future_is_written_after_the_clock_was_set_back(app, clock):
-    for _ in range(MAX_OF_ONE + 1):
+    for _ in range(MAX_OF_SOURCE + 1):
         fail(app)
     clock.now -= 10 * WINDOW
     fail(app, event=SecurityEvent.LOGIN_THROTTLED)

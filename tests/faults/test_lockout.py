@@ -13,14 +13,14 @@ import pytest
 from sqlalchemy import event
 
 from app.access import passwords
-from app.access.devices import DEVICES_PER_PERSON, KNOWN_FOR
+from app.access.devices import DEVICE_RETENTION, DEVICES_PER_PERSON
 from app.access.people import (
     LOGIN_WINDOW_SECONDS,
     LOGINS_PER_ACCOUNT,
     LOGINS_PER_ADDRESS,
     LOGINS_PER_DEVICE,
 )
-from app.access.recovery import ASKED_PER_ADDRESS
+from app.access.recovery import REQUESTS_PER_ADDRESS
 from app.db import db
 from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled
@@ -170,7 +170,7 @@ def test_what_ends_all_sessions_makes_every_browser_a_strangers(app, browser, ac
 
 
 def test_a_device_is_known_for_half_a_year_since_its_last_login(app, browser, clock, access):
-    clock.now += KNOWN_FOR - timedelta(milliseconds=1)
+    clock.now += DEVICE_RETENTION - timedelta(milliseconds=1)
     guess(app, LOGINS_PER_ACCOUNT)
     with app.app_context():
         access.forget_old()
@@ -201,7 +201,7 @@ def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(app, ada):
     cookie = visitor.client.get_cookie("wakeful_device")
     assert cookie.http_only
     assert cookie.same_site == "Lax"
-    assert cookie.max_age == KNOWN_FOR.total_seconds()
+    assert cookie.max_age == DEVICE_RETENTION.total_seconds()
 
 
 # --- What an attempt costs
@@ -257,7 +257,7 @@ def test_other_requests_of_strangers_that_are_refused_write_nothing(app, access)
         assert [enter() for _ in range(WRONG_MAX)] == WRONG_MAX * [422]
         for _ in range(SIGN_UPS):
             sign_up()
-        for _ in range(ASKED_PER_ADDRESS):
+        for _ in range(REQUESTS_PER_ADDRESS):
             ask_for_a_link()
         assert writes_during(app, refused) == []
 

@@ -71,7 +71,7 @@ def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monke
             return False
 
     monkeypatch.setattr(passwords, "_hasher", Slow())
-    monkeypatch.setattr(passwords, "_nobody", lambda: "")
+    monkeypatch.setattr(passwords, "_unknown_hash", lambda: "")
     monkeypatch.setattr(passwords, "_AT_ONCE", Slots(8))
 
     def log_in():

@@ -25,7 +25,7 @@ def test_the_challenge_of_the_second_counts_and_neither_fails(app):
 
     def ask() -> str:
         with app.app_context():
-            options = access.passkeys.request(person.id, SITE, HOLDER)
+            options = access.passkeys.request_options(person.id, SITE, HOLDER)
             return str(json.loads(options)["challenge"])
 
     with app.app_context(), ThreadPoolExecutor(1) as pool:
@@ -35,7 +35,7 @@ def test_the_challenge_of_the_second_counts_and_neither_fails(app):
                 sign_count=0, verifies=False, created_at=now(),
             ))  # fmt: skip
         with writing():
-            access.passkeys.request(person.id, SITE, HOLDER)
+            access.passkeys.request_options(person.id, SITE, HOLDER)
             second = pool.submit(ask)
             wait([second], DELAY)
         challenge = second.result(60)

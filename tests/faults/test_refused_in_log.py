@@ -8,7 +8,7 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-from app.access.security_log import MAX_A_MINUTE, EventBound
+from app.access.security_log import MAX_A_MINUTE, EventLimit
 from app.commands.serve import listen
 from app.commands.web.webserver import WebServer
 from app.commands.web.webworker import BEGINS, MAX_CHARACTERS, RefusalFilter
@@ -55,7 +55,7 @@ def test_malformed_requests_write_few_short_lines_a_minute(sqlite_template: Path
 
 def test_what_was_left_out_is_counted_and_other_lines_pass():
     now = [0.0]
-    lines_filter = RefusalFilter(EventBound(2, lambda: now[0]))
+    lines_filter = RefusalFilter(EventLimit(2, lambda: now[0]))
 
     def reason(text: str) -> str | None:
         record = logging.makeLogRecord({"msg": text, "levelno": logging.WARNING})

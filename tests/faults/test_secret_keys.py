@@ -23,7 +23,7 @@ from app.commands import rotating
 from app.commands.doctor import examine
 from app.config import SettingError, Settings, read
 from app.db import db, heartbeats, rotation, schema, unreadable, writing
-from app.db.settings import keep_setting
+from app.db.settings import store_setting
 from app.db.tables import AuditRow, ContactRow, IncidentRow, MonitorRow, SettingRow
 from app.db.types import Unreadable
 from app.errors import Denied, WakefulError
@@ -69,7 +69,7 @@ def stored(app: Flask) -> Flask:
     make_incident(app, shop, evidence={"events": []})
     make_subscriber(app, make_page(app))
     with app.app_context():
-        keep_setting("webhook_secret", "whsec_abc", now())
+        store_setting("webhook_secret", "whsec_abc", now())
         with writing() as session:
             fields = {"name": "Night", "name_folded": "night", "channels": ALERTS}
             session.add(ContactRow(**fields, created_at=now(), updated_at=now()))
@@ -123,7 +123,7 @@ def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, 
 def test_the_first_key_writes_and_all_read_while_both_are_set(stored, settings):
     with having(settings, NEW, SECRET_KEY):
         assert db.session.query(MonitorRow).one().request_auth_password == "the password"
-        keep_setting("other", "written now", now())
+        store_setting("other", "written now", now())
     with having(settings, SECRET_KEY):
         assert isinstance(db.session.get(SettingRow, "other").value, Unreadable)
     with having(settings, NEW):
@@ -201,7 +201,7 @@ def test_after_a_kill_the_next_run_does_the_rest(stored, settings, capsys):
 def test_values_that_no_key_reads_are_named_and_the_rest_is_done(stored, settings, capsys):
     with having(settings, OTHER), writing() as session:
         session.execute(update(MonitorRow).values(request_body="of another key"))
-        keep_setting("strange", "of another key", now())
+        store_setting("strange", "of another key", now())
     with stored.app_context(), writing() as session:
         session.execute(db.text("UPDATE contacts SET channels = 'damaged'"))
     assert not rotate(settings)
@@ -222,7 +222,7 @@ def test_it_is_not_done_while_a_process_writes_with_the_old_key(
 
     def written_meanwhile(*arguments: Any) -> Iterator[Any]:
         with having(settings, SECRET_KEY):
-            keep_setting("busy", "again", now())
+            store_setting("busy", "again", now())
         yield from batches(*arguments)
 
     monkeypatch.setattr(rotation, "_batches", written_meanwhile)
@@ -239,7 +239,7 @@ def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, 
 
     def after_a_write(table: Any, *arguments: Any) -> int:
         if table is SettingRow.__table__:
-            keep_setting("webhook_secret", "whsec_newer", now())
+            store_setting("webhook_secret", "whsec_newer", now())
         return replaced(table, *arguments)
 
     monkeypatch.setattr(rotation, "_replace", after_a_write)

@@ -16,7 +16,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from app.access import actors, security_log
 from app.access.people import LOGINS_PER_ACCOUNT
-from app.access.security_log import BOUND, MAX_A_MINUTE, EventBound, SecurityEvent, account_of
+from app.access.security_log import LIMIT, MAX_A_MINUTE, EventLimit, SecurityEvent, account_of
 from app.db import db
 from app.db.tables import AuditRow
 from app.middleware import EARLY
@@ -39,7 +39,7 @@ FORM = re.compile(
 def bound(app):
     """The limit of this test alone, in a minute that does not end."""
     clock = Clock(1000.0)
-    app.extensions[BOUND] = EventBound(MAX_A_MINUTE, clock)
+    app.extensions[LIMIT] = EventLimit(MAX_A_MINUTE, clock)
     return clock
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from app.access import passwords
-from app.access.sessions import IDLE, IN_ALL, TOUCH_AFTER
+from app.access.sessions import MAX_AGE, MAX_IDLE, TOUCH_AFTER
 from app.db import db
 from app.db.tables import SessionRow
 from app.rules.clocks import SKEW
@@ -71,23 +71,23 @@ def test_a_copy_of_the_cookie_ends_with_the_logout_however_long_it_is_used(app, 
 
 def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
     thief = copy_of(app, browser)
-    clock.now += IDLE - MOMENT
+    clock.now += MAX_IDLE - MOMENT
     assert logged_in(browser)
-    clock.now += IDLE - MOMENT
+    clock.now += MAX_IDLE - MOMENT
     assert logged_in(thief), "any use of it counts"
-    clock.now += IDLE
+    clock.now += MAX_IDLE
     assert not logged_in(browser)
     assert not logged_in(thief)
 
 
 def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     began = clock.now
-    while clock.now + IDLE / 2 < began + IN_ALL:
-        clock.now += IDLE / 2
+    while clock.now + MAX_IDLE / 2 < began + MAX_AGE:
+        clock.now += MAX_IDLE / 2
         assert logged_in(browser)
-    clock.now = began + IN_ALL - MOMENT
+    clock.now = began + MAX_AGE - MOMENT
     assert logged_in(browser)
-    clock.now = began + IN_ALL
+    clock.now = began + MAX_AGE
     assert not logged_in(browser)
     browser.log_in(EMAIL)
     assert logged_in(browser), "a new one"
@@ -146,7 +146,7 @@ def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, per
 
 def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, browser):
     browser.open("/monitors/new")
-    clock.now += IDLE
+    clock.now += MAX_IDLE
     browser.press("Save", url="http://shop.example.com/", name="Shop", timeout="7")
     assert browser.status == 400
     assert "You are logged out, so nothing was changed." in browser.text
@@ -222,7 +222,7 @@ def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock,
 def test_ended_sessions_are_deleted(app, clock, browser):
     access = app.extensions["wakeful.access"]
     Visitor(app).log_in(EMAIL)
-    clock.now += IDLE - MOMENT
+    clock.now += MAX_IDLE - MOMENT
     assert logged_in(browser)
     with app.app_context():
         access.sessions.forget_old()

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from app.access.settings import ALLOW_NETWORKS
 from app.access.webhook_secret import SETTING
 from app.db import db, writing
-from app.db.settings import keep_setting
+from app.db.settings import store_setting
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow, SettingRow
 from app.records import Event
 from tests.alerts.conftest import Outbox
@@ -253,11 +253,11 @@ def test_networks_that_this_version_does_not_know_stop_no_alert(box, sink):
     box.configure(allow_networks=None)
     shop = box.monitor(hook(sink))
     with box.app.app_context():
-        keep_setting(ALLOW_NETWORKS, "loopback", now())
+        store_setting(ALLOW_NETWORKS, "loopback", now())
     box.notice(shop)
     box.turn(1)
     with box.app.app_context():
-        keep_setting(ALLOW_NETWORKS, "loopback, moonbase", now())
+        store_setting(ALLOW_NETWORKS, "loopback, moonbase", now())
     box.notice(shop)
     box.turn(1)
     assert len(sink.requests) == 2

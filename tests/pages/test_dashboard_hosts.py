@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access, dashboard_hosts
-from app.access.dashboard_hosts import KEPT, MAX_OF_ONE
+from app.access.dashboard_hosts import MAX_PER_PERSON, RETENTION
 from app.db import db, writing
 from app.db.tables import DashboardHostRow
 from app.records import Client
@@ -85,7 +85,8 @@ def test_a_page_that_already_has_the_host_can_still_be_saved(app: Flask):
 
 @UNNAMED
 @pytest.mark.parametrize(
-    ("ago", "status"), [(KEPT - timedelta(minutes=1), 422), (KEPT + timedelta(minutes=1), 201)]
+    ("ago", "status"),
+    [(RETENTION - timedelta(minutes=1), 422), (RETENTION + timedelta(minutes=1), 201)],
 )
 def test_a_host_that_nobody_has_used_for_90_days_is_free(app: Flask, ago: timedelta, status: int):
     session_at(app, DASHBOARD, ago)
@@ -98,7 +99,7 @@ def test_a_host_that_nobody_has_used_for_90_days_is_free(app: Flask, ago: timede
 @UNNAMED
 def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_table(app: Flask):
     viewer, admin, present = 7, 1, now()
-    invented = [f"h{number}.example" for number in range(MAX_OF_ONE + 5)]
+    invented = [f"h{number}.example" for number in range(MAX_PER_PERSON + 5)]
     with app.app_context(), writing() as session:
         dashboard_hosts.remember(session, admin, DASHBOARD, present - timedelta(days=1))
         for seconds, host in enumerate(invented):
@@ -107,7 +108,7 @@ def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_ta
         dashboard_hosts.remember(session, admin, "second.lan", present)
         dashboard_hosts.remember(session, viewer, "second.lan", present)
     with app.app_context():
-        assert db.session.query(DashboardHostRow).count() == 2 + MAX_OF_ONE
+        assert db.session.query(DashboardHostRow).count() == 2 + MAX_PER_PERSON
         used = {host for host in invented if dashboard_hosts.is_used(host, present)}
         assert used == set(invented[6:]), "their newest, of which one is second.lan"
         assert dashboard_hosts.is_used(DASHBOARD, present)
@@ -119,7 +120,7 @@ def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_ta
 def test_a_host_is_free_90_days_after_its_last_use_by_anybody(app: Flask, later: bool):
     present = now()
     with app.app_context(), writing() as session:
-        dashboard_hosts.remember(session, 1, DASHBOARD, present - KEPT)
+        dashboard_hosts.remember(session, 1, DASHBOARD, present - RETENTION)
         if later:
             dashboard_hosts.remember(session, 2, DASHBOARD, present)
     with app.app_context():

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access
-from app.access.counters import Counters, Limit, origin_of
+from app.access.counters import Counters, Limit, counted_address
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
 from app.config import Settings
 from app.db import db
@@ -195,7 +195,7 @@ def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
 def test_the_clients_of_one_ipv6_network_count_as_one(
     address: str, other: str, together: bool
 ) -> None:
-    assert (origin_of(address) == origin_of(other)) == together
+    assert (counted_address(address) == counted_address(other)) == together
 
 
 def test_trying_many_accounts_from_one_address_is_stopped(

@@ -225,7 +225,7 @@ def test_the_form_of_a_stored_record(app, opened, admin, monkeypatch):
     # An edit that is sent twice is carried out once.
     admin.open(opened.path)
     with monkeypatch.context() as patch:
-        patch.setattr(sent_forms, "SAME_FOR", timedelta(seconds=10))
+        patch.setattr(sent_forms, "DOUBLE_CLICK_WINDOW", timedelta(seconds=10))
         sent = opened.typed() | {text: "Sent twice"}
         first = admin.client.post(opened.path, data=sent)
         opened.change({text: "Theirs"})

@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from app.access.agents import agent_of
 from app.db import places, writing
-from app.db.settings import keep_setting
+from app.db.settings import store_setting
 from app.db.tables import AssignmentRow
 from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
 from tests.factories import now
@@ -141,7 +141,7 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
     with app.app_context():
         ago = now() - timedelta(minutes=10)
         places.keep_heartbeat("oslo", ago, process="agent:oslo", last_check_at=ago)
-        keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
+        store_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
     warning = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
     text = editor.open(PAGE).text
     assert "Silent" in text

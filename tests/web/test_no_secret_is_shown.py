@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 
 from app.api.operations import PATHS, PREFIX
 from app.db import db, unreadable, writing
-from app.db.settings import keep_setting
+from app.db.settings import store_setting
 from app.db.tables import AuthenticatorAppRow, MonitorRow, RecoveryCodeRow
 from app.records import SECRET_FIELDS
 from app.stores import current_access
@@ -150,7 +150,7 @@ def planted(app: Flask) -> Planted:
         for name in ("webhook_secret", "smtp_url", "setup_token"):
             value = canary(f"settings.{name}")
             smtp = f"smtp://mailer:{value}@mail.example?from=a@example.org"
-            keep_setting(name, smtp if name == "smtp_url" else f"whsec_{value}", now())
+            store_setting(name, smtp if name == "smtp_url" else f"whsec_{value}", now())
         with writing() as session:
             # The viewer's own secrets are shown once, when they were made.
             app_secret, code = canary("authenticator_apps.secret"), canary("recovery_codes.digest")

@@ -289,7 +289,7 @@ def test_there_are_twenty_passkeys_at_most_also_where_two_were_asked_for_at_once
         for number in range(MAX_PASSKEYS - 2):
             keep_another(number)
         asked = {
-            holder: json.loads(access.passkeys.creation(1, site, holder, current=PASSWORD))
+            holder: json.loads(access.passkeys.creation_options(1, site, holder, current=PASSWORD))
             for holder in keys
         }
 

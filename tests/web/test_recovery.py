@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.access.recovery import ASKED_PER_ADDRESS, MAILS_PER_ACCOUNT
+from app.access.recovery import MAILS_PER_ACCOUNT, REQUESTS_PER_ADDRESS
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
 from app.stores import current_mail
@@ -120,7 +120,7 @@ def test_recovery_mails_are_limited_and_the_answer_does_not_change(app, works):
 
 
 def test_a_client_asks_for_few_links_an_hour(app, works):
-    for number in range(ASKED_PER_ADDRESS):
+    for number in range(REQUESTS_PER_ADDRESS):
         assert ask(app, f"p{number}@example.org").status == 200
     refused = ask(app, "p@example.org")
     assert refused.status == 429

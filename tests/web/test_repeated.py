@@ -34,12 +34,12 @@ POST = ("/status-pages/1/posts/new", "Publish", WRITTEN, LocalPosts, "create")
 CHECK = ("/monitors/1", "Check now", {}, LocalChecks, "run")
 TEST = ("/monitors/1", "Send test alert to Webhook ••••1:9/", {}, LocalChannels, "test")
 FORMS = (MONITOR, REPORT, RESOLVE, POST, CHECK, TEST)
-SAME_FOR = sent_forms.SAME_FOR
+DOUBLE_CLICK_WINDOW = sent_forms.DOUBLE_CLICK_WINDOW
 
 
 @pytest.fixture(autouse=True)
 def same_for(monkeypatch):
-    monkeypatch.setattr(sent_forms, "SAME_FOR", SAME_FOR)
+    monkeypatch.setattr(sent_forms, "DOUBLE_CLICK_WINDOW", DOUBLE_CLICK_WINDOW)
 
 
 @pytest.fixture

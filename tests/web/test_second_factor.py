@@ -10,7 +10,7 @@ import pyotp
 import pytest
 
 from app.access import passwords, second_factor
-from app.access.pending_logins import LASTS, LONG_WINDOW_MAX
+from app.access.pending_logins import LIFETIME, LONG_WINDOW_MAX
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
 from app.db.tables import AuditRow, AuthenticatorAppRow, PendingLoginRow, PersonRow, RecoveryCodeRow
@@ -281,7 +281,7 @@ def test_guesses_at_once_all_count(app, access, secured):
 
 def test_a_half_login_ends_after_ten_minutes(app, access, secured):
     visitor = pending_login(app)
-    access.clock.advance(seconds=LASTS.total_seconds() - 1)
+    access.clock.advance(seconds=LIFETIME.total_seconds() - 1)
     assert visitor.open("/login/second").path == "/login/second"
     access.clock.advance(seconds=1)
     late = visitor.press("Log in", second_code=secured.phone.code())

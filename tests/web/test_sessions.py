@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from app.access.devices import KNOWN_FOR
+from app.access.devices import DEVICE_RETENTION
 from app.access.sessions import (
     BROWSERS,
     HEADER_READ,
-    IDLE,
+    MAX_IDLE,
     MAX_OF_PERSON,
     RECENT,
     SYSTEMS,
@@ -101,7 +101,7 @@ def test_a_person_sees_every_browser_they_are_logged_in_with(app, browser, phone
     browser.client.environ_base["REMOTE_ADDR"] = "203.0.113.5"
     browser.open("/profile")
     assert "203.0.113.5" in browser.open("/profile/sessions").text, "the address of the last use"
-    clock.now += IDLE - timedelta(minutes=5)
+    clock.now += MAX_IDLE - timedelta(minutes=5)
     assert "Safari on iOS" not in browser.open("/profile/sessions").text, "it is over"
 
 
@@ -240,4 +240,4 @@ def test_a_session_from_before_the_list_was_kept_is_shown(app, browser):
 
 
 def test_a_browser_is_remembered_as_long_as_its_row(browser):
-    assert browser.client.get_cookie("wakeful_device").max_age == KNOWN_FOR.total_seconds()
+    assert browser.client.get_cookie("wakeful_device").max_age == DEVICE_RETENTION.total_seconds()

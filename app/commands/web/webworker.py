@@ -28,7 +28,7 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.access.security_log import MAX_A_MINUTE, EventBound
+from app.access.security_log import MAX_A_MINUTE, EventLimit
 from app.commands.web.bodies import Malformed
 from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
@@ -403,9 +403,9 @@ class RefusalFilter(logging.Filter):
     line is cut, and a minute has few of them: nobody fills the disk.
     """
 
-    def __init__(self, bound: EventBound | None = None) -> None:
+    def __init__(self, bound: EventLimit | None = None) -> None:
         super().__init__()
-        self._bound = bound or EventBound(MAX_A_MINUTE)
+        self._bound = bound or EventLimit(MAX_A_MINUTE)
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()

@@ -35,20 +35,20 @@ class SentFormRow(Model):
     sent_at: Mapped[datetime] = mapped_column(Moment)
     # It is None while the form is being carried out
     ended_at: Mapped[datetime | None] = mapped_column(Moment)
-    # Where the answer led
+    # The page to which the answer redirected
     location: Mapped[str | None] = mapped_column(Text)
 
 
-class LeftOutRow(Model):
-    """Failures to log in that are no lines of the audit log yet, counted together."""
+class CountedFailuresRow(Model):
+    """A count of failures to log in that have no line in the audit log yet."""
 
     __tablename__ = "left_out_failures"
 
     # s since 1970
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     event: Mapped[str] = mapped_column(String(32), primary_key=True)
-    # The account or the address of the client
-    who: Mapped[str] = mapped_column(String(64), primary_key=True)
+    # The account, or the address of the client
+    source: Mapped[str] = mapped_column("who", String(64), primary_key=True)
     number: Mapped[int]
     first_at: Mapped[datetime] = mapped_column(Moment)
     last_at: Mapped[datetime] = mapped_column(Moment)

@@ -108,7 +108,7 @@ def _move_into_place(unfinished: Path, target: Path) -> None:
 def _note() -> None:
     now = datetime.now(UTC)
     with actors.acting_as(actors.actor() or actors.by_command()), writing() as session:
-        settings_table.keep_setting(LAST_BACKUP, iso(now), now)
+        settings_table.store_setting(LAST_BACKUP, iso(now), now)
         audit.note(session, Action.BACKED_UP, Thing(ObjectKind.INSTALLATION))
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 
 from app.access import Access
 from app.access.agents import AgentPlace
-from app.access.counters import BRIEF
+from app.access.counters import SHORT_WINDOWS
 from app.db import db
 from app.db.tables import AssignmentRow, MonitorRow
 from app.errors import Throttled
@@ -81,7 +81,10 @@ class Budgets:
         budget = self._budget_of(place.id)
         most: int = getattr(budget, kind)
         used = self._access.counters.count(
-            f"{BRIEF}{place.id}:{kind}", WINDOW_SECONDS, number, share=max(1, most // SHARES)
+            f"{SHORT_WINDOWS}{place.id}:{kind}",
+            WINDOW_SECONDS,
+            number,
+            share=max(1, most // SHARES),
         )
         if used > most:
             reset = self._access.counters.seconds_left(WINDOW_SECONDS)

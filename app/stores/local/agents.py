@@ -72,7 +72,7 @@ class LocalAgents:
             raise Invalid({"public_key": [_("The key is wrong: %(why)s", why=fault)]}) from None
         if place.public_key != key:
             with writing():
-                is_stored = agents.keep_public_key(place, key)
+                is_stored = agents.store_public_key(place, key)
             if not is_stored:
                 raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}

@@ -15,7 +15,7 @@ from flask import Flask, current_app
 from sqlalchemy import bindparam, select
 
 from app.access import Access, audit
-from app.access.counters import Limit, origin_of
+from app.access.counters import Limit, counted_address
 from app.access.tokens import keyed_hash
 from app.db import DbSession, db, writing
 from app.db.faults import unavailable
@@ -299,7 +299,7 @@ class LocalPings:
         """Count a name that nothing has. Returns None, or if its address has sent too many, after
         how many seconds it may try again.
         """
-        limit = Limit(f"pings:{origin_of(address)}", WINDOW_SECONDS, MAX_WRONG)
+        limit = Limit(f"pings:{counted_address(address)}", WINDOW_SECONDS, MAX_WRONG)
         try:
             self._access.counters.attempt("", limit)
         except Throttled as fault:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, select
 
 from app.access import audit
-from app.access.counters import Counters, Limit, origin_of
+from app.access.counters import Counters, Limit, counted_address
 from app.access.settings import can_mail
 from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
@@ -91,7 +91,7 @@ class Subscribing:
             raise NotFound("status page", id)
         target = target.strip()
         self._check(channel, target)
-        name = f"subscribe:address:{origin_of(address)}"
+        name = f"subscribe:address:{counted_address(address)}"
         self.counters.attempt(TOO_MANY, Limit(name, SIGN_UP_SECONDS, SIGN_UPS))
         with writing() as session:
             self._sign_up(session, id, channel, target)

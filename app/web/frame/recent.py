@@ -228,7 +228,7 @@ def _opened(text: str) -> list[tuple[str, str]]:
     moment, form = tokens.unseal(text, _purpose())
     age = current_access().clock() - datetime.fromisoformat(moment)
     if abs(age) >= SEALED_FOR:  # a clock that was set back must not make it last longer
-        raise Denied(_(tokens.LOST))
+        raise Denied(_(tokens.PAGE_TOO_OLD))
     return [(name, value) for name, value in form]
 
 

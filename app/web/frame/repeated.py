@@ -89,8 +89,8 @@ def answer_second() -> Answer | None:
 
 
 def _begin(digest: str) -> BegunForm | None:
-    makes = ONCE in request.form or SEALED_FORM in request.form
-    return current_access().sent_forms.begin(digest, new=makes)
+    creates = ONCE in request.form or SEALED_FORM in request.form
+    return current_access().sent_forms.begin(digest, creates=creates)
 
 
 def _answer_of_first(digest: str) -> Answer | BegunForm:

@@ -18,7 +18,7 @@ from flask_login import LoginManager, UserMixin, current_user, login_user, logou
 from werkzeug.wrappers import Response
 
 from app.access import actors
-from app.access.devices import KNOWN_FOR
+from app.access.devices import DEVICE_RETENTION
 from app.cookies import CookieSessions, keep_in_browser, kept_name
 from app.errors import Denied
 from app.i18n import N_, _
@@ -161,7 +161,7 @@ def _clear() -> None:
 
 def _remember_device(response: Response) -> Response:
     if device := g.get("device"):
-        keep_in_browser(response, DEVICE, device, KNOWN_FOR)
+        keep_in_browser(response, DEVICE, device, DEVICE_RETENTION)
     return response
 
 

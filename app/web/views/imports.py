@@ -256,7 +256,7 @@ class ImportPlan:
     def opened(text: str) -> ImportPlan:
         content = tokens.unseal(text, PLAN)
         if content["who"] != _who():
-            raise Denied(tokens.LOST)
+            raise Denied(tokens.PAGE_TOO_OLD)
         tags, names = tuple(content["tags"]), tuple(content["contacts"])
         shared = ImportDefaults(content["interval"], tags, names)
         new = content["new_contacts"].items()

@@ -47,7 +47,7 @@ class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
             owner_id=current_user.person.id,
             networks=form.networks.data or "",
             tag=form.tag.data,
-            own=form.own_secret.data or None,
+            own_secret=form.own_secret.data or None,
         )
 
     def done(self, record: tuple[ApiKey, str]) -> Response:

@@ -99,7 +99,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         if "keys" in form and form.disabled.data and (chosen := form.keys.data) is not None:
             # If somebody gets the keys, it is the admin who acts.
             heir = current_user.person.id if chosen == KeysOf.MINE else None
-            self.keys_to = {"settle": True, "heir_id": heir}
+            self.keys_to = {"hand_over_keys": True, "heir_id": heir}
         return people.update(self.id, form.fields(), rewritten=["role"], **self.keys_to)
 
     def refuse(self, fault: WakefulError) -> Response:

@@ -99,7 +99,7 @@ def browser(session: Session) -> str:
 def end(id: int) -> Response:
     if id == current_user.session.id:
         return forget()
-    current_access().sessions.end_one(current_user.person.id, id)
+    current_access().sessions.end_other(current_user.person.id, id)
     flash(_("Session ended. That browser has to log in again."), "success")
     return redirect(url_for(".index"))
 

@@ -153,7 +153,7 @@ def passkey_request() -> Answer:
     site, _why_not = passkey_site()
     if site is not None:
         with suppress(Denied):
-            return for_browser(access.passkeys.request(person.id, site, token))
+            return for_browser(access.passkeys.request_options(person.id, site, token))
     return no_options()
 
 

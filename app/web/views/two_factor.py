@@ -105,7 +105,7 @@ def new_passkey() -> Answer:
 def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
     access, password = current_access(), form.current_password.data
     if not form.credential.data:  # the script could not get one, or there is no script
-        access.passkeys.creation(_id(), site, current_user.token, current=password)
+        access.passkeys.creation_options(_id(), site, current_user.token, current=password)
         raise Conflict(_(NEEDS_SCRIPT))
     return access.passkeys.add(
         _id(), site, current_user.token, form.credential.data, form.name.data, current=password
@@ -123,7 +123,7 @@ def passkey_options() -> Answer:
     if site is None or not form.validate_on_submit():
         return no_options()
     try:
-        options = current_access().passkeys.creation(
+        options = current_access().passkeys.creation_options(
             _id(), site, current_user.token, current=form.current_password.data
         )
     except (Invalid, Conflict):
