@@ -137,7 +137,7 @@ def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, per
         return matched
 
     monkeypatch.setattr(passwords, "matches", matches_and_is_replaced)
-    monkeypatch.setattr(passwords, "outdated", lambda hash_: True)  # so it is hashed again
+    monkeypatch.setattr(passwords, "is_outdated", lambda hash_: True)  # so it is hashed again
     with app.app_context():
         assert access.people.login(EMAIL, PASSWORD) is None
         assert access.people.login(EMAIL, PASSWORD) is None, "and its hash does not come back"
