@@ -8,8 +8,17 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
@@ -25,18 +34,23 @@ LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
 FIRST_ATTEMPT_WITHIN = timedelta(seconds=30)  # unless no worker runs, or its channel fails
 MAX_LOST = 50
 
+# The statements name the table: the ORM would double what they cost.
+_TABLE: Any = DeliveryRow.__table__
+_DELIVERY = _TABLE.c
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
 # The same, where few rows are wanted: SQLite would take the index of subscribers, which leads to
 # all alerts, for the best one.
-_IS_ALERT_HERE = func.coalesce(DeliveryRow.subscriber_id, 0) == 0
-_REASON = func.coalesce(DeliveryRow.reason, "")
-_NOT_TRIED = _REASON.startswith(NOT_SENT)
-# ``Delivery.is_lost`` as a condition.
-_IS_LOST = or_(
-    (DeliveryRow.status == DeliveryStatus.FAILED) & _NOT_TRIED,
-    (DeliveryRow.status == DeliveryStatus.HELD) & (_REASON == Reason.RESTORED),
+_IS_ALERT_HERE = func.coalesce(_DELIVERY.subscriber_id, 0) == 0
+_REASON = func.coalesce(_DELIVERY.reason, "")
+# No parameter may be what an index is chosen by: SQLite would plan the statement again each time.
+_NOT_TRIED = func.substr(_REASON, 1, len(NOT_SENT)) == NOT_SENT
+_FAILED, _HELD = (
+    _DELIVERY.status == literal_column(f"'{status}'")
+    for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
 )
+# ``Delivery.is_lost`` as a condition.
+_IS_LOST = or_(_FAILED & _NOT_TRIED, _HELD & (_REASON == Reason.RESTORED))
 # A person has given it up: that is no fault of the channel.
 _GIVEN_UP = _REASON == Reason.GIVEN_UP
 
@@ -88,21 +102,28 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     """The newest failed delivery of each channel value that has delivered nothing since and that is
     still used, newest first. Messages given up without an attempt are not among them.
     """
-    rows = session.scalars(_newest_failed()).all()
+    rows = _rows(session, session.scalars(_newest_failed()).all())
     failing = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
     names = contact_names(session, {row.sources for row in failing})
     return [to_record(row, contacts=names) for row in failing]
 
 
+def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
+    """The rows with these ids, the newest first. Mostly there are none, and no row is read."""
+    if not ids:
+        return ()
+    statement = select(DeliveryRow).where(DeliveryRow.id.in_(ids))
+    return session.scalars(statement.order_by(DeliveryRow.id.desc())).all()
+
+
 @cache
-def _newest_failed() -> Select[DeliveryRow]:
+def _newest_failed() -> Select[int]:
     """Built once: the home page asks it each time, and building it takes longer than running it."""
-    newest = (
-        select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_HERE)
-        .group_by(DeliveryRow.lane)
+    return (
+        select(func.max(_DELIVERY.id))
+        .where(_FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_HERE)
+        .group_by(_DELIVERY.lane)
     )
-    return select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
@@ -110,40 +131,41 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
     incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
     first.
     """
-    rows = session.scalars(_unsent(), {"since": now - LOST_SHOWN_FOR}).all()
+    rows = _rows(session, session.scalars(_unsent(), {"since": now - LOST_SHOWN_FOR}).all())
     covered = covered_ids(session, [row.id for row in rows]) if rows else {}
     return [to_record(row, covered.get(row.id, ())) for row in rows]
 
 
 @cache
-def _unsent() -> Select[DeliveryRow]:
+def _unsent() -> Select[int]:
     """Built once, like ``_newest_failed``; needs the parameter ``since``."""
-    member = aliased(DeliveryRow)
-    of_a_group = member.covered_by == DeliveryRow.id
+    member = _TABLE.alias()
+    of_a_group = member.c.covered_by == _DELIVERY.id
     since = bindparam("since", type_=Moment)
-    matters = select(IncidentRow.id).where(
-        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at >= since)
+    incident: Any = IncidentRow.__table__.c
+    matters = select(incident.id).where(
+        or_(incident.ended_at.is_(None), incident.ended_at >= since)
     )
     return (
-        select(DeliveryRow)
+        select(_DELIVERY.id)
         .where(
             _IS_LOST,
             _IS_ALERT_HERE,
-            DeliveryRow.event != Event.TEST,
-            ~_replaced(DeliveryRow),
-            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member))),
+            _DELIVERY.event != Event.TEST,
+            ~_replaced(_DELIVERY),
+            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member.c))),
             or_(
-                DeliveryRow.incident_id.in_(matters),
-                DeliveryRow.incident_id.is_(None) & (DeliveryRow.created_at >= since),
+                _DELIVERY.incident_id.in_(matters),
+                _DELIVERY.incident_id.is_(None) & (_DELIVERY.created_at >= since),
             ),
         )
-        .order_by(DeliveryRow.id.desc())
+        .order_by(_DELIVERY.id.desc())
         .limit(MAX_LOST)
     )
 
 
 def _replaced(row: Any) -> ColumnElement[bool]:
-    later = aliased(DeliveryRow)
+    later = _TABLE.alias().c
     return exists().where(
         later.incident_id == row.incident_id,
         later.lane == row.lane,
@@ -152,7 +174,6 @@ def _replaced(row: Any) -> ColumnElement[bool]:
     )
 
 
-_DELIVERY = DeliveryRow.__table__.c
 _STEPS = (
     _DELIVERY.id, _DELIVERY.incident_id, _DELIVERY.covered_by, _DELIVERY.status,
     _DELIVERY.reason, _DELIVERY.attempts, _DELIVERY.created_at,

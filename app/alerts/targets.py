@@ -245,8 +245,9 @@ def _of_contacts(
 ) -> Sequence[Any]:
     """The id and these columns of the contacts that the texts name."""
     ids = {id for text in texts for id in source_ids(text)} - {OWN}
-    query = select(ContactRow.id, *columns).where(ContactRow.id.in_(ids))
-    return session.execute(query).all() if ids else ()
+    if not ids:
+        return ()
+    return session.execute(select(ContactRow.id, *columns).where(ContactRow.id.in_(ids))).all()
 
 
 def quiet_until(
