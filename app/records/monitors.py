@@ -290,9 +290,9 @@ class MonitorQuery:
     ``overview`` has just returned for the same filters, so that a list by state need not count
     again. ``exact``: of the state ``down``, leave out those that are failing and not confirmed.
     ``bound_tag``: the tag that a key is bound to, besides all filters. ``ids``: the monitors that a
-    search has found already. ``brief``: leave out
-    ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, the last minute's changes of
-    ``last_checked_at`` and ``response_time``.
+    search has found already. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``.
+    ``status_only``: read ``id``, ``name``, ``url``, ``interval``, ``status``, ``cause`` and
+    ``status_since``; the other fields have their defaults.
     """
 
     search: str | None = None
@@ -314,7 +314,7 @@ class MonitorQuery:
     ids: tuple[int, ...] | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False
-    fresh: bool = True
+    status_only: bool = False
 
     @property
     def states(self) -> Collection[str]:

@@ -57,6 +57,15 @@ COLUMNS: tuple[Any, ...] = (
     ),
     *(_STATE.c[name] for name in names_in(Monitor, MonitorStateRow, ("response_time",))),
 )
+_LATE: Any = IncidentRow.__table__.alias().c
+# What ``_since`` needs besides.
+_OF_SINCE = (
+    _STATE.c.paused_at,
+    select(func.max(_LATE.ended_at))
+    .where(_LATE.monitor_id == _MONITOR.c.id, _LATE.found_late)
+    .scalar_subquery()
+    .label("late_until"),
+)
 _Row = namedtuple("_Row", [column.name for column in COLUMNS])  # type: ignore[misc]
 
 
@@ -78,7 +87,6 @@ class MonitorRecords:
         ranges: Collection[str] = UPTIME_RANGES,
         hours: bool = False,
         brief: bool = False,
-        fresh: bool = True,
         notes: bool = False,
     ) -> Sequence[Monitor]:
         """The monitors with these ids, in their order. How many queries it takes does not depend on
@@ -87,9 +95,8 @@ class MonitorRecords:
         if not ids:
             return []
         figured = bool(ranges) or hours
-        fresh = fresh or figured  # figures need the newest result
         change = newest_change() if figured else 0
-        statement = _reading(tuple(windows), fresh=fresh, figured=figured)
+        statement = _reading(tuple(windows), figured=figured)
         parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
         rows = db.session.execute(statement, parameters).all()
         own = self._own(rows)
@@ -113,7 +120,7 @@ class MonitorRecords:
             by_id[id] = _record(
                 own[id],
                 row,
-                latest.newer(row) if fresh else None,
+                latest.newer(row),
                 _maintenance_since(own[id], on, now) if is_on else None,
                 uptime=figures.uptimes.get(id, {}),
                 hours=figures.hours.get(id, ()),
@@ -124,6 +131,27 @@ class MonitorRecords:
                 notes=texts.get(id),
                 **pinged.get(id, {}),
             )
+        return [by_id[id] for id in ids if id in by_id]
+
+    def with_status(
+        self, ids: Sequence[int], windows: Sequence[MaintenanceWindow], now: datetime
+    ) -> Sequence[Monitor]:
+        """The monitors with these ids, in their order, with the fields of ``status_only``."""
+        if not ids:
+            return []
+        statement, parameters = _reading_status(tuple(windows)), {"ids": list(ids), "now": now}
+        rows = db.session.execute(statement, parameters).all()
+        maintained = [row.id for row in rows if row.status == MonitorStatus.MAINTENANCE]
+        whole = self.records(maintained, windows, now, ranges=(), brief=True)
+        by_id = {monitor.id: monitor for monitor in whole}
+        for row in rows:
+            id, name, url, interval, status, cause, status_since, checked_at, *_others = row
+            if id not in by_id:
+                by_id[id] = monitor = object.__new__(Monitor)  # as in ``_record``
+                vars(monitor).update(
+                    id=id, name=name, url=url, interval=nearest_interval(interval), uptime={},
+                    status=status, cause=cause, status_since=_since(status_since, checked_at, row),
+                )  # fmt: skip
         return [by_id[id] for id in ids if id in by_id]
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
@@ -222,30 +250,25 @@ def _is_short(secret: Any) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool, figured: bool) -> Select[Any]:
+def _reading(windows: tuple[MaintenanceWindow, ...], *, figured: bool) -> Select[Any]:
     """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
-    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs; ``figured``: with what
-    ``ListFigures`` needs. Building it takes longer than running it, so the last ones are cached. It
-    reads tables, not classes: the ORM would double its cost, and could give rows back that this
-    session has read before.
+    ``now`` and ``until``. ``figured``: with what ``ListFigures`` needs. Building it takes longer
+    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
+    its cost, and could give rows back that this session has read before.
     """
     incident, domain = IncidentRow.__table__, DomainRow.__table__
-    late = incident.alias()
     return (
         select(
             *stored(COLUMNS),
             # Decoded by the columns' types: they change often, or code reads them alone.
             *(_STATE.c.checked_at, _STATE.c.response_time),
-            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at, _STATE.c.paused_at),
+            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at),
             *(rollups.SUMMED if figured else (_MONITOR.c.interval, _MONITOR.c.updated_at)),
-            *(latest.NEWEST if fresh else ()),
+            *latest.NEWEST,
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),
-            select(func.max(late.c.ended_at))
-            .where(late.c.monitor_id == _MONITOR.c.id, late.c.found_late)
-            .scalar_subquery()
-            .label("late_until"),
+            *_OF_SINCE,
             dependencies.parents_of(_MONITOR.c.id).label("depends_on"),
         )
         .select_from(_MONITOR)
@@ -254,6 +277,22 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool, figured: bo
             incident, (incident.c.monitor_id == _MONITOR.c.id) & incident.c.ended_at.is_(None)
         )
         .outerjoin(domain, domain.c.domain == _STATE.c.domain)
+        .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
+    )
+
+
+@lru_cache(maxsize=16)
+def _reading_status(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
+    """The statement of ``with_status`` while these windows are on; needs the parameters ``ids`` and
+    ``now``.
+    """
+    return (
+        select(
+            *(_MONITOR.c.id, _MONITOR.c.name, _MONITOR.c.url, _MONITOR.c.interval),
+            states.status(windows).label("status"),
+            *(_STATE.c.cause, _STATE.c.status_since, _STATE.c.checked_at, *_OF_SINCE),
+        )
+        .join_from(_MONITOR, _STATE, _STATE.c.monitor_id == _MONITOR.c.id)
         .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
     )
 

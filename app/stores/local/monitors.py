@@ -72,7 +72,7 @@ PAIRS = ("request_headers", "alerts")
 class LocalMonitors(LocalPart, base.Monitors):
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
-        self._records = MonitorRecords(settings).records
+        self._records = MonitorRecords(settings)
         self._tag_counts: tuple[int, Mapping[str, int]] | None = None
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
@@ -92,24 +92,22 @@ class LocalMonitors(LocalPart, base.Monitors):
                 count = sum(query.counts.get(state, 0) for state in query.states)
             is_few = count is None or count <= states.FEW_IN_STATE
             # The fields that are shown of each monitor do not change which monitors match.
-            asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
+            asked = replace(
+                query, counts=None, uptime=(), hours=False, brief=False, status_only=False
+            )
             listed = monitor_lists.statements(asked, tuple(windows), is_few=is_few)
             ids, total = listed.read(count, parameters)
-        monitors = self._records(
-            ids,
-            windows,
-            now,
-            ranges=query.uptime,
-            hours=query.hours,
-            brief=query.brief,
-            fresh=query.fresh,
-        )
+        if query.status_only:
+            monitors = self._records.with_status(ids, windows, now)
+        else:
+            shown: dict[str, Any] = {"ranges": query.uptime, "hours": query.hours}
+            monitors = self._records.records(ids, windows, now, **shown, brief=query.brief)
         return Page(monitors, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
         now = self.now()
         windows = active_windows(now)
-        records = self._records([id], windows, now, notes=True) if fits(id) else []
+        records = self._records.records([id], windows, now, notes=True) if fits(id) else []
         if not records:
             raise NotFound("monitor", id)
         return records[0]
@@ -240,7 +238,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         """The records of new monitors, by id: without figures, which nothing was recorded for."""
         now = self.now()
         uptime = dict.fromkeys(UPTIME_RANGES)
-        monitors = self._records(ids, active_windows(now), now, ranges=(), notes=True)
+        monitors = self._records.records(ids, active_windows(now), now, ranges=(), notes=True)
         return {monitor.id: replace(monitor, uptime=uptime) for monitor in monitors}
 
     def update(self, id: int, fields: Fields) -> Monitor:

@@ -53,7 +53,7 @@ FEW, MAX_ASKED = 3, 50
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 # Parts of a query for our own database alone
-UNSENT = ("ids", "uptime", "counts", "brief", "fresh", "exact")
+UNSENT = ("ids", "uptime", "counts", "brief", "status_only", "exact")
 UNSENT_IF_BARE = (*UNSENT, "hours")
 _FILTERS = (
     "search", "search_by", "status_page_id", "contact_id", "tag", "location", "depends_on",

@@ -174,7 +174,7 @@ def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
     states = [state for state in DOUBTFUL if counters.get(state)]
     query = MonitorQuery(
         sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=DOUBTS_SHOWN, uptime=(),
-        counts=counters, brief=True, fresh=False,
+        counts=counters, status_only=True,
     )  # fmt: skip
     queries = [replace(query, state=state) for state in states]
     urgent = sum(counters.get(state, 0) for state in URGENT)

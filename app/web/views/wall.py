@@ -192,7 +192,7 @@ def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
 def _query(number: int, tag: str | None) -> MonitorQuery:
     return MonitorQuery(
         sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=PAGE, page=number,
-        tag=tag, uptime=(), brief=True, fresh=False,
+        tag=tag, uptime=(), status_only=True,
     )  # fmt: skip
 
 

@@ -466,3 +466,19 @@ class MonitorsContract:
             replace(record, uptime={}) for record in whole.items
         ]
         assert (whole.total, brief.total) == (2, 2)
+
+    def test_a_list_of_states_has_the_states_of_the_whole_records(self, store: Store) -> None:
+        add_monitor(store, name="Up")
+        store.monitors.update(add_monitor(store, name="Paused").id, {"pause": True})
+        now, hour = store.now(), timedelta(hours=1)
+        window = {"maintenance_start_at": now - hour, "maintenance_end_at": now + hour}
+        add_monitor(store, name="In maintenance", **window)
+        fields = ("id", "name", "url", "interval", "status", "cause", "status_since", "uptime")
+        states, whole = (
+            [[getattr(monitor, field) for field in fields] for monitor in page.items]
+            for page in (
+                store.monitors.list(MonitorQuery(uptime=(), status_only=status_only))
+                for status_only in (True, False)
+            )
+        )
+        assert states == whole
