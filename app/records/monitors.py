@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, get_type_hints
 
 from app.records.assertions import Assertion
@@ -114,6 +115,7 @@ DEFAULT_ACCEPTED_STATUSES = "200-399"
 DEFAULT_QUIET_ZONE = "UTC"
 
 
+@lru_cache(maxsize=1_000)  # a list asks for each monitor
 def nearest_interval(seconds: float) -> int:
     """The nearest of ``INTERVALS``, the shorter of two."""
     return min(INTERVALS, key=lambda interval: (abs(interval - seconds), interval))
@@ -291,8 +293,8 @@ class MonitorQuery:
     again. ``exact``: of the state ``down``, leave out those that are failing and not confirmed.
     ``bound_tag``: the tag that a key is bound to, besides all filters. ``ids``: the monitors that a
     search has found already. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``.
-    ``status_only``: read ``id``, ``name``, ``url``, ``interval``, ``status``, ``cause`` and
-    ``status_since``; the other fields have their defaults.
+    ``status_only``, for a list by state: ``id``, ``name``, ``url``, ``interval``, ``status``,
+    ``cause`` and ``status_since`` are enough; the other fields may have their defaults.
     """
 
     search: str | None = None

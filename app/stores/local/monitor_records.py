@@ -134,25 +134,24 @@ class MonitorRecords:
         return [by_id[id] for id in ids if id in by_id]
 
     def with_status(
-        self, ids: Sequence[int], windows: Sequence[MaintenanceWindow], now: datetime
+        self, rows: Sequence[Any], windows: Sequence[MaintenanceWindow], now: datetime
     ) -> Sequence[Monitor]:
-        """The monitors with these ids, in their order, with the fields of ``status_only``."""
-        if not ids:
-            return []
-        statement, parameters = _reading_status(tuple(windows)), {"ids": list(ids), "now": now}
-        rows = db.session.execute(statement, parameters).all()
+        """The monitors of rows of ``status_columns``, with the fields of ``status_only``."""
         maintained = [row.id for row in rows if row.status == MonitorStatus.MAINTENANCE]
         whole = self.records(maintained, windows, now, ranges=(), brief=True)
         by_id = {monitor.id: monitor for monitor in whole}
+        monitors = []
         for row in rows:
-            id, name, url, interval, status, cause, status_since, checked_at, *_others = row
-            if id not in by_id:
-                by_id[id] = monitor = object.__new__(Monitor)  # as in ``_record``
+            monitor = by_id.get(row.id)
+            if monitor is None:
+                monitor = object.__new__(Monitor)  # as in ``_record``
                 vars(monitor).update(
-                    id=id, name=name, url=url, interval=nearest_interval(interval), uptime={},
-                    status=status, cause=cause, status_since=_since(status_since, checked_at, row),
+                    id=row.id, name=row.name, url=row.url, status=row.status, cause=row.cause,
+                    status_since=_since(row.status_since, row.checked_at, row),
+                    interval=nearest_interval(row.interval), uptime={},
                 )  # fmt: skip
-        return [by_id[id] for id in ids if id in by_id]
+            monitors.append(monitor)
+        return monitors
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
         """What the rows say but for the last check. Long secrets are read each time."""
@@ -282,18 +281,12 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, figured: bool) -> Select
 
 
 @lru_cache(maxsize=16)
-def _reading_status(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
-    """The statement of ``with_status`` while these windows are on; needs the parameters ``ids`` and
-    ``now``.
-    """
+def status_columns(windows: tuple[MaintenanceWindow, ...]) -> tuple[Any, ...]:
+    """What ``with_status`` needs beside the id, while these windows are on."""
     return (
-        select(
-            *(_MONITOR.c.id, _MONITOR.c.name, _MONITOR.c.url, _MONITOR.c.interval),
-            states.status(windows).label("status"),
-            *(_STATE.c.cause, _STATE.c.status_since, _STATE.c.checked_at, *_OF_SINCE),
-        )
-        .join_from(_MONITOR, _STATE, _STATE.c.monitor_id == _MONITOR.c.id)
-        .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
+        *(_MONITOR.c.name, _MONITOR.c.url, _MONITOR.c.interval),
+        states.status(windows).label("status"),
+        *(_STATE.c.cause, _STATE.c.status_since, _STATE.c.checked_at, *_OF_SINCE),
     )
 
 

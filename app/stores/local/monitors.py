@@ -43,7 +43,7 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, heartbeats, monitor_lists, reached_through, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.monitor_records import MonitorRecords, newest_change
+from app.stores.local.monitor_records import MonitorRecords, newest_change, status_columns
 from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
 from app.stores.local.places import (
     names_of,
@@ -85,7 +85,12 @@ class LocalMonitors(LocalPart, base.Monitors):
             counts = query.counts
             if counts is None:
                 counts = in_states.counts(matching, parameters)
-            ids, total = in_states.ids_in_order(matching, query, counts, parameters)
+            columns = status_columns(tuple(windows)) if query.status_only else ()
+            rows, total = in_states.in_order(matching, query, counts, parameters, columns)
+            if query.status_only:
+                monitors = self._records.with_status(rows, windows, now)
+                return Page(monitors, query.page, query.per_page, total)
+            ids = [row.id for row in rows]
         else:
             count = None
             if query.state and query.counts is not None:
@@ -97,11 +102,8 @@ class LocalMonitors(LocalPart, base.Monitors):
             )
             listed = monitor_lists.statements(asked, tuple(windows), is_few=is_few)
             ids, total = listed.read(count, parameters)
-        if query.status_only:
-            monitors = self._records.with_status(ids, windows, now)
-        else:
-            shown: dict[str, Any] = {"ranges": query.uptime, "hours": query.hours}
-            monitors = self._records.records(ids, windows, now, **shown, brief=query.brief)
+        shown: dict[str, Any] = {"ranges": query.uptime, "hours": query.hours}
+        monitors = self._records.records(ids, windows, now, **shown, brief=query.brief)
         return Page(monitors, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:

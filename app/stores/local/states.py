@@ -139,15 +139,16 @@ class States:
         is_few = is_few and MonitorStatus.UP not in states
         return self._only_not_up(matching) if is_few else matching
 
-    def ids_in_order(
+    def in_order(
         self,
         matching: Select[Any],
         query: MonitorQuery,
         counts: Mapping[str, int],
         values: Mapping[str, Any],
-    ) -> tuple[list[int], int]:
-        """The ids on one page of a list in the order of states, by name within a state, and how
-        many match in all.
+        columns: Sequence[Any] = (),
+    ) -> tuple[Sequence[Any], int]:
+        """The ids on one page of a list in the order of states, by name within a state, each with
+        these columns of the monitor and its state; and how many match in all.
 
         A section for each state with many monitors, which follows the index of names and stops
         early: sorting all by state would take as long as the rest of the page. States with few
@@ -165,17 +166,21 @@ class States:
             before += count
         if not sections:
             return [], before
-        rows = db.session.execute(self._ordering(matching, states, tuple(sections)), values)
-        return [row.id for row in rows], before
+        statement = self._ordering(matching, states, tuple(sections), columns)
+        return db.session.execute(statement, values).all(), before
 
     def _ordered(
-        self, matching: Select[Any], states: Sequence[str], sections: Sequence[_Section]
+        self,
+        matching: Select[Any],
+        states: Sequence[str],
+        sections: Sequence[_Section],
+        columns: Sequence[Any],
     ) -> Select[Any]:
         position = self._position(states)
         selected = []
         for section in sections:
             statement = joined(matching).add_columns(
-                position.label("position"), _MONITOR.c.name_natural
+                position.label("position"), _MONITOR.c.name_natural, *columns
             )
             statement = statement.where(
                 position.in_([states.index(state) for state in section.states])
@@ -189,7 +194,7 @@ class States:
             ]
             selected.append(statement.order_by(*order).offset(section.offset).limit(section.limit))
         combined = union_all(*(select(section.subquery()) for section in selected)).subquery()
-        return select(combined.c.id).order_by(
+        return select(combined).order_by(
             combined.c.position, combined.c.name_natural, combined.c.id
         )
 

@@ -173,15 +173,14 @@ def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
     """The first monitors in each state of ``DOUBTFUL``."""
     states = [state for state in DOUBTFUL if counters.get(state)]
     query = MonitorQuery(
-        sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=DOUBTS_SHOWN, uptime=(),
+        sort_by=MonitorSortBy.STATE, sort=Sort.DESC, per_page=DOUBTS_SHOWN, uptime=(),
         counts=counters, status_only=True,
     )  # fmt: skip
     queries = [replace(query, state=state) for state in states]
     urgent = sum(counters.get(state, 0) for state in URGENT)
     if len(states) > 1 and urgent <= DOUBTS_ASKED:
         # One list has all of them: in the order of states, they come first.
-        order, size = MonitorSortBy.STATE, DOUBTS_ASKED if servers.servers() else urgent
-        queries = [replace(query, sort_by=order, sort=Sort.DESC, per_page=size)]
+        queries = [replace(query, per_page=DOUBTS_ASKED if servers.servers() else urgent)]
     by_state: dict[str, list[Monitor]] = {state: [] for state in states}
     for query in queries:
         for monitor in current_store().monitors.list(query).items:

@@ -477,7 +477,9 @@ class MonitorsContract:
         states, whole = (
             [[getattr(monitor, field) for field in fields] for monitor in page.items]
             for page in (
-                store.monitors.list(MonitorQuery(uptime=(), status_only=status_only))
+                store.monitors.list(
+                    MonitorQuery(sort_by="state", uptime=(), status_only=status_only)
+                )
                 for status_only in (True, False)
             )
         )
