@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import EnumType, StrEnum
@@ -99,6 +99,15 @@ def record_of(record: type[T], row: Any, **others: Any) -> T:
     """The record of a row: ``others``, and for its other fields the columns of the same names."""
     names: Sequence[str] = record.__match_args__  # type: ignore[attr-defined] # of a dataclass
     return record(**others, **{name: getattr(row, name) for name in names if name not in others})
+
+
+def of_fields(record: type[T], fields: Mapping[str, Any]) -> T:
+    """A record without slots, with these fields and the defaults of the others. Not by its
+    constructor, which sets each field of a frozen record by a call: a tenth of a list's time.
+    """
+    instance = object.__new__(record)
+    vars(instance).update(fields)
+    return instance
 
 
 def is_same(before: Any, after: Any) -> bool:

@@ -90,7 +90,7 @@ class Change:
     now: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, as Monitor
 class Incident:
     """A period of trouble.
 
@@ -140,7 +140,8 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
+    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long,
+    and ``affected`` of incidents that have ended.
     ``bound_tag``: the tag that a key is bound to, besides all filters. ``counted``: whether
     ``total`` must be right; counting reads each incident, and not every list shows the number.
     """

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from app.db import DbSession, db, dependencies, rollups, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
-from app.db.types import readable, unreadable_in
+from app.db.types import of_fields, readable, unreadable_in
 from app.engine import recorder
 from app.engine.recorder import gaps
 from app.engine.recorder.rows import lock
@@ -239,13 +239,14 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
     if not ids:
         return []
     rows = db.session.execute(_READING[brief], {"ids": ids}).all()
-    affected = dependencies.affected(db.session, rows)
+    shown = [row for row in rows if not brief or row.ended_at is None]
+    affected = dependencies.affected(db.session, shown)
     by_id = {
         row.id: _record(
             row,
             MonitorRef(row.monitor_id, row.name, row.url),
             now,
-            [monitor.id for monitor in affected[row.id]],
+            [monitor.id for monitor in affected.get(row.id, ())],
             brief=brief,
         )
         for row in rows
@@ -270,21 +271,21 @@ def _record(
     if row.found_late and row.ended_at is not None:
         # The stored end is when its last result stops counting, which may be in the future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
-    return Incident(
-        **fields,
-        status=_status(row),
-        evidence=evidence,
-        changes=changes_of(evidence),
-        duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
-        monitor=monitor,
-        seen_by=tuple(row.seen_by or ()),
-        affected=tuple(affected),
-        unreadable=() if brief else tuple(unreadable_in(row, ("evidence",))),
-        unwatched=tuple(
+    fields |= {
+        "status": _status(row),
+        "evidence": evidence,
+        "changes": changes_of(evidence),
+        "duration": max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
+        "monitor": monitor,
+        "seen_by": tuple(row.seen_by or ()),
+        "affected": tuple(affected),
+        "unreadable": () if brief else tuple(unreadable_in(row, ("evidence",))),
+        "unwatched": tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
             for gap in unwatched or ()
         ),
-    )
+    }
+    return of_fields(Incident, fields)
 
 
 def _status(row: Any) -> str:
