@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -440,12 +441,28 @@ class ClockTime(OneValue):
         return str(value)
 
 
+class _ZoneList(widgets.Select):
+    """Renders each option once: the 400 of a list cost more than the rest of its form."""
+
+    @classmethod
+    def render_option(cls, choice: Any, **_kwargs: Any) -> Any:  # type: ignore[override]
+        return _zone_option(choice.value, choice.label, choice.selected)
+
+
+@lru_cache(maxsize=2_000)
+def _zone_option(name: str, label: str, selected: bool) -> Any:
+    """``data-was``: the older name, which a browser may have for its own zone."""
+    was = {"data-was": zones.FORMER[name]} if name in zones.FORMER else {}
+    render: Any = widgets.Select.render_option  # of which types-WTForms has the old signature
+    return render(Choice(name, label, selected, was))
+
+
 class Zone(Text, SelectFieldBase):
     """The IANA name of a time zone, in a browser chosen from a list by region. A stored one that
     is not offered can be kept. ``none``: what no zone means, if that may be chosen.
     """
 
-    widget = widgets.Select()
+    widget = _ZoneList()
 
     def __init__(self, *args: Any, none: str = "", **kwargs: Any) -> None:
         self.none = none
@@ -465,13 +482,7 @@ class Zone(Text, SelectFieldBase):
         if current and current not in self.choices:
             yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():
-            yield region, [_zone_choice(name, current) for name in names]
-
-
-def _zone_choice(name: str, current: str) -> Choice:
-    """``data-was``: the older name, which a browser may have for its own zone."""
-    was = {"data-was": zones.FORMER[name]} if name in zones.FORMER else {}
-    return Choice(name, zones.city_of(name), name == current, was)
+            yield region, [Choice(name, zones.city_of(name), name == current, {}) for name in names]
 
 
 class DateTime(OneValue):
