@@ -20,7 +20,7 @@ from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
 from tests.stores.contract.results import ResultsContract
 from tests.support.bare_server import KEY, WORST, BareServer
-from tests.support.loopback import serving
+from tests.support.loopback import reached, serving
 
 
 class TestLocalStore(StoreContract):
@@ -47,7 +47,7 @@ class TestRemoteStoreOverWakeful(StoreContract):
     @pytest.fixture
     def store(self, app: Flask) -> Iterator[Store]:
         key = make_key(app, "admin")
-        with serving(app) as url:
+        with reached(app) as url:
             yield remote_store(url, key)
 
 

@@ -1,7 +1,7 @@
 """A WSGI application on a port of its own on loopback, for those who speak HTTP to it.
 
-``reached`` is for thousands of requests in which HTTP makes no difference: it hands them over
-without a connection, for half of the time.
+``reached`` is for requests in which HTTP makes no difference: it hands them over without a
+connection, for half of the time.
 
 ``@IPV6`` skips a test where loopback has no IPv6, as in many containers.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
+from itertools import cycle
 from socket import SHUT_RD
 from threading import Thread
 from typing import Any
@@ -25,7 +26,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from tests.lab.net import has_ipv6
 
 IPV6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
-NOWHERE = "http://localhost:1"  # where ``reached`` answers: nothing listens there
+_PORTS = cycle(range(1, 1000))  # where ``reached`` answers: nothing listens there
 POLL_SECONDS = 0.02  # how long the server takes to notice that it is to stop
 
 
@@ -82,18 +83,18 @@ class _Direct(HTTPAdapter):
 
     def __init__(self, app: Any) -> None:
         super().__init__()
-        self.app = app
+        self.app, self.url = app, f"http://localhost:{next(_PORTS)}"
 
     def send(self, request: requests.PreparedRequest, **_how: Any) -> requests.Response:
         assert request.url is not None
-        path, _mark, query = request.url.removeprefix(NOWHERE).partition("?")
+        path, _mark, query = request.url.removeprefix(self.url).partition("?")
         environ = EnvironBuilder(
             path=path,
             query_string=query,
             method=request.method or "GET",
             headers=list(request.headers.items()),
             data=request.body,
-            base_url=NOWHERE,
+            base_url=self.url,
         ).get_environ()
         parts, status, headers = run_wsgi_app(self.app, environ)
         code, _space, reason = status.partition(" ")
@@ -109,8 +110,8 @@ def reached(app: Any) -> Iterator[str]:
     direct, real = _Direct(app), requests.Session.get_adapter
 
     def adapter(session: requests.Session, url: str) -> BaseAdapter:
-        return direct if url.startswith(NOWHERE) else real(session, url)
+        return direct if url.startswith(f"{direct.url}/") else real(session, url)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(requests.Session, "get_adapter", adapter)
-        yield NOWHERE
+        yield direct.url

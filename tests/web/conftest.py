@@ -24,7 +24,7 @@ from tests.factories import PASSWORD, make_key, make_person, now
 from tests.support.browser import opened
 from tests.support.clock import Clock
 from tests.support.logins import EMAIL
-from tests.support.loopback import serving
+from tests.support.loopback import reached, serving
 from tests.web.visitor import Visitor
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def over(
     """Opens a dashboard over servers, each given with a key for it; somebody's browser on it."""
     with ExitStack() as stack:
 
-        def over(*servers: tuple[Any, str], role: str = "editor", serve: Any = serving) -> Visitor:
+        def over(*servers: tuple[Any, str], role: str = "editor", serve: Any = reached) -> Visitor:
             number = len(list(settings.instance.glob("dashboard?.db")))
             own = settings.instance / f"dashboard{number}.db"
             shutil.copyfile(sqlite_template, own)
