@@ -22,7 +22,7 @@ class Answer:
     """The outcome of one attempt. ``text`` is for the delivery log and has no secrets.
 
     ``retry_after`` in seconds, if the service named a pause. ``gone``: the address no longer
-    exists, which ends a subscription. ``moved_to``: the new value of the channel, by the service.
+    exists, which ends a subscription. ``moved_to``: the new channel value that the service named.
     ``bug``: Wakeful failed, not the service.
     """
 

@@ -1,5 +1,5 @@
-"""The actions of people on deliveries: test channels, retry a message, give it up. Each in a
-transaction of its own, or in the caller's.
+"""The actions of people on deliveries: test channels, retry a message, give it up. Each opens a
+transaction, or joins the caller's.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.alerts.lanes import Reason
-from app.alerts.outbox import AT_REST, Alert, enqueue_for
+from app.alerts.outbox import UNSCHEDULED, Alert, enqueue_for
 from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
 from app.db import AnySession, heartbeats, wakeups, writing
 from app.db.statements import locked
@@ -47,8 +47,8 @@ def send_test_to(
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
             raise Invalid({"monitor_id": [no_such("monitor", monitor_id)]})
-        own = dict.fromkeys(targets, (Source(),))
-        rows = enqueue_for(session, Alert(Event.TEST, monitor), own, now)
+        sources = dict.fromkeys(targets, (Source(),))
+        rows = enqueue_for(session, Alert(Event.TEST, monitor), sources, now)
         return tuple(row.id for row in rows)
 
 
@@ -75,7 +75,7 @@ def give_up(delivery_id: int, now: datetime) -> None:
         if row.lease_until is not None and row.lease_until > now:
             raise Conflict(_("This message is being sent at this moment. Try again in a minute."))
         row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
-        for name, value in AT_REST.items():
+        for name, value in UNSCHEDULED.items():
             setattr(row, name, value)
 
 

@@ -1,7 +1,7 @@
-"""The chores of the worker every few seconds, beside sending: give up messages that are too old,
-send those that a clock set back delays, write the digests of quiet hours, and drop the messages of
-deleted subscribers. ``hold_after_restore`` is for a restore. Every function runs inside a
-transaction.
+"""Tasks of the worker every few seconds, beside sending: give up messages that are too old, send
+those that wait too long because the clock was set back, write the digests of quiet hours, and
+delete the messages of deleted subscribers. ``hold_after_restore`` is for a restore. Every function
+runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sqlalchemy import bindparam, or_, select
 
 from app.alerts import digests, subscribers
 from app.alerts.claims import LEASE, MAX_PENDING, give_up
-from app.alerts.lanes import GIVE_UP_AFTER, Reason, began, given_up
-from app.alerts.outbox import AT_REST, unleased
+from app.alerts.lanes import GIVE_UP_AFTER, Reason, period_start, reason_after_24_hours
+from app.alerts.outbox import UNSCHEDULED, unleased
 from app.alerts.words import count_of
 from app.db import AnySession
-from app.db.statements import is_among, updating
+from app.db.statements import is_among, rows_changed, updating
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
@@ -33,10 +33,10 @@ _WAITS = or_(
     DeliveryRow.status == DeliveryStatus.PENDING,
     (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
 )
-# Built once: asked in almost every turn of the worker.
-_OUTLIVED = select(DeliveryRow.id).where(
+# Built once, because almost every turn of the worker runs them.
+_EXPIRED = select(DeliveryRow.id).where(
     _WAITS,
-    DeliveryRow.created_at < bindparam("outlived"),
+    DeliveryRow.created_at < bindparam("expired"),
     unleased(bindparam("now", type_=DeliveryRow.lease_until.type)),
 )
 _FAR_OFF = (
@@ -55,12 +55,12 @@ _FAR_OFF = (
 )  # fmt: skip
 
 
-def outlived(session: AnySession, now: datetime) -> list[int]:
+def expired(session: AnySession, now: datetime) -> list[int]:
     """The ids of rows, pending or on hold, that may have waited for more than 24 hours."""
-    return list(session.scalars(_OUTLIVED, {"now": now, "outlived": now - GIVE_UP_AFTER}))
+    return list(session.scalars(_EXPIRED, {"now": now, "expired": now - GIVE_UP_AFTER}))
 
 
-def give_up_outlived(session: AnySession, ids: Sequence[int], now: datetime) -> None:
+def give_up_expired(session: AnySession, ids: Sequence[int], now: datetime) -> None:
     """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
     backup: an alert that is two days late would look new. If the outage still lasts, the next
     check that finds it sends a new alert.
@@ -72,9 +72,11 @@ def give_up_outlived(session: AnySession, ids: Sequence[int], now: datetime) -> 
     for id, facts, created_at, attempts in rows:
         if readable(created_at) is None:
             continue  # its age is unknown, so it is sent
-        since = created_at if isinstance(facts, Unreadable) else began(facts, created_at)
+        since = created_at if isinstance(facts, Unreadable) else period_start(facts, created_at)
         if now - since > GIVE_UP_AFTER:
-            give_up(session, id, given_up(attempts[-1].get("answer") if attempts else None))
+            give_up(
+                session, id, reason_after_24_hours(attempts[-1].get("answer") if attempts else None)
+            )
             unsent += not attempts
     if unsent:
         log.error(
@@ -89,12 +91,12 @@ def hold_after_restore(session: AnySession, now: datetime) -> int:
     person retries them or gives them up: the outages that they are about are over, or people know
     of them. Returns how many.
     """
-    done = session.execute(
+    return rows_changed(
+        session,
         updating(DeliveryRow)
         .where(_WAITS, DeliveryRow.created_at < now - RESTORED_OLD)
-        .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **AT_REST)
+        .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **UNSCHEDULED),
     )
-    return int(done.rowcount)  # type: ignore[attr-defined]
 
 
 def delayed_by_clock(session: AnySession, now: datetime) -> list[int]:
@@ -130,9 +132,9 @@ def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
 
 Find = Callable[[AnySession, datetime], Collection[Any]]
 Do = Callable[[AnySession, Any, datetime], object]
-# The name of a chore, what there is to do, and the function that does it in a write transaction.
+# The name of a task, the function that finds its work, and the one that does it in a transaction.
 CHORES: tuple[tuple[str, Find, Do], ...] = (
-    ("give up messages that are too old", outlived, give_up_outlived),
+    ("give up messages that are too old", expired, give_up_expired),
     ("make messages due that the clock delays", delayed_by_clock, make_due),
     ("write the digests of quiet hours", digests.due, digests.release),
     (

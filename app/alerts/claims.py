@@ -14,13 +14,13 @@ from typing import Any
 from sqlalchemy import bindparam, exists, func, or_, select
 
 from app.alerts import lanes
-from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, Reason, Waiting
+from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, PendingRow, Reason
 from app.alerts.messages import FIRST_NAMED, is_complete
-from app.alerts.outbox import AT_REST, new_row, unleased
+from app.alerts.outbox import UNSCHEDULED, new_row, unleased
 from app.alerts.snapshots import recompose
 from app.db import AnySession
 from app.db.faults import unavailable
-from app.db.statements import as_stored, updating
+from app.db.statements import as_stored, rows_changed, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
 from app.db.types import Unreadable, Why, readable, record_of
 from app.i18n import _
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 SENT = "sent"  # the key of the sent text in the facts of a row
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 MAX_SKIPPED = 500  # lanes that a statement names
-FIRST_PENDING = 50  # mostly enough to decide what is sent next
+FIRST_PENDING = 50  # rows of one lane that are read first, in most cases enough to decide
 MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
@@ -78,9 +78,9 @@ _PENDING = (
     .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
     .where(DeliveryRow.lane == bindparam("lane"), DeliveryRow.status == DeliveryStatus.PENDING)
     .order_by(DeliveryRow.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )  # fmt: skip
-# Statements of columns, not of classes: the ORM would double the time of thousands of rows.
+# These statements name columns, not classes: the ORM would double the time of thousands of rows.
 _ROWS: Any = DeliveryRow.__table__
 _INCIDENTS: Any = IncidentRow.__table__
 _SINCE = (
@@ -97,7 +97,7 @@ _SINCE = (
 
 
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
-    """Lanes of alerts with a pending row whose time has come, the longest waiting first."""
+    """Lanes of alerts with a due row, the oldest first."""
     return [lane for lane in session.scalars(_DUE_ALERTS, {"now": now}) if lane not in skip]
 
 
@@ -107,14 +107,14 @@ def any_waits(session: AnySession) -> bool:
 
 
 def next_due(session: AnySession, now: datetime) -> datetime | None:
-    """When the time of the next pending row comes, of those that are not due."""
+    """When the next pending row becomes due."""
     return session.scalar(_NEXT_DUE, {"now": now})
 
 
 def due_subscribers(
     session: AnySession, now: datetime, skip: Collection[str], *, webhooks: bool
 ) -> list[str]:
-    """Lanes of subscribers with a due row, by webhook or by mail, the longest waiting first."""
+    """Lanes of subscribers with a due row, by webhook or by mail, the oldest first."""
     query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
     due = session.scalars(query, {"now": now, "skip": list(skip)[:MAX_SKIPPED]})
     return [lane for lane in due if lane not in skip]
@@ -125,7 +125,9 @@ def due_subscribers(
 
 @dataclass(frozen=True, slots=True)
 class LaneTurn:
-    """The claim of a lane's turn. ``waits``: a row of the lane is due, but may not be sent yet."""
+    """The row that a lane sends in this turn, if any. ``waits``: a row of the lane is due, but may
+    not be sent yet.
+    """
 
     claim: ClaimedDelivery | None = None
     waits: bool = False
@@ -146,15 +148,15 @@ def next_of_lane(session: AnySession, lane: str, state: LaneHealth, now: datetim
 
 def _decide(
     session: AnySession,
-    rows: list[Waiting],
+    rows: list[PendingRow],
     history: History,
     state: LaneHealth,
     now: datetime,
     *,
     cut: bool,
 ) -> LaneTurn | None:
-    """The turn, decided by these rows of the lane; None if it needs more of them. ``cut``: there
-    may be more.
+    """The turn of a lane with these rows. ``cut``: the lane may have more rows. Returns None if the
+    decision needs them.
     """
     while rows:
         decision = lanes.decide(rows, history, state, now)
@@ -175,7 +177,7 @@ def _decide(
                 .where(DeliveryRow.id == decision.row.id)
                 .values(next_attempt_at=decision.until, reason=decision.reason)
             )
-            # Later rows of its monitor must not overtake it, so they are left out of this turn too.
+            # Later rows of its monitor must not be sent first, so this turn leaves them out too.
             rows = [row for row in rows if row.monitor_id != decision.row.monitor_id]
         elif cut:
             return None
@@ -192,7 +194,7 @@ def _hold(
     session.execute(
         updating(DeliveryRow)
         .where(DeliveryRow.id.in_(list(ids)))
-        .values(status=DeliveryStatus.HELD, reason=reason, covered_by=covered_by, **AT_REST)
+        .values(status=DeliveryStatus.HELD, reason=reason, covered_by=covered_by, **UNSCHEDULED)
     )
 
 
@@ -201,12 +203,12 @@ def _lease(
 ) -> ClaimedDelivery | None:
     """Lease a row with a guarded update; None if it is no longer free."""
     token = secrets.token_hex(16)
-    done = session.execute(
+    leasing = (
         updating(DeliveryRow)
         .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, unleased(now))
         .values(lease_until=now + LEASE, lease_token=token)
     )
-    if getattr(done, "rowcount", 0) != 1:
+    if rows_changed(session, leasing) != 1:
         return None
     row = session.execute(_rows_as_stored([id])).scalar_one()
     if flapping is not None:
@@ -237,7 +239,7 @@ def _group(session: AnySession, group: lanes.Combine, now: datetime) -> ClaimedD
 
 
 def unsent_facts(row: DeliveryRow) -> dict[str, Any]:
-    """The facts of a row for a message about several, without the text of an earlier attempt."""
+    """The facts of a row for a message about several rows, without an earlier text."""
     return {name: part for name, part in row.facts.items() if name != SENT}
 
 
@@ -246,12 +248,12 @@ def unsent_facts(row: DeliveryRow) -> dict[str, Any]:
 
 def _pending(
     session: AnySession, lane: str, now: datetime, limit: int, only: int | None = None
-) -> list[Waiting]:
+) -> list[PendingRow]:
     """The first ``limit`` pending rows of a lane, or only the one with the id ``only``."""
     query = _PENDING if only is None else _PENDING.where(DeliveryRow.id == only)
     return [
         record_of(
-            Waiting,
+            PendingRow,
             row,
             next_attempt_at=row.next_attempt_at or row.created_at,
             attempts=len(row.attempts or ()),
@@ -259,14 +261,16 @@ def _pending(
             incident_ended=row.ended_at is not None,
             settled=row.ended_at is not None or row.acknowledged_at is not None,
         )
-        for row in session.execute(query, {"lane": lane, "most": limit})
+        for row in session.execute(query, {"lane": lane, "limit": limit})
     ]
 
 
 def _history(
-    session: AnySession, lane: str, rows: Sequence[Waiting], before: History | None = None
+    session: AnySession, lane: str, rows: Sequence[PendingRow], earlier: History | None = None
 ) -> History:
-    """The history of these rows. ``before``: that of some of them, read in this transaction."""
+    """The history that a decision on these rows needs. ``earlier``: the history of the first of
+    them, if this transaction has read it: it may have thousands of changes.
+    """
     incidents = {
         row.incident_id
         for row in rows
@@ -276,8 +280,8 @@ def _history(
     if any(row.event in _CHANGES for row in rows):
         since = min(row.created_at for row in rows) - _LOOK_BACK
     openings = _openings(session, lane, incidents) if incidents else {}
-    if before is not None and before.since == since:
-        return History(openings, before.changes, since)  # thousands in a mass outage
+    if earlier is not None and earlier.since == since:
+        return History(openings, earlier.changes, since)
     changes: dict[str, list[lanes.LaneChange]] = {event: [] for event in _CHANGES}
     if since is not None:
         for event, *change in session.execute(_SINCE, {"lane": lane, "since": since}):
@@ -288,7 +292,7 @@ def _history(
 def _openings(
     session: AnySession, lane: str, incidents: Collection[int]
 ) -> dict[int, lanes.OpeningDelivery]:
-    """The state of each incident's opening; if a grouped message covers it, the group's state."""
+    """The state of each incident's opening, or of the grouped message that covers it."""
     in_lane = DeliveryRow.lane == lane, DeliveryRow.incident_id.in_(list(incidents))
     reminded = session.scalars(
         select(DeliveryRow.incident_id).where(
@@ -323,7 +327,7 @@ def _openings(
 
 
 def _rows_as_stored(ids: Collection[int]) -> Any:
-    """Rows as they are stored now, whatever the session has loaded."""
+    """A query of rows as they are stored now, even if the session has loaded them."""
     return as_stored(DeliveryRow).where(DeliveryRow.id.in_(ids))
 
 
@@ -345,9 +349,9 @@ def store(
     delivered = outcome.status is DeliveryStatus.DELIVERED
     if not delivered:
         where.append(DeliveryRow.lease_token == claim.token)
-    at_rest: dict[str, Any] = AT_REST | {"next_attempt_at": outcome.next_at}
+    values: dict[str, Any] = UNSCHEDULED | {"next_attempt_at": outcome.next_at}
     if text:
-        at_rest["facts"] = {**claim.facts, SENT: text}
+        values["facts"] = {**claim.facts, SENT: text}
     session.execute(
         updating(DeliveryRow)
         .where(*where)
@@ -356,7 +360,7 @@ def store(
             reason=outcome.reason,
             attempts=[*claim.attempts, outcome.attempt],
             delivered_at=now if delivered else None,
-            **at_rest,
+            **values,
         )
     )
 
@@ -381,13 +385,13 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
     session.execute(
         updating(DeliveryRow)
         .where(DeliveryRow.id == id)
-        .values(status=DeliveryStatus.FAILED, reason=reason, **AT_REST)
+        .values(status=DeliveryStatus.FAILED, reason=reason, **UNSCHEDULED)
     )
 
 
 def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
-    """Give up those of these rows that cannot be read, or lack what a message needs; returns their
-    ids. A message whose incident can still be read is composed again instead.
+    """Give up those of these rows that are unreadable or incomplete; returns their ids. A message
+    whose incident can be read is composed again instead.
 
     The delivery log shows the reason for each. All other rows are sent as usual.
     """
@@ -414,17 +418,17 @@ def _fault(row: DeliveryRow) -> str | None:
 
 
 def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
-    """The name for people, and the fault, of each part of a row that cannot be read."""
+    """The unreadable parts of a row: the name that people see, and the fault."""
     for name, value in (("target", row.value), ("message", row.facts)):
         if isinstance(value, Unreadable):
             yield name, value.why
 
 
 def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
-    """Give up the pending rows of a lane with which no decision can be made; returns their ids.
+    """Give up the pending rows of a lane that a decision fails on; returns their ids.
 
-    No stored value does that (``app.db.types``): it is a fault of our own, which must not stop the
-    other rows of the lane.
+    No stored value is the cause (``app.db.types``): it is a fault of Wakeful, which must not stop
+    the other rows of the lane.
     """
     pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
     ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
@@ -444,9 +448,9 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
 
 
 def _decide_alone(session: AnySession, lane: str, id: int, now: datetime) -> None:
-    """Read all that a turn reads of one row, and decide: raises what a turn would raise."""
+    """Decide on one row, as a turn does. Raises the error that the turn would raise."""
     rows = _pending(session, lane, now, 1, only=id)
     lanes.decide(rows, _history(session, lane, rows), LaneHealth(), now)
     row = session.scalars(_rows_as_stored([id])).one()
     if not isinstance(row.facts, Unreadable):
-        lanes.began(row.facts, row.created_at)
+        lanes.period_start(row.facts, row.created_at)

@@ -1,5 +1,5 @@
-"""The message of a row of the outbox: its facts, with what the database and the settings say now.
-The worker sends it, and the delivery log shows what a message that waits says.
+"""The message of a row of the outbox, made of its facts and of the present database and settings.
+The worker sends it, and the delivery log shows it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = ClaimedDelivery | DeliveryRow
 
 
 class Composer:
-    """Composes the messages of ``rows``, for which the database is read once."""
+    """Composes the messages of ``rows``. Reads the database once for all of them."""
 
     def __init__(self, session: AnySession, settings: Settings, rows: Sequence[Row]) -> None:
         self._settings = settings
@@ -41,12 +41,12 @@ class Composer:
         self._others_down = _others_down(session) if alerts else {}
         self._zones = contact_zones(session, {_sources(row) for row in rows})
         monitors = [row.facts.get("monitor") or {} for row in alerts]
-        self._notes = notes_of(session, {about["id"] for about in monitors if "id" in about})
+        self._notes = notes_of(session, {monitor["id"] for monitor in monitors if "id" in monitor})
 
     def message(self, row: Row) -> Message:
-        """Raises what facts that lack something make of it."""
-        own_zones = (self._zones[id] for id in source_ids(_sources(row)) if id in self._zones)
-        zone = next(own_zones, self._settings.time_zone)
+        """Raises any error that incomplete facts cause."""
+        zones = (self._zones[id] for id in source_ids(_sources(row)) if id in self._zones)
+        zone = next(zones, self._settings.time_zone)
         reader, several = _reader(row), row.id if "deliveries" in row.facts else None
         context = MessageContext(
             base_url=base_url(self._settings.public_url, self._settings.bind),
@@ -59,16 +59,16 @@ class Composer:
 
 
 def _sources(row: Row) -> str | None:
-    """The contacts that a message is for, as the column has them; a grouped one has none of its
-    own.
+    """The contacts that a message is for, in the format of the column. A grouped message has them
+    in its facts.
     """
     sources: str | None = row.sources or row.facts.get("sources")
     return sources
 
 
 def _reader(row: Row) -> str:
-    """The name of the channel that has the acknowledge link, without secrets: an acknowledgement by
-    it says so.
+    """The name of the channel that has the acknowledge link, without secrets. An acknowledgement by
+    this link names it.
     """
     if row.channel == Channel.EMAIL:
         return _("a link in the email to %(address)s", address=row.value)
@@ -88,8 +88,8 @@ def _others_down(session: AnySession) -> dict[int, str]:
 
 
 def message_text(session: AnySession, settings: Settings, row: DeliveryRow) -> str | None:
-    """The text that was sent last; for a message that waits, its text now. None if it cannot be
-    read.
+    """The text that was sent last; the present text of a message that was not sent. None if it
+    cannot be read.
     """
     if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
         return None

@@ -41,7 +41,7 @@ _ON_HOLD = (
 )  # fmt: skip
 _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
 
-# Built once: asked in almost every turn of the worker.
+# Built once, because almost every turn of the worker runs them.
 _WAITING = (
     select(DeliveryRow.monitor_id, DeliveryRow.sources, *_HOURS)
     .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
@@ -89,8 +89,8 @@ def due(session: AnySession, now: datetime) -> set[MonitorSources]:
 def _with_ends(
     session: AnySession, rows: Sequence[Any], now: datetime
 ) -> Iterator[tuple[Any, datetime | None]]:
-    """Each row with the end of its quiet hours, None outside of them. The rows have ``sources`` and
-    ``_HOURS``.
+    """Each row with the end of its quiet hours; None if it is not in any. The rows have ``sources``
+    and ``_HOURS``.
     """
     contacts = contact_hours(session, {row.sources for row in rows})
     for row in rows:
@@ -112,13 +112,13 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     if not lanes:
         return 0
     incidents = _incidents(session, [row for rows in lanes.values() for row in rows])
-    _settle(session, lanes, incidents)
+    _drop_settled(session, lanes, incidents)
     by_incident = [lane for lane, rows in lanes.items() if rows[0].channel in BY_INCIDENT]
     _send_each(session, [row for lane in by_incident for row in lanes.pop(lane)], incidents, now)
     for lane, rows in lanes.items():
         rows.extend(_recoveries(session, lane, rows, now))
-    # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
-    # written before deliveries, as everywhere: in another order, two writers could deadlock.
+    # The digest is a reminder too, so the next reminder is due a whole period from now. Incidents
+    # are written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
         updating(IncidentRow)
         .where(is_among(IncidentRow.id, incidents), IncidentRow.ended_at.is_(None))
@@ -127,25 +127,22 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     return sum(_write_digest(session, rows, incidents, now) for rows in lanes.values())
 
 
-def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
-    """Leave out rows of ended incidents whose outage and recovery are not in the digest, such as an
-    acknowledgement that only a contact in quiet hours wants.
+def _drop_settled(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
+    """Drop the rows of ended incidents whose outage was delivered before and whose recovery is not
+    on hold, such as an acknowledgement that only a contact in quiet hours wants.
     """
-    notified = notified_lanes(session, incidents)
+    ended = {id for id, (incident, _monitor) in incidents.items() if incident.ended_at is not None}
+    notified = notified_lanes(session, ended)
     for lane, rows in list(lanes.items()):
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
-        ended = {
-            id
-            for id in notified.get(lane, frozenset()) - with_recovery
-            if incidents[id][0].ended_at is not None
-        }
-        settled = [row.id for row in rows if row.incident_id in ended]
+        settled = notified.get(lane, frozenset()) - with_recovery
+        ids = [row.id for row in rows if row.incident_id in settled]
         session.execute(
             updating(DeliveryRow)
-            .where(is_among(DeliveryRow.id, settled))
+            .where(is_among(DeliveryRow.id, ids))
             .values(reason=Reason.SETTLED, next_attempt_at=None)
         )
-        lanes[lane] = [row for row in rows if row.incident_id not in ended]
+        lanes[lane] = [row for row in rows if row.incident_id not in settled]
         if not lanes[lane]:
             del lanes[lane]
 
@@ -153,8 +150,8 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
 def _send_each(
     session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
 ) -> None:
-    """Send these rows, but for those of incidents whose opening was on hold and that have ended:
-    nobody is called for an outage that is over.
+    """Send these rows. Rows of an incident that opened and ended in quiet hours are dropped: nobody
+    is called for an outage that is over.
     """
     opened = {row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED}
     over = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
@@ -169,7 +166,7 @@ def _send_each(
 def _recoveries(
     session: AnySession, lane: str, rows: Sequence[Any], now: datetime
 ) -> Sequence[Any]:
-    """The recoveries that wait for an outage among these rows: the digest names them too."""
+    """The pending recoveries of outages among these rows: the digest names them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
     query = select(*_ON_HOLD).where(
         DeliveryRow.lane == lane,
@@ -185,25 +182,23 @@ def _recoveries(
 def _write_digest(
     session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
 ) -> bool:
-    """Write the digest of one channel value; returns False if no row is left for it. It reads the
-    first row, for the value, and the rows of the notices. Rows that cannot be read are given up.
+    """Write the digest of one channel value. The first row has the value, and the rows of notices
+    their texts; those that cannot be read are given up. Returns False if that is all rows.
     """
     ids = [row.id for row in rows]
-    noticed = [row.id for row in rows if row.event in _NOTICES]
-    needed = [ids[0], *noticed[:FIRST_NAMED]]
+    notice_ids = [row.id for row in rows if row.event in _NOTICES]
+    needed = [ids[0], *notice_ids[:FIRST_NAMED]]
     if unreadable := give_up_unreadable(session, needed):
-        left = [row for row in rows if row.id not in unreadable]
-        return bool(left) and _write_digest(session, left, incidents, now)
-    loaded = {
-        row.id: row
-        for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(needed)))
-    }
-    facts = _facts(rows, incidents, now) | {
-        "notices": [unsent_facts(loaded[id]) for id in noticed[:FIRST_NAMED]],
-        "notice_count": len(noticed),
-        "sources": loaded[ids[0]].sources,
-    }
+        rows = [row for row in rows if row.id not in unreadable]
+        return bool(rows) and _write_digest(session, rows, incidents, now)
+    query = select(DeliveryRow).where(DeliveryRow.id.in_(needed))
+    loaded = {row.id: row for row in session.scalars(query)}
     first = loaded[ids[0]]
+    facts = _facts(rows, incidents, now) | {
+        "notices": [unsent_facts(loaded[id]) for id in notice_ids[:FIRST_NAMED]],
+        "notice_count": len(notice_ids),
+        "sources": first.sources,
+    }
     value = readable(first.value) or ""
     digest = new_row(Event.INCIDENTS_DIGEST, first.channel, value, facts, now)
     session.add(digest)
@@ -223,14 +218,14 @@ def _write_digest(
 
 def _incidents(session: AnySession, rows: Sequence[Any]) -> Incidents:
     ids = {row.incident_id for row in rows if row.incident_id is not None}
-    rows_of = session.execute(
+    pairs = session.execute(
         select(IncidentRow, MonitorRow)
         .execution_options(populate_existing=True)
         .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
         .where(is_among(IncidentRow.id, ids))
         .order_by(IncidentRow.id)
     )
-    return {incident.id: (incident, monitor) for incident, monitor in rows_of}
+    return {incident.id: (incident, monitor) for incident, monitor in pairs}
 
 
 def _facts(rows: Sequence[Any], incidents: Incidents, now: datetime) -> dict[str, Any]:

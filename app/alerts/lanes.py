@@ -1,8 +1,8 @@
 """The states of a delivery, and the decisions on it. Pure: takes rows, answers and times.
 
-A lane is the deliveries of one channel value, in the order of their ids. No library has it: a queue
-retries each message by itself, and neither holds a recovery back for its outage nor makes one
-message of twenty.
+A lane is the deliveries of one channel value, in the order of their ids. No library offers lanes: a
+queue retries each message by itself. It does not keep a recovery behind its outage, and does not
+make one message of twenty.
 
  status     reason                 next_attempt_at  what happens
  pending    none                   its time         is sent then; leased while a worker sends it
@@ -83,8 +83,8 @@ GROUPED = {
 
 
 class Reason(StrEnum):
-    """Why a row waits, is on hold or is not sent any more. The values are stored, and compared with
-    those that older versions stored: they never change. web/views/deliveries has their sentences.
+    """Why a row waits, is on hold or is not sent any more. The values are stored, so they never
+    change. web/views/deliveries has their sentences.
     """
 
     BURST = N_("burst")
@@ -102,8 +102,8 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pending row without its content. ``attempts`` counts the failed ones. ``settled``: the
+class PendingRow:
+    """A pending row without its content. ``attempts``: the number of failed ones. ``settled``: the
     incident has ended or is acknowledged.
     """
 
@@ -144,7 +144,7 @@ Changes = Mapping[str, Sequence[LaneChange]]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The lane's other rows, as far as a decision needs them.
+    """The other rows of the lane that a decision needs.
 
     ``openings``: by incident. ``changes``: for each event that may be grouped, the times and
     monitors of its rows of any status from ``since`` on, oldest first.
@@ -154,8 +154,8 @@ class History:
     changes: Changes
     since: datetime | None = None
 
-    def may_follow(self, recovery: Waiting) -> Literal[True] | Reason | None:
-        """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
+    def may_follow(self, recovery: PendingRow) -> Literal[True] | Reason | None:
+        """Whether a recovery may be sent: True, a reason to put it on hold, or None for not yet."""
         opening = self.openings.get(recovery.incident_id or 0)
         if opening is None or opening.status == DeliveryStatus.DELIVERED:
             # Without an opening row, only a reminder was sent, or it was deleted because of age.
@@ -181,8 +181,8 @@ class LaneHealth:
     closed_until: datetime | None = None
 
     def closed(self, now: datetime) -> bool:
-        """Whether the pause lasts. If ``now`` is before the attempt that began it, the clock was
-        set back, and the pause is ignored: it would last longer than the service asked for.
+        """Whether the pause lasts. A pause that began after ``now`` is ignored: the clock was set
+        back, and the pause would last longer than the service asked for.
         """
         if self.closed_until is None or (self.last_at is not None and now < self.last_at):
             return False
@@ -197,7 +197,7 @@ class LaneHealth:
 class Send:
     """Send this row. ``flapping``: the openings in 10 minutes, if the message reports flapping."""
 
-    row: Waiting
+    row: PendingRow
     flapping: int | None = None
 
 
@@ -206,7 +206,7 @@ class Combine:
     """Send these rows as one message of ``event``."""
 
     event: Event
-    rows: tuple[Waiting, ...]
+    rows: tuple[PendingRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class Hold:
 class Defer:
     """This row is sent later. The lane decides again at once about the others."""
 
-    row: Waiting
+    row: PendingRow
     until: datetime
     reason: Reason | None
 
@@ -229,7 +229,9 @@ class Defer:
 Decision = Send | Combine | Hold | Defer | None
 
 
-def decide(rows: Sequence[Waiting], history: History, lane: LaneHealth, now: datetime) -> Decision:
+def decide(
+    rows: Sequence[PendingRow], history: History, lane: LaneHealth, now: datetime
+) -> Decision:
     """The decision on a lane's pending rows, in the order of their ids; None means wait."""
     if any(row.leased for row in rows):
         return None
@@ -258,9 +260,9 @@ def decide(rows: Sequence[Waiting], history: History, lane: LaneHealth, now: dat
     return None
 
 
-def _requested(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
-    """Somebody pressed "Retry now" or "Send test alert" and waits for the result: send it even if
-    the lane is failing or paused.
+def _requested(rows: Sequence[PendingRow], history: History, now: datetime) -> Decision:
+    """The decision on a row that a person has requested by "Retry now" or "Send test alert". It is
+    sent even if the lane is failing or paused, because the person waits for the result.
     """
     for row in rows:
         is_requested = row.reason == Reason.BY_HAND or (
@@ -271,7 +273,7 @@ def _requested(rows: Sequence[Waiting], history: History, now: datetime) -> Deci
     return None
 
 
-def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+def _due(row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime) -> Decision:
     if row.event == Event.INCIDENT_RESOLVED:
         return _resolved(row, rows, history, now)
     if row.event == Event.INCIDENT_OPENED and row.reason != Reason.BY_HAND:
@@ -281,7 +283,7 @@ def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime)
     return Send(row)
 
 
-def _acknowledged(row: Waiting, rows: Sequence[Waiting]) -> Decision:
+def _acknowledged(row: PendingRow, rows: Sequence[PendingRow]) -> Decision:
     """Incidents that a person acknowledged together were written with one time, and become one
     message.
     """
@@ -294,15 +296,17 @@ def _acknowledged(row: Waiting, rows: Sequence[Waiting]) -> Decision:
     return Combine(Event.INCIDENTS_ACKNOWLEDGED, members) if several else Send(row)
 
 
-def _firsts(rows: Sequence[Waiting]) -> Iterable[Waiting]:
-    """Each monitor's first pending row: a group must not overtake an earlier row of a member."""
-    firsts: dict[int | None, Waiting] = {}
+def _firsts(rows: Sequence[PendingRow]) -> Iterable[PendingRow]:
+    """Each monitor's first pending row: no group may be sent before an earlier row of a member."""
+    firsts: dict[int | None, PendingRow] = {}
     for row in rows:
         firsts.setdefault(row.monitor_id, row)
     return firsts.values()
 
 
-def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+def _opened(
+    row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
+) -> Decision:
     flapping = None
     if row.reason != Reason.FLAPPING and not row.attempts:
         # An outage is not deferred because the monitor was slow several times before.
@@ -317,10 +321,12 @@ def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: dateti
     return _single_or_group(row, rows, history, now, flapping)
 
 
-def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+def _resolved(
+    row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
+) -> Decision:
     follows = history.may_follow(row)
     if row.reason == Reason.BY_HAND:
-        # Even by hand, a recovery must not overtake an outage that is still being sent.
+        # Even by hand, a recovery must not be sent before its outage.
         return Send(row) if follows else None
     opening = history.openings.get(row.incident_id or 0)
     if opening is not None and opening.reason == Reason.FLAPPING:
@@ -334,8 +340,8 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
 
 
 def _single_or_group(
-    row: Waiting,
-    rows: Sequence[Waiting],
+    row: PendingRow,
+    rows: Sequence[PendingRow],
     history: History,
     now: datetime,
     flapping: int | None = None,
@@ -359,15 +365,17 @@ def _single_or_group(
     return Send(row, flapping)
 
 
-def _joins(row: Waiting, event: Event, span: tuple[datetime, datetime], history: History) -> bool:
+def _joins(
+    row: PendingRow, event: Event, span: tuple[datetime, datetime], history: History
+) -> bool:
     if row.event != event or row.reason is not None or not span[0] <= row.created_at <= span[1]:
         return False
     return event is Event.INCIDENT_OPENED or history.may_follow(row) is True
 
 
 def burst(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, datetime] | None:
-    """The times of the first and the last change of the burst that includes the one at ``at``; None
-    if no 60 s around it have changes of 20 monitors.
+    """The times of the first and the last change of the burst around ``at``; None if no 60 s that
+    include ``at`` have changes of 20 monitors.
     """
     near = sorted(change[:2] for change in changes if abs(change.at - at) <= BURST_WINDOW)
     first: datetime | None = None
@@ -389,8 +397,9 @@ def burst(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, dateti
 
 
 def flapping_at(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
-    """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes, None
-    if that is not flapping, and whether an earlier message has reported the flapping already.
+    """``times``: the openings of a monitor; ``at``: one of them. Returns the number of openings in
+    the 10 minutes before it, None if that is not flapping, and whether an earlier message has
+    reported the flapping.
     """
 
     def count(moment: datetime) -> int:
@@ -407,20 +416,20 @@ FindLanes = Callable[[Any, datetime, Collection[str]], list[str]]  # Any: the se
 
 
 class Lanes:
-    """Lanes that share threads: what a worker remembers of their last attempts, in memory only.
-    After a restart every lane counts as working, which does no harm.
+    """Lanes that share threads, and the health of each, in memory only. After a restart every lane
+    counts as working, which does no harm.
 
-    ``busy``: lanes with a message that is being sent, ``most`` at a time. At most half of them are
-    lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``: lanes
-    that no turn can decide about, though each of their rows can be read. While there are any, the
-    worker writes no heartbeat.
+    ``busy``: lanes with a message that is being sent, at most ``max_busy``. At most half of them
+    are lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``:
+    lanes on which no turn can decide, though each of their rows can be read. While there are any,
+    the worker writes no heartbeat.
 
-    ``find`` returns the lanes with a due row, without those that it is given; ``max_claims``: of
-    how many lanes one transaction claims a row.
+    ``find`` returns the lanes with a due row, without the given lanes; ``max_claims``: the lanes
+    from which one transaction claims a row.
     """
 
-    def __init__(self, most: int, find: FindLanes, max_claims: int) -> None:
-        self.most, self.find, self.max_claims = most, find, max_claims
+    def __init__(self, max_busy: int, find: FindLanes, max_claims: int) -> None:
+        self.max_busy, self.find, self.max_claims = max_busy, find, max_claims
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
         self._states: dict[str, LaneHealth] = {}
@@ -446,18 +455,17 @@ class Lanes:
         }
         return self._skipped.keys()
 
-    def choose(self, due: Iterable[str], returning: Collection[str]) -> list[str]:
-        """As many lanes as there are threads for: those that work, then those that fail; each
-        first those that have waited, then those in ``returning``, which have their answer and so
-        are no longer busy.
+    def choose(self, due: Iterable[str], answered: Collection[str]) -> list[str]:
+        """The lanes that get a thread: first working lanes, then failing ones. Among both, lanes in
+        ``answered`` come last. Those were busy and have their answer now.
         """
-        returned = self.busy.intersection(returning)
-        names = [*(name for name in due if name not in returned), *returned]
-        busy = self.busy - returned
+        answered_busy = self.busy.intersection(answered)
+        names = [*(name for name in due if name not in answered_busy), *answered_busy]
+        busy = self.busy - answered_busy
         failing = [name for name in names if not self.state(name).last_ok]
         working = [name for name in names if self.state(name).last_ok]
-        failing_room = self.most // 2 - sum(not self.state(name).last_ok for name in busy)
-        room = self.most - len(busy)
+        failing_room = self.max_busy // 2 - sum(not self.state(name).last_ok for name in busy)
+        room = self.max_busy - len(busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
     def note(self, name: str, answer: Answer, now: datetime) -> None:
@@ -465,8 +473,8 @@ class Lanes:
         closed = None
         if answer.retry_after is not None:
             closed = now + timedelta(seconds=answer.retry_after)
-        # A permanent refusal is about one message, so the lane still counts as working. So does a
-        # bug of ours: what follows in the lane may be sent.
+        # A permanent refusal and a bug of Wakeful are about one message: the lane still counts as
+        # working, and its next message may be sent.
         healthy = answer.acceptance is not Acceptance.RETRY or answer.bug
         self._states[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
@@ -488,8 +496,8 @@ class ClaimedDelivery:
     facts: dict[str, Any] = field(repr=False)
     created_at: datetime
     attempts: tuple[dict[str, Any], ...]
-    subscriber_id: int | None = None  # None: it is an alert
-    sources: str | None = None  # as the column has them
+    subscriber_id: int | None = None  # None for an alert
+    sources: str | None = None  # in the format of the column
 
     @property
     def strangers_webhook(self) -> bool:
@@ -498,13 +506,13 @@ class ClaimedDelivery:
 
     @property
     def asks_webhook(self) -> bool:
-        """Whether a webhook is asked to confirm: it must not be called for a day."""
+        """Whether this asks a webhook to confirm: such a message is not retried for a day."""
         asks = self.facts.get("event") == SubscriberEvent.CONFIRM
         return asks and self.channel == Channel.WEBHOOK
 
     @property
     def tries(self) -> int:
-        """Failed attempts since it was written, or last retried by hand."""
+        """The number of failed attempts since it was written, or last retried by hand."""
         return max(0, len(self.attempts) - int(self.facts.get("earlier_attempts", 0)))
 
 
@@ -533,20 +541,20 @@ def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> Attempt
     is_bug_again = answer.bug and any(attempt.get("bug") for attempt in earlier)
     if is_final or is_bug_again or (claim.asks_webhook and tries >= MAX_CONFIRMATIONS):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
-    end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
+    end = period_start(claim.facts, claim.created_at) + GIVE_UP_AFTER
     if now >= end:
-        return AttemptOutcome(attempt, DeliveryStatus.FAILED, given_up(answer.text))
+        return AttemptOutcome(attempt, DeliveryStatus.FAILED, reason_after_24_hours(answer.text))
     pause = timedelta(seconds=retry_pause(tries, answer.retry_after))
     return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
 
 
-def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
+def period_start(facts: Mapping[str, Any], created_at: datetime) -> datetime:
     """When a message's 24 hours began: when it was written, or last retried by hand."""
     by_hand = facts.get("by_hand")
     return datetime.fromisoformat(by_hand) if by_hand else created_at
 
 
-def given_up(answer: str | None) -> str:
+def reason_after_24_hours(answer: str | None) -> str:
     """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
     if answer is None:
         return Reason.EXPIRED
@@ -554,9 +562,10 @@ def given_up(answer: str | None) -> str:
 
 
 def retry_pause(tries: int, retry_after: float | None) -> float:
-    """Seconds until the next attempt after ``tries`` failed ones. ``retry_after`` is that of
-    the service, in seconds, which wins. After as many attempts as there are PAUSES it can only make
-    them longer: a service that always asks for one second would get 86,400 attempts.
+    """Seconds until the next attempt after ``tries`` failed ones. ``retry_after``, the pause that
+    the service asks for, replaces that of the table. After as many attempts as there are PAUSES it
+    can only lengthen the pause: otherwise a service that always asks for one second would get
+    86,400 attempts.
     """
     jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # it needs no secrecy
     base = PAUSES[min(tries, len(PAUSES)) - 1] * jitter

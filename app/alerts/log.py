@@ -26,6 +26,7 @@ from app.alerts.outbox import lane
 from app.alerts.recipients import OPEN_EVENTS
 from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
+from app.db.statements import rows_changed
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
@@ -39,11 +40,12 @@ _TABLE: Any = DeliveryRow.__table__
 _DELIVERY = _TABLE.c
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
-# The same, where few rows are wanted: SQLite would take the index of subscribers, which leads to
-# all alerts, for the best one.
-_IS_ALERT_HERE = func.coalesce(_DELIVERY.subscriber_id, 0) == 0
+# The same condition, which no index can serve. For queries that want few rows: SQLite would choose
+# the index on subscriber_id, by which it reads all alerts.
+_IS_ALERT_UNINDEXED = func.coalesce(_DELIVERY.subscriber_id, 0) == 0
 _REASON = func.coalesce(_DELIVERY.reason, "")
-# No parameter may be what an index is chosen by: SQLite would plan the statement again each time.
+# The status is no parameter: SQLite chooses an index by it, and would plan the statement again each
+# time.
 _NOT_TRIED = func.substr(_REASON, 1, len(NOT_SENT)) == NOT_SENT
 _FAILED, _HELD = (
     _DELIVERY.status == literal_column(f"'{status}'")
@@ -51,7 +53,7 @@ _FAILED, _HELD = (
 )
 # ``Delivery.is_lost`` as a condition.
 _IS_LOST = or_(_FAILED & _NOT_TRIED, _HELD & (_REASON == Reason.RESTORED))
-# A person has given it up: that is no fault of the channel.
+# Given up by a person, so the channel is not at fault.
 _GIVEN_UP = _REASON == Reason.GIVEN_UP
 
 
@@ -109,7 +111,7 @@ def failed_channels(session: AnySession) -> list[Delivery]:
 
 
 def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
-    """The rows with these ids, the newest first. Mostly there are none, and no row is read."""
+    """The rows with these ids, the newest first. Reads nothing if there are none, as usual."""
     if not ids:
         return ()
     statement = select(DeliveryRow).where(DeliveryRow.id.in_(ids))
@@ -118,10 +120,10 @@ def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
 
 @cache
 def _newest_failed() -> Select[int]:
-    """Built once: the home page asks it each time, and building it takes longer than running it."""
+    """Built once: the home page runs it each time, and building it takes longer than running it."""
     return (
         select(func.max(_DELIVERY.id))
-        .where(_FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_HERE)
+        .where(_FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_UNINDEXED)
         .group_by(_DELIVERY.lane)
     )
 
@@ -150,7 +152,7 @@ def _unsent() -> Select[int]:
         select(_DELIVERY.id)
         .where(
             _IS_LOST,
-            _IS_ALERT_HERE,
+            _IS_ALERT_UNINDEXED,
             _DELIVERY.event != Event.TEST,
             ~_replaced(_DELIVERY),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member.c))),
@@ -193,13 +195,11 @@ _GROUPS = select(*_STEPS).where(_DELIVERY.id.in_(bindparam("ids", expanding=True
 def unreached(
     session: AnySession, incident_ids: Sequence[int], now: datetime
 ) -> dict[int, list[Delivery]]:
-    """For those of these open incidents of which no message has arrived although some were due: the
-    messages that have not arrived.
-    """
+    """The overdue messages of each of these open incidents, if nobody was notified of it."""
     written = session.execute(_WRITTEN, {"ids": list(incident_ids)}).all()
     groups = {row.covered_by for row in written if row.covered_by is not None}
-    sent = session.execute(_GROUPS, {"ids": list(groups)}) if groups else ()
-    by_id: dict[int | None, Any] = {row.id: row for row in sent}
+    grouped = session.execute(_GROUPS, {"ids": list(groups)}) if groups else ()
+    by_id: dict[int | None, Any] = {row.id: row for row in grouped}
     overdue: dict[int, list[int]] = defaultdict(list)
     for row in written:
         message = by_id.get(row.covered_by, row)
@@ -218,7 +218,7 @@ def unreached(
 
 
 def _is_overdue(message: Any, now: datetime) -> bool:
-    """Whether this message was tried in vain, or waits for longer than it should."""
+    """Whether attempts to send this message failed, or none was made in time."""
     if message.status == DeliveryStatus.FAILED:
         return bool(message.attempts) and message.reason != Reason.GIVEN_UP
     if message.status != DeliveryStatus.PENDING or message.reason == Reason.FLAPPING:
@@ -242,10 +242,11 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
 
 
 def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
-    """Whether a monitor of this delivery, or a contact if it is of none, still has its channel
-    value: an address that has been corrected needs no notice. True if its alerts cannot be read.
+    """Whether a monitor of this delivery still has its channel value, or a contact if it has no
+    monitor: an address that was corrected needs no notice. True if the alerts cannot be read.
     """
-    if failed.monitor_id is None and failed.sources is not None:  # of a place, a report, a contact
+    # Messages about a place, reports and tests of a contact have no monitor.
+    if failed.monitor_id is None and failed.sources is not None:
         of_sources = ContactRow.id.in_(source_ids(failed.sources))
         contacts = session.scalars(select(ContactRow).where(of_sources)).all()
         return any(_is_of(target, failed) for row in contacts for target in channels_of(row))
@@ -266,10 +267,10 @@ def _is_of(target: tuple[str, str], failed: DeliveryRow) -> bool:
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
-    """Delete the rows from before ``before`` that are not pending; returns how many. Rows of open
-    incidents are kept: they say who gets the recovery.
+    """Delete the rows that were written before ``before`` and are not pending; returns how many.
+    Rows of open incidents stay: they say who gets the recovery.
 
-    Deletes ``at_once`` rows a transaction, so that the worker does not wait for a year of rows.
+    Deletes ``at_once`` rows in a transaction, so that the worker does not wait for a year of rows.
     """
     old = (
         select(DeliveryRow.id)
@@ -286,15 +287,15 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
     while ids := list(db.session.scalars(old)):
         with writing() as session:
             # Checks the status again: somebody may have pressed "Retry now" meanwhile.
-            done = session.execute(
+            deleted += rows_changed(
+                session,
                 delete(DeliveryRow)
                 .where(DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING)
-                .execution_options(synchronize_session=False)
+                .execution_options(synchronize_session=False),
             )
-        deleted += getattr(done, "rowcount", 0)
     return deleted
 
 
 def _attempt(stored: dict[str, Any]) -> Attempt:
-    """The fields that the API promises; a stored attempt has more of them, for the worker."""
+    """The fields of a stored attempt that the API shows; the worker needs more."""
     return Attempt(at=stored.get("at"), ok=bool(stored.get("ok")), answer=stored.get("answer"))

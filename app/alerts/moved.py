@@ -1,5 +1,5 @@
-"""A channel whose service says that it has another value from now on, such as a Telegram group that
-became a supergroup: every monitor, contact and message that has the old value gets the new one.
+"""A channel to which its service has given another value, such as a Telegram group that became a
+supergroup: every monitor, contact and message with the old value gets the new one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def store(channel: str, value: str, to: str, now: datetime) -> None:
-    """Store the new value wherever the old one is. In a transaction of its own, which locks in the
-    order of all others: monitors, contacts, deliveries. If it fails, the next message has the same
-    answer.
+    """Store the new value in place of the old one, in one transaction, which locks monitors,
+    contacts and deliveries in this order, as all others do. If it fails, the answer to the next
+    message names the new value again.
     """
     old, new = [channel, value], [channel, to]
     with actors.acting_as(actors.WAKEFUL), writing() as session:
@@ -62,7 +62,9 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
 
 def _replaced(pairs: Any, old: list[str], new: list[str]) -> list[list[str]] | None:
     """These channels with ``new`` in the place of ``old``, each once; None without ``old``."""
-    if isinstance(pairs, Unreadable) or old not in (own := [list(pair) for pair in pairs or ()]):
+    if isinstance(pairs, Unreadable) or old not in (
+        stored_pairs := [list(pair) for pair in pairs or ()]
+    ):
         return None
-    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in own)
+    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in stored_pairs)
     return [list(pair) for pair in changed]

@@ -1,10 +1,10 @@
 """The outbox: a row for each event and channel value, written in the transaction of the change that
 caused it.
 
-A crash after the commit cannot lose a message, because the row is there; a crash before it undoes
-the change as well. One after the sending sends it again, with the same ``message_id``.
-``app/alerts/worker.py`` sends these rows, as ``lanes.py`` decides: its table says what each state
-of a row means.
+A crash after the commit cannot lose a message, because the row is there; a crash before the commit
+undoes the change as well. After a crash during the sending, the message is sent again, with the
+same ``message_id``. ``app/alerts/worker.py`` sends these rows, as ``lanes.py`` decides: its table
+says what each state of a row means.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from app.alerts.targets import (
     contact_hours,
     contacts_of,
     hours_of,
+    log_unreadable,
     quiet_until,
     source_ids,
     sources_text,
@@ -56,11 +57,11 @@ MONITOR_COLUMNS = (
     MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone,
 )  # fmt: skip
 
-# These events go to those who were alerted to the incident.
+# These events go to the recipients who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
-# The columns of a row that is not going to be sent: delivered, failed, or covered by another.
-AT_REST = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
+# The columns of a row that will not be sent: delivered, failed, or covered by another row.
+UNSCHEDULED = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 
 
 def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
@@ -86,7 +87,7 @@ class Alert:
 
     @property
     def follow_up_of(self) -> int | None:
-        """The id of the incident, if this goes to those who were alerted to it."""
+        """The id of the incident, if this goes to the recipients who were alerted to it."""
         return self.incident.id if self.incident and self.event in FOLLOW_UPS else None
 
 
@@ -107,7 +108,8 @@ def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> 
     returns how many there are of each alert. In quiet hours the rows are on hold. Alerts that
     cannot be read are left out: that must not keep an incident from opening.
 
-    A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
+    A recovery goes to the recipients who were alerted to the incident, even if the alerts cannot be
+    read.
     """
     rows = _rows_of(session, alerts, now)
     if whole := [row for alert_rows in rows for row in alert_rows]:
@@ -141,9 +143,9 @@ def enqueue_for(
 def enqueue_closing(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime, *, deleted: bool
 ) -> None:
-    """Close the alerts of an incident that has ended without a recovery, at services that have one
-    for each incident: there it would stay open for good. Nobody else gets a message. ``deleted``:
-    the incident is about to be deleted, with the rows that belong to it.
+    """Close the alerts of an incident that has ended without a recovery at services of BY_INCIDENT,
+    where they would stay open for good. Nobody else gets a message. ``deleted``: the incident is
+    about to be deleted, with the rows that belong to it.
     """
     recipients = recipients_of(session, [incident.id])[incident.id]
     targets: dict[Target, Sequence[Source]] = {
@@ -163,8 +165,9 @@ def enqueue_report(
     session: AnySession, contact: ContactRow, facts: Mapping[str, Any], now: datetime
 ) -> int:
     """Write a monthly report for the email addresses of a contact, in the caller's transaction;
-    returns how many there are.
+    returns the number of addresses.
     """
+    log_unreadable(contact)
     addresses = [target for target in channels_of(contact) if target[0] == Channel.EMAIL]
     targets = dict.fromkeys(addresses, (Source(contact.id),))
     return len(enqueue_for(session, Alert(Event.REPORT_MONTHLY, None, extra=facts), targets, now))
@@ -194,54 +197,60 @@ def _rows_of(
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert."""
     contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
-    follows = [id for alert in alerts if (id := alert.follow_up_of) is not None]
-    notified = recipients_of(session, follows)
+    incident_ids = [id for alert in alerts if (id := alert.follow_up_of) is not None]
+    notified = recipients_of(session, incident_ids)
     hours = contact_hours(
-        session, {text for recipients in notified.values() for text in recipients.sources.values()}
+        session, {text for found in notified.values() for text in found.sources.values()}
     )
     parts = []
     for alert in alerts:
-        present = targets_among(alert.monitor, contacts.get(alert.monitor.id, ()))
-        before = notified.get(alert.follow_up_of or 0, NOBODY)
+        of_monitor = contacts.get(alert.monitor.id, ())
+        present = targets_among(alert.monitor, of_monitor)
+        recipients = notified.get(alert.follow_up_of or 0, NOBODY)
         if alert.follow_up_of is not None:
-            targets = _targets_of_follow_up(alert, present, before, hours)
+            targets = _targets_of_follow_up(alert, present, recipients, hours)
         else:
+            for _position, contact in of_monitor:
+                log_unreadable(contact)
             if isinstance(alert.monitor.alerts, Unreadable):
                 why = alert.monitor.alerts.why
                 sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
                 log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
             targets = _wanting(present, alert)
-        parts.append((alert, targets, before))
+        parts.append((alert, targets, recipients))
     return _messages(session, parts, now)
 
 
 def _targets_of_follow_up(
-    alert: Alert, present: Targets, before: Recipients, hours: Hours
+    alert: Alert, present: Targets, recipients: Recipients, hours: Hours
 ) -> Targets:
-    """The channel values that were alerted to this incident; of an acknowledgement only those that
-    the monitor still has and that want it. ``hours``: those of the contacts that ``before`` names.
+    """The channel values that were alerted to this incident. An acknowledgement goes only to those
+    that the monitor still has and that want it. ``hours``: those of the contacts that
+    ``recipients`` names.
     """
     present_targets = {
-        target: present[target] for target in present if lane(*target) in before.targets
+        target: present[target] for target in present if lane(*target) in recipients.targets
     }
     if alert.event != Event.INCIDENT_RESOLVED:
         return _wanting(present_targets, alert)
     targets: dict[Target, Sequence[Source]] = {
-        target: (Source(),) for target in before.targets.values() if target is not None
+        target: (Source(),) for target in recipients.targets.values() if target is not None
     }
-    # The recovery goes to the sources that the outage was sent through, even if the monitor has
-    # lost them since: somebody who was notified of the outage at night is notified of the recovery
-    # at night.
+    # The recovery goes to the sources that the outage was sent for, even if the monitor no longer
+    # has them: somebody who was notified of the outage at night is notified of the recovery at
+    # night.
     for target, sources in present_targets.items():
         ids = {source.id for source in sources}
         name = lane(*target)
-        removed = set(source_ids(before.sources[name])) - ids if name in before.sources else set()
+        removed = (
+            set(source_ids(recipients.sources[name])) - ids if name in recipients.sources else set()
+        )
         targets[target] = (*sources, *(Source(id, hours.get(id)) for id in sorted(removed)))
     return targets
 
 
 def _wanting(targets: Targets, alert: Alert) -> Targets:
-    """The channel values that a source wants this alert for, with those sources."""
+    """The channel values and their sources, without the sources that do not want this alert."""
     severity = None if alert.incident is None else alert.incident.severity
     wanting = {
         target: [source for source in sources if source.wants(alert.event, severity)]
@@ -264,7 +273,9 @@ def _store(session: AnySession, rows: Sequence[dict[str, Any]]) -> list[Delivery
 def _messages(
     session: AnySession, parts: Sequence[tuple[Alert, Targets, Recipients]], now: datetime
 ) -> list[list[dict[str, Any]]]:
-    """The columns of the rows of each alert, with its targets and those who were alerted before."""
+    """The columns of the rows of each alert. Each part has the alert, its targets, and the
+    recipients of its incident before it.
+    """
     deployed = deployed_before(session, [(alert.event, alert.incident) for alert, *_rest in parts])
     incidents = {alert.incident.id: alert.incident for alert, *_rest in parts if alert.incident}
     opening = [
@@ -275,7 +286,7 @@ def _messages(
     failed = dependencies.affected(session, incidents.values())
     behind = {**failed, **dependencies.behind(session, opening)}
     rows = []
-    for alert, targets, before in parts:
+    for alert, targets, recipients in parts:
         event, monitor, incident = alert.event, alert.monitor, alert.incident
         facts = snapshot(event, monitor, incident, now, alert.extra, deployed)
         if incident is not None:
@@ -291,7 +302,9 @@ def _messages(
             row = columns(event, channel, value, facts, now) | common
             until = quiet_until(hours, [source.quiet for source in sources], now)
             row["sources"] = sources_text(sources)
-            if (on_hold := before.on_hold.get(row["lane"])) is not None:  # one digest covers both
+            if (
+                on_hold := recipients.on_hold.get(row["lane"])
+            ) is not None:  # one digest covers both
                 row["sources"], until = on_hold.sources, on_hold.until
             if until is not None and event not in NEVER_QUIET:
                 row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
@@ -306,7 +319,7 @@ def _messages(
 def new_row(
     event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
 ) -> DeliveryRow:
-    """A pending row with a message id of its own, due at once; not added to any session."""
+    """A pending row with a new message id, due at once; not added to a session."""
     return DeliveryRow(**columns(event, channel, value, facts, now))
 
 
@@ -334,7 +347,8 @@ def lane(channel: str, value: str) -> str:
     return keyed_hash("alert lane", channel, value)[:32]
 
 
-# --- The lanes of a monitor's own channels: its values are encrypted, each with a salt of its own -
+# --- The lanes of a monitor's own channels. The values themselves are encrypted, so that no query
+# finds them.
 
 _SEPARATOR = "\n"
 

@@ -1,7 +1,7 @@
 """The people who were alerted to an incident. Every function runs inside a transaction.
 
-What comes after an outage that quiet hours hold must neither overtake it nor be sent a second time:
-a contact may be added or change its hours between the two, so that only the first is on hold.
+A later message about an incident must not be sent before an outage that is on hold, nor besides the
+digest. It would be if a contact was added, or changed its quiet hours, after the outage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.records import DeliveryStatus, Event
 
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
-# Built once: asked for each incident that ends.
+# Built once, because it is run for each incident that ends.
 _OPENINGS = (
     select(
         DeliveryRow.incident_id, DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value,
@@ -50,8 +50,8 @@ class OnHold:
 @dataclass(frozen=True, slots=True)
 class Recipients:
     """The recipients of one incident, by lane. ``targets``: the channel values that alerts were
-    written for; None for one that cannot be read. ``sources``: of those that quiet hours do not
-    hold, as the column has them. ``on_hold``: where all that was written is on hold.
+    written for; None for one that cannot be read. ``sources``: the column of the same name, for
+    lanes with an alert that is not on hold. ``on_hold``: lanes whose alerts are all on hold.
     """
 
     targets: Mapping[str, Target | None]
@@ -63,7 +63,7 @@ NOBODY = Recipients({}, {}, {})
 
 
 def recipients_of(session: AnySession, incident_ids: Collection[int]) -> Mapping[int, Recipients]:
-    """Who was alerted that each of these incidents is open."""
+    """The recipients who were alerted that each of these incidents is open."""
     written: dict[int, list[Any]] = {id: [] for id in incident_ids}
     for row in session.execute(_OPENINGS, {"ids": list(written)}) if written else ():
         written[row.incident_id or 0].append(row)

@@ -81,8 +81,8 @@ def snapshot(
 def behind_it(
     facts: Mapping[str, Any], behind: Sequence[AffectedMonitor], failed: Sequence[AffectedMonitor]
 ) -> dict[str, Any]:
-    """Facts about the monitors that are reached through this one: who is behind its outage by
-    name and id, and the ids of those that have failed.
+    """Facts about the monitors that are reached through this one. ``behind``: those that its outage
+    affects; ``failed``: those of them that have failed.
     """
     incident = {
         **facts["incident"],
@@ -118,7 +118,7 @@ def recompose(session: AnySession, row: DeliveryRow) -> bool:
     deployed = deployed_before(session, [(row.event, incident)])
     facts = snapshot(row.event, monitor, incident, row.created_at, deployed=deployed)
     if row.event != Event.INCIDENT_RESOLVED:
-        # It was open when this was written.
+        # The incident was open when the message was written.
         facts["incident"] |= {"ended_at": None, "ending": None}
     row.facts = facts
     log.warning("The stored message of delivery %d cannot be read. It is composed again.", row.id)

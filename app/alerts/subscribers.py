@@ -1,13 +1,13 @@
-"""The subscribers of status pages in the outbox: their messages, and what an answer means for a
+"""Messages to the subscribers of status pages in the outbox, and the effect of an answer on a
 subscription. Every function but ``delete_unconfirmed`` runs inside a transaction.
 
-A subscriber has a lane of their own, apart from those of alerts, even if an alert goes to the
-same address: no alert ever waits behind a post.
+Each subscriber has a lane, separate from those of alerts even if the address is the same, so that
+no alert waits behind a post.
 
 The transaction that writes an update of a post only leaves its ``announced_at`` null. The worker
-then writes the messages in batches, each in one transaction with the offset up to which they are
-written. So a crash loses none and doubles none, and thousands of subscribers hold nobody up: the
-next batch is written when most of the one before is sent.
+then writes the messages in batches. One transaction writes a batch and the offset up to which
+messages are written, so a crash loses none and doubles none. The next batch is written when most of
+the last one is sent, so that thousands of subscribers delay no other message.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UPDATES = 20  # updates of posts that are read in one turn
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
 _EXISTS = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
-# Built once: asked in each turn of the worker.
+# Built once, because each turn of the worker runs them.
 _ORPHANS = select(DeliveryRow.id).where(*_WAITS, ~_EXISTS).limit(1_000)
 _UNANNOUNCED = (
     select(PostUpdateRow.id)
@@ -149,11 +149,11 @@ def delete_messages(session: AnySession, ids: Collection[int], _now: datetime) -
 def delete_unconfirmed(now: datetime) -> int:
     """Delete subscribers whose link has expired without being confirmed; returns how many."""
     with writing() as session:
-        late = (
+        expired = (
             SubscriberRow.confirmed_at.is_(None),
             SubscriberRow.created_at < now - CONFIRM_WITHIN,
         )
-        ids = session.scalars(select(SubscriberRow.id).where(*late).limit(1_000)).all()
+        ids = session.scalars(select(SubscriberRow.id).where(*expired).limit(1_000)).all()
         if ids:
             delete_subscribers(session, ids)
     return len(ids)
@@ -167,13 +167,13 @@ def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> N
     the update. Without subscribers, it counts as announced at once.
     """
     session.flush()
-    somebody = (
+    has_subscriber = (
         exists()
         .where(PostRow.id == update_row.post_id)
         .where(SubscriberRow.status_page_id == PostRow.status_page_id)
         .where(SubscriberRow.confirmed_at.is_not(None))
     )
-    update_row.announced_at = None if session.scalar(select(somebody)) else now
+    update_row.announced_at = None if session.scalar(select(has_subscriber)) else now
     wakeups.note(session, heartbeats.WORKER)
 
 
@@ -190,12 +190,12 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
 
 
 def _are_many_due(
-    session: AnySession, now: datetime, condition: ColumnElement[bool], most: int
+    session: AnySession, now: datetime, condition: ColumnElement[bool], limit: int
 ) -> bool:
-    """Whether ``most`` or more messages wait to be sent."""
+    """Whether ``limit`` or more messages wait to be sent."""
     query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, condition)
-    counted = select(func.count()).select_from(query.limit(most).subquery())
-    return session.execute(counted).scalar_one() >= most
+    counted = select(func.count()).select_from(query.limit(limit).subquery())
+    return session.execute(counted).scalar_one() >= limit
 
 
 def write(session: AnySession, update_id: int, now: datetime) -> int:
@@ -211,7 +211,7 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
         return 0
     post = session.get_one(PostRow, row.post_id)
     page = session.get_one(StatusPageRow, post.status_page_id)
-    # A page that strangers cannot read is not sent to them either.
+    # Subscribers are strangers: they get no messages about a page that they cannot read.
     closed = page.visibility == Visibility.CLOSED
     batch = [] if closed else _next(session, row, page.id, now)
     rows = []

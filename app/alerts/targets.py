@@ -32,7 +32,8 @@ Hours = Mapping[int, QuietHours | None]  # of contacts, by id
 Contacts = Sequence[tuple[int, ContactRow]]  # of a monitor, with their positions among its alerts
 
 OWN = 0  # in place of a contact's id: the monitor's own alerts
-# Built once: asked for each incident. Few contacts belong to many monitors, so they are read apart.
+# Built once, because they are run for each incident. Few contacts belong to many monitors, so
+# contacts are read apart.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _MEMBERS = (
     select(MonitorContactRow.monitor_id, MonitorContactRow.position, MonitorContactRow.contact_id)
@@ -55,7 +56,7 @@ _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a channel value of a monitor comes from. ``id``: the contact's, or ``OWN``."""
+    """The contact that has a channel value, or the monitor itself, whose ``id`` is ``OWN``."""
 
     id: int = OWN
     quiet: QuietHours | None = None
@@ -63,7 +64,7 @@ class Source:
     acknowledgements: bool = True
 
     def wants(self, event: str, severity: str | None = None) -> bool:
-        """``severity``: of the incident, if the event is of one."""
+        """Whether it gets this event. ``severity``: that of the incident, if there is one."""
         is_notice = event in _EXPIRIES or severity == IncidentSeverity.DEGRADED
         if is_notice and self.min_severity == MinSeverity.DOWN:
             return False
@@ -83,8 +84,8 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
 def targets_among(monitor: Any, contacts: Contacts) -> Targets:
     """The targets of a monitor with these ``alerts``, whose contacts are read already."""
     targets: dict[Target, list[Source]] = defaultdict(list)
-    own = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
-    for entry in in_order([tuple(pair) for pair in own], contacts):
+    alerts = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
+    for entry in in_order([tuple(pair) for pair in alerts], contacts):
         if isinstance(entry, ContactRow):
             source = _source(entry)
             for target in channels_of(entry):
@@ -95,10 +96,11 @@ def targets_among(monitor: Any, contacts: Contacts) -> Targets:
 
 
 def targets_of_defaults(session: AnySession) -> Targets:
-    """The channel values of the default contacts."""
+    """The channel values of the default contacts, to be alerted."""
     targets: dict[Target, list[Source]] = defaultdict(list)
     chosen = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
     for contact in session.scalars(chosen):
+        log_unreadable(contact)
         for target in channels_of(contact):
             targets[target].append(_source(contact))
     return targets
@@ -116,9 +118,9 @@ def contacts_of(session: AnySession, monitor_ids: Collection[int]) -> Mapping[in
     return contacts
 
 
-def in_order(own: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
+def in_order(alerts: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
     """A monitor's own alerts with its contacts at their positions among them."""
-    merged = list(own)
+    merged = list(alerts)
     for position, contact in contacts:  # ascending, so the list is filled up to each
         merged.insert(min(position, len(merged)), contact)
     return merged
@@ -130,10 +132,16 @@ def contact_positions(alerts: Sequence[Any]) -> list[int]:
 
 
 def channels_of(contact: ContactRow) -> list[Target]:
+    """The channel values of a contact; none if they cannot be read."""
     if isinstance(contact.channels, Unreadable):
-        log.error("%s", channels_unreadable(f'contact "{contact.name}"', contact.channels.why))
         return []
     return [(channel, value) for channel, value in contact.channels or ()]
+
+
+def log_unreadable(contact: ContactRow) -> None:
+    """Log that a contact is not alerted because its channels cannot be read."""
+    if isinstance(contact.channels, Unreadable):
+        log.error("%s", channels_unreadable(f'contact "{contact.name}"', contact.channels.why))
 
 
 def _source(row: ContactRow) -> Source:
@@ -167,11 +175,11 @@ def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
 def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
     """The ids of those monitors that alert nobody because their stored alerts cannot be read."""
     contacts = contacts_of(session, [monitor.id for monitor in monitors]) if monitors else {}
+    pairs = [(monitor, contacts.get(monitor.id, ())) for monitor in monitors]
     return {
         monitor.id
-        for monitor in monitors
-        if _unreadable_among(monitor, contacts.get(monitor.id, ()))
-        and not targets_among(monitor, contacts.get(monitor.id, ()))
+        for monitor, of_monitor in pairs
+        if _unreadable_among(monitor, of_monitor) and not targets_among(monitor, of_monitor)
     }
 
 
@@ -190,24 +198,24 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
 
 
 def unalerted(session: AnySession, ids: Collection[int]) -> Sequence[int]:
-    """The monitors, of these, that have no alerts, of their own or by a contact."""
+    """Those of these monitors that have neither alerts nor contacts."""
     rows = session.execute(_WITHOUT_CONTACTS, {"ids": list(ids)})
     return [id for id, alerts in rows if not alerts]
 
 
 def _with_unreadable(session: AnySession) -> list[int]:
-    """The monitors of which some alerts cannot be read."""
+    """The ids of monitors that have unreadable alerts, or a contact with unreadable channels."""
     query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))
     rows = session.execute(query.execution_options(yield_per=_AT_ONCE))
-    own = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
+    monitor_ids = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
     contacts = session.execute(select(ContactRow.id, ContactRow.channels)).all()
     unreadable = [id for id, channels in contacts if isinstance(channels, Unreadable)]
     member = MonitorContactRow
     users = select(member.monitor_id).where(member.contact_id.in_(unreadable))
-    return [*own, *(session.scalars(users) if unreadable else ())]
+    return [*monitor_ids, *(session.scalars(users) if unreadable else ())]
 
 
-# --- The sources of a delivery, as its column has them --------------------------------------------
+# --- The column with the sources of a delivery ----------------------------------------------------
 
 
 def sources_text(sources: Sequence[Source]) -> str | None:
@@ -230,7 +238,7 @@ def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:
 
 
 def contact_zones(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
-    """The time zones of the contacts that these columns name, of those that have one."""
+    """The time zones of the contacts that these columns name, if they have one."""
     rows = _of_contacts(session, texts, ContactRow.time_zone)
     return {row.id: row.time_zone for row in rows if row.time_zone is not None}
 
@@ -253,10 +261,11 @@ def _of_contacts(
 def quiet_until(
     monitor: QuietHours | None, sources: Sequence[QuietHours | None], now: datetime
 ) -> datetime | None:
-    """When a message that is due ``now`` may be sent; None for at once. The quiet hours of the
-    monitor hold all its messages; those of a source hold a message that no other source sends.
+    """When a message that is due ``now`` may be sent; None for at once. It waits for the quiet
+    hours of the monitor. It also waits while all sources have quiet hours, until the first of these
+    end.
     """
-    own = None if monitor is None else monitor.until(now)
-    of_sources = [None if hours is None else hours.until(now) for hours in sources]
-    latest = [own] if None in of_sources else [own, min(filter(None, of_sources), default=None)]
-    return max(filter(None, latest), default=None)
+    monitor_end = None if monitor is None else monitor.until(now)
+    ends = [None if hours is None else hours.until(now) for hours in sources]
+    first_end = None if None in ends else min(filter(None, ends), default=None)
+    return max(filter(None, (monitor_end, first_end)), default=None)

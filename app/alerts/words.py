@@ -1,4 +1,4 @@
-"""How messages write times, durations and names. Pure."""
+"""Times, durations and names in the text of messages. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _WRITTEN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d UTC)\b", re.ASCII)
 
 
 def clock_time(at: datetime) -> str:
-    """``2026-11-21 08:00 UTC``: a mail may be read in another zone than the sender's. ``in_zone``
-    writes it in that of the reader.
-    """
+    """``2026-11-21 08:00 UTC``. ``in_zone`` replaces it by the time in the zone of the reader."""
     return at.strftime(CLOCK_FORMAT)
 
 
@@ -34,10 +32,10 @@ def in_zone(text: str, zone: tzinfo) -> str:
 
 def duration(seconds: float) -> str:
     """``2 hours 5 minutes``: the two largest units, which are exact enough for a message."""
-    left = max(0, round(seconds))
+    remaining = max(0, round(seconds))
     parts: list[str] = []
     for size, written in UNITS:
-        count, left = divmod(left, size)
+        count, remaining = divmod(remaining, size)
         if count:
             parts.append(written(count))
         elif parts:
@@ -57,9 +55,9 @@ def shorten(text: str, limit: int) -> str:
 
 
 def localized(text: str, escape: Callable[[str], str], write: Callable[[int, str], str]) -> str:
-    """``text``, escaped, with every time in it as ``write`` makes it: of the seconds since 1970 and
-    the time as it was written. Times are found as ``clock_time`` writes them, because causes
-    and the names of others contain some too.
+    """``text``, escaped, with each time that ``clock_time`` wrote replaced by the result of
+    ``write``, which gets the seconds since 1970 and the written time. The text is searched, because
+    causes and names of monitors contain times too.
     """
     return "".join(
         escape(part) if (seconds := _seconds(part)) is None else write(seconds, part)
@@ -68,7 +66,7 @@ def localized(text: str, escape: Callable[[str], str], write: Callable[[int, str
 
 
 def _seconds(written: str) -> int | None:
-    """None for other text, and for a time that does not exist, as a person may have written it."""
+    """None for other text, and for a time that does not exist, such as a person may write."""
     try:
         at = datetime.strptime(written, CLOCK_FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -57,22 +57,21 @@ from app.rules.masking import frames_of, raised_at
 
 log = logging.getLogger(__name__)
 
-# Between two turns while messages wait, and if no process wakes the worker. One that is woken
-# looks no sooner again either.
+# The pause between two turns while messages wait, and on databases that cannot wake the worker. A
+# worker that was woken does not take its next turn sooner either.
 POLL_SECONDS = 0.25
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 INSTALLATION_CHARACTERS = 8  # enough to tell those apart that share an account
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_SUBSCRIBERS = 16  # more threads, for mails to the subscribers of status pages
-# Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
+# Threads for webhooks of subscribers. Strangers choose these, and hanging ones must delay no mail.
 MAX_WEBHOOKS = 8
 # Fewer messages to subscribers than to others, and after each such turn a pause at least as long as
 # the turn: SQLite has one writer, and an outage must be recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
-# Quiet hours end on a minute, so this is soon enough.
 CHORES_EVERY = timedelta(seconds=5)
 HEARTBEAT_SECONDS = 15.0
 RETRY_SECONDS = 1.0  # pause after a turn that failed
@@ -85,7 +84,7 @@ class _Attempt:
 
     claim: ClaimedDelivery
     answer: Answer
-    text: str = ""  # what was sent, for the log
+    text: str = ""  # the sent text, for the log
 
 
 @dataclass
@@ -110,7 +109,7 @@ class Worker:
         self.senders = senders
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes(MAX_LANES, claims.due_lanes, MAX_CLAIMS)
-        # Apart from the lanes of alerts, and after them: a post to thousands delays no alert.
+        # Separate from the lanes of alerts, and after them: a post to thousands delays no alert.
         by_mail = partial(claims.due_subscribers, webhooks=False)
         by_webhook = partial(claims.due_subscribers, webhooks=True)
         self.subscribers = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
@@ -123,7 +122,8 @@ class Worker:
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._any_waits = True  # whether a row waits to be sent, now or later
         self._more = False  # whether due lanes were left for the next turn
-        self._is_woken: Callable[[], bool] = lambda: False  # whether who writes a message wakes us
+        # Whether a process that writes a message wakes this worker
+        self._is_woken: Callable[[], bool] = lambda: False
         self._pause = POLL_SECONDS  # until the next turn
         self._heartbeat_at = float("-inf")
         self._rests_until = NO_REST  # subscribers wait until then
@@ -156,12 +156,12 @@ class Worker:
                 pause = 0.0
 
     def wake(self) -> None:
-        """Look at the outbox now. Safe from any thread."""
+        """Start the next turn now. Safe from any thread."""
         self._sent.put(None)
 
     def step(self, wait_seconds: float) -> int:
-        """Store the outcomes of sent messages, claim due rows and start to send them; returns how
-        many. Waits up to ``wait_seconds`` for an outcome first.
+        """Wait up to ``wait_seconds`` for an outcome. Then store the outcomes of sent messages,
+        claim due rows and start to send them; returns how many.
         """
         self._collect(0.0 if self._more else wait_seconds)
         returned = bool(self._unstored)
@@ -169,7 +169,7 @@ class Worker:
             jobs = self._turn()
             if not any(lanes.stuck for lanes in self._lane_sets):
                 self._write_heartbeat()
-            # The messages that were sent or stored may have made others due.
+            # An outcome may have made other rows due.
             self._pause = POLL_SECONDS if jobs or returned else self._until_due()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
@@ -177,8 +177,8 @@ class Worker:
 
     @property
     def idle(self) -> bool:
-        """Whether no message is being sent, no outcome waits to be stored, and no lanes rest. A
-        rest ends with the turn after it, because messages may have been written before that turn.
+        """Whether no message is being sent, no outcome waits to be stored, and the lanes of
+        subscribers do not rest. A rest ends with the next turn, which may find new messages.
         """
         return not self._is_sending and self._rests_until == NO_REST
 
@@ -196,24 +196,24 @@ class Worker:
         return max(0.0, self._rests_until - time.monotonic())
 
     def _until_due(self) -> float:
-        """The seconds until the next turn finds something to do, unless somebody wakes us."""
+        """The seconds until the next turn, unless the worker is woken before."""
         now = self.clock()
         waits = any(lanes.stuck or lanes.skipped(now) for lanes in self._lane_sets)
         if waits or not self._is_woken():
             return POLL_SECONDS
         due = claims.next_due(db.session, now) if self._any_waits else None
         db.session.rollback()
-        left = wakeups.POLL_SECONDS if due is None else (due - now).total_seconds()
-        return min(wakeups.POLL_SECONDS, left)
+        seconds = wakeups.POLL_SECONDS if due is None else (due - now).total_seconds()
+        return min(wakeups.POLL_SECONDS, seconds)
 
     def _collect(self, wait_seconds: float) -> None:
         if self._rests_until != NO_REST:
             wait_seconds = min(wait_seconds, self._rest_left)
         try:
-            sent = self._sent.get(block=wait_seconds > 0, timeout=wait_seconds)
+            attempt = self._sent.get(block=wait_seconds > 0, timeout=wait_seconds)
             while True:
-                self._unstored += [sent] if sent is not None else []
-                sent = self._sent.get_nowait()
+                self._unstored += [attempt] if attempt is not None else []
+                attempt = self._sent.get_nowait()
         except queue.Empty:
             return
 
@@ -234,51 +234,53 @@ class Worker:
 
     def _turn_of(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
         now = self.clock()
-        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in lane_sets]
-        returning = {sent.claim.lane for sent in returned}
+        attempts = [
+            attempt for attempt in self._unstored if self._lanes_of(attempt.claim) in lane_sets
+        ]
+        answered_lanes = {attempt.claim.lane for attempt in attempts}
         self._any_waits = claims.any_waits(db.session)
         if self._any_waits:
             self._do_chores(now)
         due: list[tuple[Lanes, list[str]]] = []
         for lanes in lane_sets:
             skipped = lanes.skipped(now)
-            left_out = {*(lanes.busy - returning), *skipped}
-            names = lanes.find(db.session, now, left_out) if self._any_waits else []
+            unavailable_lanes = {*(lanes.busy - answered_lanes), *skipped}
+            names = lanes.find(db.session, now, unavailable_lanes) if self._any_waits else []
             lanes.stuck &= {*skipped, *names}
             due.append((lanes, names))
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not returned and not any(names for _lanes, names in due):
+        if not attempts and not any(names for _lanes, names in due):
             self._more = False
             return []
         tools = self._jobs.tools(now)
-        for sent in returned:
-            if (to := sent.answer.moved_to) is not None:
+        for attempt in attempts:
+            if (to := attempt.answer.moved_to) is not None:
                 with self._isolated("store the new address of a channel", None):
-                    moved.store(sent.claim.channel, sent.claim.value, to, now)
+                    moved.store(attempt.claim.channel, attempt.claim.value, to, now)
         with writing() as session:
             take_lock(session, Lock.OUTBOX)
-            for sent in returned:
-                self._store_outcome(sent, now)
+            for attempt in attempts:
+                self._store_outcome(attempt, now)
             with self._isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             self._more, claimed = False, []
             for lanes, names in due:
-                free = lanes.choose(names, returning)
+                free = lanes.choose(names, answered_lanes)
                 claimed += self._claim(lanes, free[: lanes.max_claims], now)
                 self._more = self._more or len(free) > lanes.max_claims
             jobs = self._jobs.make(claimed, tools, now)
-        # Only after the commit: a turn that fails is repeated with the same outcomes.
-        self._drop_stored(returned)
+        # After the commit, because a turn that fails is repeated with the same outcomes.
+        self._drop_stored(attempts)
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
-    def _drop_stored(self, stored: Sequence[_Attempt]) -> None:
+    def _drop_stored(self, attempts: Sequence[_Attempt]) -> None:
         """Drop these attempts, whose outcomes are stored, and free their lanes."""
-        ids = set(map(id, stored))
-        self._unstored = [sent for sent in self._unstored if id(sent) not in ids]
-        for sent in stored:
-            self._lanes_of(sent.claim).busy.discard(sent.claim.lane)
+        ids = set(map(id, attempts))
+        self._unstored = [attempt for attempt in self._unstored if id(attempt) not in ids]
+        for attempt in attempts:
+            self._lanes_of(attempt.claim).busy.discard(attempt.claim.lane)
 
     def _lanes_of(self, claim: ClaimedDelivery) -> Lanes:
         if claim.subscriber_id is None:
@@ -308,14 +310,14 @@ class Worker:
                     continue
                 with writing() as session:
                     take_lock(session, Lock.OUTBOX)
-                    # Before the lock, somebody else may have done it.
+                    # Another process may have done the work before this one had the lock.
                     if work := find(session, now):
                         do(session, work, now)
         self._chores_at = now
 
     def _announce(self) -> bool:
-        """Write the next messages to the subscribers of status pages, each post in a transaction of
-        its own; returns whether there were any.
+        """Write the next messages to the subscribers of status pages, one transaction for each
+        update; returns whether there were any.
         """
         now, written = self.clock(), 0
         waiting = subscribers.waiting(db.session, now)
@@ -331,7 +333,7 @@ class Worker:
     def _send(self, job: SendJob) -> None:
         """Send one message, on a thread without database and application. Never raises."""
         claim = job.claim
-        # A stranger's webhook gets no signature of ours.
+        # A stranger's webhook gets no signature.
         name = webhook.SUBSCRIBER if claim.strangers_webhook else claim.channel
         try:
             if (sender := self.senders.get(name)) is None:
@@ -344,26 +346,26 @@ class Worker:
             answer = bug(raised_at(fault))
         self._sent.put(_Attempt(claim, answer, _text_of(job)))
 
-    def _store_outcome(self, sent: _Attempt, now: datetime) -> None:
-        claim, answer = sent.claim, sent.answer
+    def _store_outcome(self, attempt: _Attempt, now: datetime) -> None:
+        claim, answer = attempt.claim, attempt.answer
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
         with self._isolated("store the outcome of a message", db.session) as step:
             outcome = outcome_of(claim, answer, now)
-            claims.store(db.session, claim, outcome, now, sent.text)
+            claims.store(db.session, claim, outcome, now, attempt.text)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
             subscribers.apply_answer(db.session, claim, answer, now)
-        if step.failed:  # otherwise it would be sent again and again
+        if step.failed:  # otherwise the message would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             claims.give_up(db.session, claim.id, reason)
 
     @contextmanager
     def _isolated(self, what: str, session: AnySession | None) -> Iterator[StepResult]:
         """A step whose exception is logged and stops no other step. Its writes in the transaction
-        of ``session`` are rolled back; without a session, it has transactions of its own. A
-        database that cannot be used is not the step's fault, so that exception is raised.
+        of ``session`` are rolled back; without a session, the step opens its transactions itself.
+        An error of an unavailable database is raised, because it is not the step's fault.
         """
         step = StepResult()
         try:
@@ -400,18 +402,19 @@ class Worker:
         try:
             while self._is_sending and time.monotonic() < deadline:
                 self._collect(0.1)
-                if unstored := list(self._unstored):
+                if attempts := list(self._unstored):
                     with self.app.app_context(), writing():
-                        for sent in unstored:
-                            self._store_outcome(sent, self.clock())
-                    self._drop_stored(unstored)
+                        for attempt in attempts:
+                            self._store_outcome(attempt, self.clock())
+                    self._drop_stored(attempts)
         except Exception as fault:
             faults.tell(
                 log,
                 "The outcome of sent messages could not be stored. They may be sent again.",
                 fault,
             )
-        # Otherwise a restore and a change of the secret key are refused until its heartbeat is old.
+        # Without this, a restore and a change of the secret key are refused until the heartbeat of
+        # this process is old.
         with self.app.app_context():
             best_effort(
                 "The end of the alert worker", lambda: heartbeats.note_end(self.name, self.clock())
@@ -419,9 +422,7 @@ class Worker:
 
 
 def _text_of(job: SendJob) -> str:
-    """The messages that were sent, for the log of alerts, which has none of those to subscribers.
-    Never raises.
-    """
+    """The sent text, for the delivery log, which has no messages to subscribers. Never raises."""
     if job.claim.subscriber_id is not None:
         return ""
     try:
@@ -449,8 +450,8 @@ class Jobs:
         self._stored = Access().settings
         self._policies = Policies(settings)
         self._network = settings.network(self._policies.current())
-        # Strangers choose where their webhooks go: networks that monitors may reach are closed to
-        # them.
+        # Strangers choose the URLs of their webhooks, so these may not reach the networks that
+        # monitors may reach.
         self._strangers_network = settings.network(
             Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS)
         )
@@ -480,7 +481,7 @@ class Jobs:
                 network = self._strangers_network if claim.strangers_webhook else tools.network
                 jobs.append(SendJob(claim, outgoing, replace(tools, network=network)))
             except Exception as fault:
-                # One message that cannot be composed must not stop all the others.
+                # One message that cannot be composed must not stop the others.
                 log.exception("Delivery %d could not be written.", claim.id)
                 reason = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
                 claims.give_up(db.session, claim.id, NOT_SENT + reason)

@@ -16,6 +16,7 @@ from cryptography.fernet import InvalidToken
 from sqlalchemy import Column, Table, Text, bindparam, select, type_coerce, update
 
 from app.db import db, unreadable, writing
+from app.db.statements import rows_changed
 from app.db.types import Why, cipher_of_database
 
 BATCH = 200  # rows in one transaction: on SQLite, checks wait for its lock
@@ -134,6 +135,6 @@ def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
     )
     with writing() as session:
         for id, text in olds:
-            done = session.execute(statement, {"of": id, "before": text, "after": _again(text)})
-            replaced += getattr(done, "rowcount", 0)
+            texts = {"of": id, "before": text, "after": _again(text)}
+            replaced += rows_changed(session, statement, texts)
     return replaced

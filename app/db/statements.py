@@ -98,10 +98,10 @@ def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def keep_newest(
-    session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, most: int
+    session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, limit: int
 ) -> None:
-    """Keep only the ``most`` rows that were used last, of those for which ``whose`` is true."""
-    newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(most)
+    """Of the rows for which ``whose`` is true, delete all but the ``limit`` that were used last."""
+    newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(limit)
     newest_keys = session.scalars(newest).all()
     session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))
 
@@ -115,6 +115,11 @@ def delete_rows(table: type[Any], *conditions: ColumnElement[bool]) -> None:
     """Delete the rows for which all conditions are true."""
     with writing() as session:
         session.execute(delete(table).where(*conditions))
+
+
+def rows_changed(session: AnySession, statement: Any, parameters: Any = None) -> int:
+    """Execute an UPDATE or a DELETE; returns the number of rows that it changed."""
+    return int(session.execute(statement, parameters).rowcount)  # type: ignore[attr-defined]
 
 
 def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:

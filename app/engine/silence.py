@@ -26,7 +26,7 @@ from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
 from app.db.places import MIN_SILENCE, PlaceSigns
 from app.db.settings import setting, store_setting
-from app.db.statements import updating
+from app.db.statements import rows_changed, updating
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, PlaceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
@@ -228,12 +228,12 @@ def _notify(place: _Place, event: Event, dead_places: Collection[int], now: date
     since = place.signs.result_at if silent else place.signs.silent_since
     is_new = PlaceRow.silent_at.is_(None) if silent else PlaceRow.silent_at.is_not(None)
     with writing() as session:
-        done = session.execute(
+        change = (
             updating(PlaceRow)
             .where(PlaceRow.id == place.id, is_new)
             .values(silent_at=now if silent else None, silent_since=since if silent else None)
         )
-        if getattr(done, "rowcount", 0) != 1:
+        if rows_changed(session, change) != 1:
             return  # another checker was faster
         all_assigned = select(func.count()).select_from(AssignmentRow)
         counted = all_assigned.where(AssignmentRow.location_id == place.id)

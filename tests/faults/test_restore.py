@@ -54,13 +54,13 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     asked = []
     with box.app.app_context(), writing() as session:
         engine = session.connection().engine
-        ids = chores.outlived(session, box.clock.now)
+        ids = chores.expired(session, box.clock.now)
 
         @event.listens_for(engine, "before_cursor_execute")
         def note(_connection, _cursor, statement, *_others):
             asked.append(statement)
 
-        chores.give_up_outlived(session, ids, box.clock.now)
+        chores.give_up_expired(session, ids, box.clock.now)
         event.remove(engine, "before_cursor_execute", note)
     assert len([request for request in asked if request.startswith("SELECT")]) == 1
     assert {row.status for row in box.rows()} == {FAILED}
@@ -71,8 +71,8 @@ def test_more_messages_than_a_statement_names_are_given_up(box, sink):
     box.tell(Event.CERTIFICATE_EXPIRING, box.monitor(("webhook", sink.url)), extra={"days_left": 3})
     box.clock.advance(seconds=2 * DAY)
     with box.app.app_context(), writing() as session:
-        ids = [*range(10**6, 10**6 + 70_000), *chores.outlived(session, box.clock.now)]
-        chores.give_up_outlived(session, ids, box.clock.now)
+        ids = [*range(10**6, 10**6 + 70_000), *chores.expired(session, box.clock.now)]
+        chores.give_up_expired(session, ids, box.clock.now)
     assert {row.status for row in box.rows()} == {FAILED}
 
 
@@ -88,7 +88,7 @@ def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
         by_hand.retry(id, box.clock.now)  # begins new 24 hours
     box.clock.advance(seconds=DAY - 1)
     with box.app.app_context(), writing() as session:
-        chores.give_up_outlived(session, chores.outlived(session, box.clock.now), box.clock.now)
+        chores.give_up_expired(session, chores.expired(session, box.clock.now), box.clock.now)
     assert box.row(id).status == PENDING
     attempt = {"at": "2026-11-21T08:00:00Z", "ok": False, "answer": "503 Busy"}
     with box.app.app_context(), writing() as session:
@@ -415,7 +415,7 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
     assert (event, data["count"]) == ("incidents.opened", 20)
 
 
-@pytest.mark.parametrize("reason", ["410 Gone", lanes.given_up("503 Busy")])
+@pytest.mark.parametrize("reason", ["410 Gone", lanes.reason_after_24_hours("503 Busy")])
 def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, reason):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])

@@ -1,5 +1,5 @@
-"""The table of senders: one for each channel, and one for the webhooks of subscribers. What each
-sends, as text. And which channels cannot work, because this installation lacks what they need.
+"""The table of senders: one for each channel, and one for the webhooks of subscribers. Also the
+text of what each sends, and the channels that cannot work because their settings are missing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SENDERS: dict[str, Sender] = {
     Channel.OPSGENIE: opsgenie.send,
 }
 MAX_SHOWN = 4_000  # characters
-# Whoever has the token of a link acknowledges with it, so the log has none.
+# The token of a link is enough to acknowledge an incident, so the log must not have it.
 _TOKEN = re.compile(r"(?<=/acknowledge/)[\w.~-]+")
 
 
@@ -84,9 +84,9 @@ NO_MAIL = N_("No mail server is set up. An admin can set one up under Settings, 
 
 def not_set_up(settings: Settings) -> Mapping[str, str]:
     """The channels that cannot work, each with a sentence. Needs an application context."""
-    lacking = {}
+    sentences = {}
     if not can_mail(settings):
-        lacking[Channel.EMAIL.value] = _(NO_MAIL)
+        sentences[Channel.EMAIL.value] = _(NO_MAIL)
     if settings.sms_url is None:
-        lacking[Channel.SMS.value] = _("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
-    return lacking
+        sentences[Channel.SMS.value] = _("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
+    return sentences

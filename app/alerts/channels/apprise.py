@@ -75,9 +75,8 @@ def _read(outcome: dict[str, str], secrets: list[str]) -> Answer:
 
 
 class _Child:
-    """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets.
-
-    It ends by itself when that is closed, which the kernel does when this process is killed.
+    """A process of apprise_child.py. It gets tasks by its standard input, because they hold
+    secrets, and ends when that is closed, which the kernel does when this process is killed.
     """
 
     def __init__(self) -> None:
@@ -87,8 +86,8 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=_ROOT,
-            # Without our secrets, and without a proxy, which would connect to addresses that policy
-            # does not see.
+            # The environment has no secrets of Wakeful, and no proxy, which would connect to
+            # addresses that the policy cannot judge.
             env=for_program({}),
         )
 
@@ -128,7 +127,7 @@ class _Child:
                     pipe.close()
 
 
-# For the next messages. A service that hangs blocks only one of them.
+# Processes that wait for the next message. A service that hangs blocks only its process.
 _IDLE: list[_Child] = []
 _LOCK = threading.Lock()  # of the list: each lane sends in a thread of its own
 

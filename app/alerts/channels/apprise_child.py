@@ -28,8 +28,8 @@ from app.rules.masking import frames_of
 IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 
 
-# What Python may open while a task is served: modules imported late, the copy of what a service
-# answered, and what the name resolution and the TLS of Python read.
+# Paths that Python may open while a task is served: modules that are imported late, and the files
+# of its name resolution and TLS.
 READABLE = (
     sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[3] / "app"), "/etc/hosts",
     "/etc/resolv.conf", "/etc/mime.types", "/etc/ssl", "/usr/share/zoneinfo", "/dev/null",
@@ -64,7 +64,7 @@ class Guard:
         self.policy = Policy()
         self.refused: str | None = None
         self.serving = False
-        # The folder of this process alone: the system's has files of others.
+        # A folder of this process alone: the system's folder has files of other programs.
         self.folder = os.path.realpath(tempfile.gettempdir())
 
     def begin(self, policy: Policy) -> None:
@@ -75,7 +75,7 @@ class Guard:
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if event in PROGRAMS:
             raise PermissionError(_("Apprise URLs cannot start programs."))
-        # Without an address, it goes to where the socket is connected, which was judged.
+        # Without an address, the data goes to the peer of the socket, whose address was judged.
         if event in SENDS and args[1] is not None:
             self._judge(args[1])
         if self.serving and event in FILES:
@@ -139,8 +139,8 @@ def main() -> None:
     logging.getLogger("apprise").addHandler(log)
     logging.getLogger("apprise").propagate = False
     Apprise.instantiate("json://localhost")  # loads every service, which takes a second
-    # A template or key that a URL names is an attachment. Without the one for files, the answer is
-    # the same whether a file exists or not.
+    # Apprise reads a template or key that a URL names as an attachment. Without file attachments,
+    # the answer is the same whether a file exists or not.
     attachments: Any = AttachmentManager  # typed in part only
     attachments().remove("file")
     try:
@@ -180,8 +180,8 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
             "Apprise does not know this kind of URL, or it is incomplete or names a local file."
         )
         return _outcome("permanent", guard.refused or unknown)
-    done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
-    if done:
+    is_sent = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
+    if is_sent:
         return _outcome("delivered", "")
     if guard.refused is not None:
         return _outcome("permanent", guard.refused)
@@ -191,13 +191,13 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     return _outcome(outcome, " ".join(log.lines[-3:]))
 
 
-# How Apprise's services write the status that they were answered, at the end of a line.
+# The status of an answer, as Apprise writes it at the end of a line.
 _STATUS = re.compile(r"\berror=(\d{3})\b")
 
 
 def refused_for_good(lines: list[str]) -> bool:
-    """Whether the log has only permanent refusals. A URL may name several targets, and a
-    line without a status may be one that another try reaches.
+    """Whether the log has only permanent refusals. A URL may name several targets; another attempt
+    may reach a target whose line has no status.
     """
     statuses = [int(match[1]) if (match := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(

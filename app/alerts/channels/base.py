@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools that all senders share. ``webhook_secrets``: the newest first, the old one during
-    an overlap. ``installation`` tells it apart from others, which count their incidents alike.
+    """The tools that all senders share. ``webhook_secrets``: the present one, and during an overlap
+    the old one. ``installation`` identifies this installation at services: the ids of its incidents
+    are the same as those of others.
     """
 
     settings: Settings
@@ -52,14 +53,14 @@ class Outgoing:
 
 
 Sender = Callable[[Outgoing, Tools], Answer]
-Read = Callable[[Response], str]  # the part of an answer that says why
-# What an answer means, for a service whose status does not say it; None: what its status means.
+Read = Callable[[Response], str]  # the part of an answer that gives the reason
+# The meaning of an answer whose status does not say it; None if the status does.
 Accepts = Callable[[Response], Acceptance | None]
-# The payload to send in place of the refused one, if the answer says how; None if it does not.
+# The payload to send in place of a refused one; None if the refusal is final.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
-MAX_POSTS = 4  # of one attempt: the first, and those that answers ask for
-MIN_SECONDS = 1.0  # for the last of them
+MAX_POSTS = 4  # of one attempt: redirects and corrected payloads count too
+MIN_SECONDS = 1.0  # for the last post
 
 
 def post(
@@ -78,10 +79,9 @@ def post(
     correct: Correct | None = None,
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
-    answer. ``accepts``: what it means, for a service that puts refusals into an answer with a good
-    status. ``correct``: another payload after a refusal; without it, refusals are final. ``read``:
-    the part that says why.
-    ``secrets``: what the text of the answer must not show.
+    answer. ``accepts``: for a service that refuses in an answer with a good status. ``correct``:
+    another payload after a refusal; without it, refusals are final. ``read``: the part of the
+    answer that gives the reason. ``secrets``: texts that the log must not show.
     """
     target = url or outgoing.value
     if not form:
@@ -89,7 +89,7 @@ def post(
         secrets = [*secrets, *masking.secrets_in_url(target)]
     body = payload if form else _encoded(payload)
     end = monotonic() + tools.network.total_seconds
-    for left in reversed(range(MAX_POSTS)):
+    for posts_left in reversed(range(MAX_POSTS)):
         seconds = max(MIN_SECONDS, end - monotonic())
         network = replace(tools.network, total_seconds=min(seconds, tools.network.total_seconds))
         try:
@@ -102,9 +102,9 @@ def post(
             return retry(masking.clean(str(fault), secrets))
         except ValueError as fault:  # not a plain URL: stored without validation
             return permanent(masking.clean(str(fault), secrets))
-        if left and (to := _redirect_target(target, response)) is not None:
+        if posts_left and (to := _redirect_target(target, response)) is not None:
             target, secrets = to, [*secrets, *masking.secrets_in_url(to)]
-        elif left and correct and (other := correct(response)) is not None:
+        elif posts_left and correct and (other := correct(response)) is not None:
             body = _encoded(other)
         else:
             break
@@ -149,15 +149,16 @@ _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
 
 def action_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
-    """The action on the alert at a service that has one for each incident (BY_INCIDENT)."""
+    """The action on the alert of an incident at a service of BY_INCIDENT."""
     if message.event == Event.INCIDENT_ACKNOWLEDGED:
         return "acknowledge"
     return "resolve" if message.tone is Tone.GOOD else "trigger"
 
 
 def dedup_key_of(outgoing: Outgoing, tools: Tools) -> str:
-    """The key of that alert. A message without an incident or a place is an alert of its own, and
-    one that is sent again is the same. Two installations may share the account of a service.
+    """The key of that alert at the service. A message without an incident or a place is a separate
+    alert, with the same key when it is sent again. The key names the installation, because two may
+    share an account.
     """
     thread = outgoing.message.thread
     return f"wakeful-{tools.installation}-{thread}" if thread else f"wakeful-{outgoing.id}"

@@ -233,9 +233,9 @@ def _own_name(public_url: str | None, smtp: smtplib.SMTP) -> str:
     """The name for EHLO: one that others can look up, else our address. Mail servers refuse the
     bare name of a container for good (Postfix: 504).
     """
-    own = parse_url(public_url) if public_url else None
-    if own is not None and own.address is None and "." in own.ascii_host.strip("."):
-        return own.ascii_host.strip(".")
+    url = parse_url(public_url) if public_url else None
+    if url is not None and url.address is None and "." in url.ascii_host.strip("."):
+        return url.ascii_host.strip(".")
     if smtp.sock is None:
         raise smtplib.SMTPServerDisconnected
     return addresses.literal(smtp.sock.getsockname()[0])

@@ -18,7 +18,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     body = payload(outgoing.message)
 
     def correct(response: Response) -> dict[str, Any] | None:
-        """FlockML that it does not take must not cost the alert."""
+        """If the service refuses the FlockML, send the plain text alone."""
         if not is_refused(response, accepts) or body.pop("flockml", None) is None:
             return None
         return body

@@ -1,5 +1,5 @@
-"""Making an alert mail: text and HTML, threads by incident, and a Message-ID that a retry
-repeats.
+"""The mail of an alert: text and HTML, a thread for each incident, and a Message-ID that stays the
+same in a retry.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def accepts(response: Response) -> Acceptance | None:
-    """1 is the status of what was taken."""
+    """The status in the body is 1 if the message was accepted."""
     is_refused = is_good(response) and dict_of(response).get("status") not in (None, 1)
     return Acceptance.PERMANENT if is_refused else None
 

@@ -40,7 +40,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     body = payload(outgoing.message)
 
     def correct(response: Response) -> dict[str, Any] | None:
-        """Blocks that a service does not take must not cost the alert."""
+        """If the service refuses the blocks, send the plain text alone."""
         is_layout = response.text.strip() in _LAYOUT or is_refused(response, accepts)
         return body if is_layout and body.pop("blocks", None) is not None else None
 

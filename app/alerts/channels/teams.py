@@ -32,7 +32,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     plain = iter([payload(replace(message, details=(), items=()))])
 
     def correct(response: Response) -> dict[str, Any] | None:
-        """A card that it does not take must not cost the alert."""
+        """If the service refuses the card, send it once without details and items."""
         is_large = response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return next(plain, None) if is_large or is_refused(response, accepts) else None
 

@@ -1,6 +1,6 @@
-"""Webhooks: JSON, signed as Standard Webhooks says; without a signature to the subscriber of a
-status page. A subscriber chooses the URL, which may be a receiver of our own alerts: with a
-signature of this instance, a stranger could send it messages that it believes.
+"""Webhooks: JSON, signed as Standard Webhooks says. Webhooks to subscribers of a status page have
+no signature: a subscriber chooses the URL, and could choose a receiver of alerts, which would
+believe a signed message.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
@@ -43,7 +43,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
-    """The question whether they want to be subscribed has a token, which the answer sends back."""
+    """A request to confirm a subscription has a token, which the answer must repeat."""
     token = outgoing.message.data.get("token")
 
     def echoes(response: Response) -> bool:

@@ -29,8 +29,8 @@ from app.records import Event
 
 
 def burst(facts: Facts, context: MessageContext) -> Message:
-    """Many incidents that changed within a minute: ``facts["incidents"]`` are the own facts of the
-    first ten.
+    """Many incidents that changed within a minute. ``facts["incidents"]``: the facts of the first
+    ten.
     """
     good = facts["event"] == Event.INCIDENTS_RESOLVED
     count, members = facts["count"], facts["incidents"]
@@ -46,7 +46,7 @@ def burst(facts: Facts, context: MessageContext) -> Message:
 
 
 def acknowledged(facts: Facts, context: MessageContext) -> Message:
-    """Several that one person acknowledged together."""
+    """Several incidents that one person acknowledged together."""
     count = facts["count"]
     title = _n("%(num)s incident acknowledged", "%(num)s incidents acknowledged", count)
     summary = who_acknowledged(facts["incidents"][0]["incident"])
@@ -61,7 +61,7 @@ def _about_all(
     summary: str,
     say: Callable[[Facts], str],
 ) -> Message:
-    """``say``: what is said of each, after its name."""
+    """``say``: makes the text after the name of an incident."""
     count, members = facts["count"], facts["incidents"]
     items = [
         Item(f"{name_with_others(member)}: {say(member)}", incident_links(member, context))
@@ -83,7 +83,7 @@ def _about_all(
 
 
 def _title(down: int, slow: int) -> str:
-    """``slow``: how many are degraded, beside those that are down."""
+    """``down``, ``slow``: the numbers of monitors that are down and degraded."""
     if not slow:
         return _n("%(num)s monitor is down", "%(num)s monitors are down", down)
     if not down:
@@ -106,8 +106,8 @@ def _title_of_end(members: Sequence[Facts], count: int, slow: int) -> str:
 
 
 def digest(facts: Facts, context: MessageContext) -> Message:
-    """Quiet hours are over. ``facts["incidents"]`` are the first ten, as they are now;
-    ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
+    """Quiet hours are over. ``facts["incidents"]``: the first ten incidents as they are now;
+    ``facts["notices"]``: the facts of the first ten alerts about certificates and domains.
     """
     still_open, ended, noticed = facts["open"], facts["resolved"], facts["notice_count"]
     members, notices = facts["incidents"], facts["notices"]
@@ -125,8 +125,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
         )
         for member in members
     ]
-    # The text is made with the present time: the number of days left has changed while the notices
-    # waited.
+    # With the present time, because the number of days left has changed while the notices waited.
     expiries = [
         EXPIRIES[notice["event"]]({**notice, "at": facts["at"]}, context) for notice in notices
     ]
@@ -155,7 +154,7 @@ def _more(count: int) -> tuple[Item, ...]:
 
 
 def _links(members: Sequence[Facts], context: MessageContext) -> tuple[MessageLink, ...]:
-    """All incidents, and before them an acknowledge page, which offers all of the message."""
+    """The acknowledge page, while an incident is unresolved, and the page of all incidents."""
     of_members = (link for member in members for link in incident_links(member, context))
     first = next((link for link in of_members if link.acts), None)
     every = MessageLink(_("All incidents"), f"{context.base_url}/incidents")
@@ -182,7 +181,7 @@ def _outage_of(facts: Facts) -> str:
 
 
 def _state_of(facts: Facts) -> str:
-    """Whether an incident lasts, and since when; or what ``_outage_of`` says of it."""
+    """Since when an open incident lasts; how long an ended one lasted, or how it ended."""
     incident = facts["incident"]
     start, cause = words.clock_time(down_since(incident)), _cause(facts)
     if incident["ended_at"] and not recovered(facts):
@@ -194,7 +193,8 @@ def _state_of(facts: Facts) -> str:
     return _(acknowledged if incident["acknowledged_at"] else lasts, start=start, cause=cause)
 
 
-# By whether an incident is degraded: it is over, it lasts and is acknowledged, it lasts.
+# By whether the incident is degraded: the sentences for an incident that is over, one that is
+# acknowledged, and one that is not.
 _STATES = {
     False: (
         N_("was down for %(length)s from %(start)s. %(cause)s"),

@@ -1,5 +1,5 @@
-"""Messages about one incident: opened, resolved, acknowledged, still open. What its facts say, its
-links and its data come first: messages about several have them too.
+"""Messages about one incident: opened, resolved, acknowledged, still open. The first part, about
+facts, links and data, serves messages about several incidents too.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def sentence_of_gaps(facts: Facts) -> str:
 
 
 def incident_links(facts: Facts, context: MessageContext) -> tuple[MessageLink, ...]:
-    """The incident's page and before it, while nobody has acknowledged it, the acknowledge page: it
-    is what a phone at night is taken up for.
+    """The incident's page. Before it, while nobody has acknowledged the incident, the acknowledge
+    page: at night, that is the link that people need.
     """
     incident = facts["incident"]
     page = MessageLink(_("Incident"), context.incident_url(incident["id"]))
@@ -243,8 +243,8 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
     if recovered(facts):
         title = _("Up again: %(name)s", name=name_of(facts))
         still_slow = (facts.get("extra") or {}).get("slow")
-        rest = " " + _("It is up, but slow.") if still_slow else ""
-        return title, _("It was down for %(length)s.", length=length) + rest
+        note = " " + _("It is up, but slow.") if still_slow else ""
+        return title, _("It was down for %(length)s.", length=length) + note
     title = _("Resolved: %(name)s", name=name_of(facts))
     ending = facts["incident"]["ending"]
     if ending != Ending.PERSON:
@@ -333,10 +333,10 @@ def _since(incident: Facts) -> Iterator[Detail]:
 
 
 def _deployed(entry: Facts, incident: Facts) -> str:
-    before = started_at(incident) - datetime.fromisoformat(entry["time"])
+    lead = started_at(incident) - datetime.fromisoformat(entry["time"])
     name = words.shorten(entry["name"], words.MAX_NAME_SHOWN)
     time = words.clock_time(datetime.fromisoformat(entry["time"]))
-    length = about(before.total_seconds())
+    length = about(lead.total_seconds())
     return _("%(name)s at %(time)s, %(length)s earlier", name=name, time=time, length=length)
 
 
@@ -352,16 +352,16 @@ def _changes(incident: Facts) -> Iterator[Detail]:
 
 
 def _others_down(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:
-    own = facts["monitor"]["id"]
-    names = [name for id, name in context.others_down.items() if id != own]
+    own_id = facts["monitor"]["id"]
+    names = [name for id, name in context.others_down.items() if id != own_id]
     yield from _named(label, names, OTHERS_NAMED)
 
 
-def _named(label: str, names: Sequence[str], most: int) -> Iterator[Detail]:
+def _named(label: str, names: Sequence[str], limit: int) -> Iterator[Detail]:
     if not names:
         return
-    shown = ", ".join(words.shorten(name, 40) for name in names[:most])
-    more = len(names) - most
+    shown = ", ".join(words.shorten(name, 40) for name in names[:limit])
+    more = len(names) - limit
     if more > 0:
         shown = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown)
     yield label, shown

@@ -1,4 +1,4 @@
-"""A message as every channel gets it, without a layout; and the context that it is made in."""
+"""The content of a message, which each channel lays out, and the context that it is composed in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOOTER = N_("You get this message because a monitor alerts this address.")
 
 @dataclass(frozen=True, slots=True)
 class MessageLink:
-    """``acts``: it does something, rather than show something."""
+    """``acts``: the link is for an action, such as to acknowledge, and not only for a page."""
 
     label: str
     url: str
@@ -45,7 +45,7 @@ class MessageLink:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of several entries of a message, with links of its own."""
+    """An entry in the list of a message, such as one incident of a burst."""
 
     text: str
     links: tuple[MessageLink, ...] = ()
@@ -78,13 +78,13 @@ class Message:
 
     @classmethod
     def of(cls, facts: Facts, tone: Tone, title: str, summary: str, **parts: Any) -> Message:
-        """The message of one event, at its moment."""
+        """The message of these facts, with their event and time."""
         parts = {"at": time_of(facts), **parts}
         return cls(event=facts["event"], tone=tone, title=title, summary=summary, **parts)
 
     @property
     def page(self) -> str:
-        """Where a tap on a notification leads; empty for nowhere."""
+        """The URL that a tap on a notification opens; empty without one."""
         return next((link.url for link in self.links if not link.acts), "")
 
     @property
@@ -101,20 +101,19 @@ class Message:
         lines += [f"{link.label}: {link.url}" for link in self.links]
         return [line for line in lines if line]
 
-    def fitted(self, most: int, *first: str, size: Callable[[str], int] = len) -> str:
-        """The lines below ``first``, or as much of them as fits. The message's own links come last
-        and are kept.
+    def fitted(self, limit: int, *first: str, size: Callable[[str], int] = len) -> str:
+        """``first`` and the lines of the message, cut to ``limit`` if they are larger. The links of
+        the message, at its end, are not cut.
         """
-        for fuller in (self, self.without_item_links()):
-            whole = "\n".join(fuller.lines(*first))
-            if size(whole) <= most:
-                return whole
+        for message in (self, self.without_item_links()):
+            text = "\n".join(message.lines(*first))
+            if size(text) <= limit:
+                return text
         links = "\n".join(f"{link.label}: {link.url}" for link in self.links)
-        room = most - size(f"…\n{links}")
-        head = whole
-        while size(head) > room:
-            head = head[: len(head) - max(1, (size(head) - room) // 4)]
-        return f"{head.rstrip()}…\n{links}".rstrip()
+        room = limit - size(f"…\n{links}")
+        while size(text) > room:
+            text = text[: len(text) - max(1, (size(text) - room) // 4)]
+        return f"{text.rstrip()}…\n{links}".rstrip()
 
     def in_zone(self, zone: tzinfo) -> Message:
         """The message with its times in this zone."""
@@ -135,7 +134,7 @@ class Message:
 
 
 def time_of(facts: Facts) -> datetime:
-    """When the message was written: nobody is notified yet."""
+    """When the message was written, before it was sent."""
     return datetime.fromisoformat(facts["at"])
 
 
@@ -163,7 +162,7 @@ class MessageContext:
 
 
 def base_url(public_url: str | None, bind: str) -> str:
-    """Where links lead: PUBLIC_URL, else the address that the server listens on."""
+    """The beginning of all links: PUBLIC_URL, else the address that the server listens on."""
     if public_url:
         return public_url.rstrip("/")
     host, _colon, port = bind.rpartition(":")

@@ -15,7 +15,7 @@ from app.alerts.outbox import Alert, enqueue, enqueue_again, enqueue_all
 from app.alerts.targets import alerting_nobody, hours_of, quiet_until
 from app.alerts.words import count_of
 from app.db import AnySession, db, writing
-from app.db.statements import updating
+from app.db.statements import rows_changed, updating
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
 from app.db.windows import MaintenanceTimes
@@ -160,7 +160,7 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
             return False
         # The guard: a second checker finds that ``reminded_at`` was set just now.
         before = now - timedelta(minutes=monitor.remind_after)
-        done = session.execute(
+        reminding = (
             updating(IncidentRow)
             # A time in the future was written by a clock that was ahead, and does not count.
             .where(
@@ -170,7 +170,7 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
             )
             .values(reminded_at=now)
         )
-        if getattr(done, "rowcount", 0) != 1:
+        if rows_changed(session, reminding) != 1:
             return False
         incident = session.get_one(IncidentRow, incident_id, populate_existing=True)
         enqueue(session, Event.INCIDENT_REMINDER, monitor, incident, now)

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, or_, select
 
 from app.db import AnySession, changes, dependencies, heartbeats, rollups, wakeups
 from app.db.latest import lock_states
-from app.db.statements import updating
+from app.db.statements import rows_changed, updating
 from app.db.tables import (
     AssignmentRow,
     CauseCodeRow,
@@ -283,10 +283,10 @@ def ask(session: AnySession, ids: Collection[int], now: datetime) -> datetime:
 
 
 def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetime) -> None:
-    """Let what is known of these heartbeats be recorded again at ``at``: they cannot be checked."""
+    """Let the state of these heartbeats be recorded again at ``at``, as a check would."""
     row = HeartbeatStateRow
-    done = session.execute(updating(row).where(row.monitor_id.in_(list(ids))).values(due_at=at))
-    if getattr(done, "rowcount", 0):
+    of_these = row.monitor_id.in_(list(ids))
+    if rows_changed(session, updating(row).where(of_these).values(due_at=at)):
         wakeups.note(session, heartbeats.DEADLINES)
 
 
