@@ -51,9 +51,9 @@ NO_HOST = N_(
     " wakeful.example.com, separated by commas, or * for any."
 )
 NO_REGISTRIES = N_("%(file)s holds no list of registries (%(fault)s).")
-NO_TEXT = N_("it is no text in UTF-8.")
+NO_TEXT = N_("it is not text in UTF-8.")
 NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
-# A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
+# The longest time that a session lasts; app/access/sessions.py has the other limits.
 SESSION_SECONDS = 30 * 24 * 3600
 _TLS_WORDS = {
     "ssl_cert_reqs": ("required", "optional", "none"),
@@ -92,11 +92,11 @@ class Settings:
     telegram_api: str = PUBLIC_TELEGRAM_API
     sms_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
-    # None: not set, the Settings page decides; "" means public only.
+    # None: not set, so that the Settings page decides; "": public addresses only.
     allow_networks: str | None = None
-    subscriber_networks: str = ""  # as allow_networks, for webhooks of status pages' subscribers
+    subscriber_networks: str = ""  # like allow_networks, for webhooks of subscribers
     public_url: str | None = None
-    allowed_hosts: tuple[str, ...] = ()  # empty: not set; "*" stands for any
+    allowed_hosts: tuple[str, ...] = ()  # empty: not set; "*": any host
     trusted_proxies: tuple[Network, ...] = ()
     metrics_token: str | None = field(default=None, repr=False)
     rate_limit: int = 600  # requests a minute for each key; 0 is off
@@ -104,10 +104,10 @@ class Settings:
     dns_servers: str | None = None
     ca_bundle: str | None = None
     rdap_bootstrap: str | None = None
-    canaries: str | None = None  # None: the three well-known ones; "" means none
+    canaries: str | None = None  # None: three well-known ones; "": none
     retention_days: int = 400  # how long single results are kept
-    time_zone: str = "UTC"  # of times in messages to those who have no zone of their own
-    broker_url: str | None = field(default=None, repr=False)  # of checkers and probers over a queue
+    time_zone: str = "UTC"  # of times in messages to contacts that have no zone
+    broker_url: str | None = field(default=None, repr=False)  # of the queue to probers
     batch_key: str | None = field(default=None, repr=False)  # the same for all of them
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)

@@ -199,9 +199,8 @@ def _rows_of(
     contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
     incident_ids = [id for alert in alerts if (id := alert.follow_up_of) is not None]
     notified = recipients_of(session, incident_ids)
-    hours = contact_hours(
-        session, {text for found in notified.values() for text in found.sources.values()}
-    )
+    texts = {text for recipients in notified.values() for text in recipients.sources.values()}
+    hours = contact_hours(session, texts)
     parts = []
     for alert in alerts:
         of_monitor = contacts.get(alert.monitor.id, ())

@@ -198,7 +198,7 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
 
 
 def unalerted(session: AnySession, ids: Collection[int]) -> Sequence[int]:
-    """Those of these monitors that have neither alerts nor contacts."""
+    """The monitors among these that have neither alerts nor contacts."""
     rows = session.execute(_WITHOUT_CONTACTS, {"ids": list(ids)})
     return [id for id, alerts in rows if not alerts]
 

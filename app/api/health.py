@@ -28,7 +28,7 @@ from app.records import (
     in_api_words,
 )
 from app.stores import current_store
-from app.stores.health import health, late_checks, oldest_alert
+from app.stores.health import health, late_checks, oldest_alert_age
 
 PLACE_PAGES = 100
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
@@ -131,7 +131,7 @@ def _backlog(now: datetime) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "wakeful_oldest_alert_seconds",
         "Since the oldest alert that waits for its delivery was written; 0 if none waits.",
-        value=oldest_alert(now),
+        value=oldest_alert_age(now),
     )
 
 

@@ -49,7 +49,8 @@ class ServerCertificate:
     addresses: tuple[str, ...]
     parsed: x509.Certificate
 
-    def days_left(self, at: datetime) -> int:
+    def whole_days_left(self, at: datetime) -> int:
+        """The number of whole days; ``rules.time.days_left`` counts calendar days."""
         return (self.not_after - at).days
 
     @property

@@ -86,7 +86,7 @@ def rotate_keys(settings: Settings) -> bool:
     return not lost
 
 
-def _show(counted: Sequence[rotation.Counted]) -> None:
+def _show(counted: Sequence[rotation.TableCount]) -> None:
     for count in counted:
         click.echo(_(COUNTED, **asdict(count)))
     changed = sum(count.reencrypted for count in counted)

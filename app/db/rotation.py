@@ -1,13 +1,14 @@
-"""Encrypt every stored secret with the first of the secret keys, so that the others can go: in
-batches, while Wakeful runs with all keys. Needs an application context.
+"""Encrypt every stored secret with the first of the secret keys, so that the other keys can be
+removed: in batches, while Wakeful runs with all keys. Needs an application context.
 
-Each value is replaced only if it is still the one that was read: what a process writes meanwhile
-has the first key already. Nothing is remembered in between: after a kill, the next run finds what
-is left.
+A value is replaced only if it was not changed since it was read: a process that changes it uses the
+first key already. A run stores no progress. If it is killed, the next run finds the values that it
+did not replace.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,15 +21,15 @@ from app.db.statements import rows_changed
 from app.db.types import Why, cipher_of_database
 
 BATCH = 200  # rows in one transaction: on SQLite, checks wait for its lock
-PASSES = 5  # while a process still writes with an old key, a pass leaves something to the next
+PASSES = 5  # a process with another first key may write values behind a pass
 
 Value = tuple[Any, Any]  # the row's primary key and the encrypted text
 
 
 @dataclass(slots=True)
-class Counted:
-    """The values of one table. ``current``: the first key reads them. ``old``: only another key
-    does. ``lost``: none does.
+class TableCount:
+    """The numbers of values in one table: ``current`` ones, which the first key decrypts; ``old``
+    ones, which only another key decrypts; and ``lost`` ones, which no key decrypts.
     """
 
     table: str
@@ -38,52 +39,50 @@ class Counted:
     reencrypted: int = 0
 
 
-def rotate() -> list[Counted]:
-    """Encrypt everything with the first key, and count what was found in the end, in each table.
-    ``old`` is above 0 if a process goes on writing with an old key.
+def rotate() -> list[TableCount]:
+    """Encrypt everything with the first key. Returns the counts of each table after that: ``old``
+    is above 0 if a process goes on writing with an old key.
     """
-    reencrypted: dict[str, int] = {}
+    reencrypted: Counter[str] = Counter()
     for _pass in range(PASSES):
         tables = list(count(reencrypt=True))
-        for table in tables:
-            before = reencrypted.get(table.table, 0)
-            reencrypted[table.table] = before + table.reencrypted
+        reencrypted.update({table.table: table.reencrypted for table in tables})
         if not any(table.old for table in tables):
             break
-    last = list(count())
-    for table in last:
-        table.reencrypted = reencrypted.get(table.table, 0)
-    return last
+    tables = list(count())
+    for table in tables:
+        table.reencrypted = reencrypted[table.table]
+    return tables
 
 
-def count(*, reencrypt: bool = False) -> Iterator[Counted]:
-    """Look at every encrypted value; ``reencrypt``: encrypt again what only an old key reads."""
+def count(*, reencrypt: bool = False) -> Iterator[TableCount]:
+    """Count the encrypted values of each table; ``reencrypt``: encrypt the old ones again."""
     for table, columns in unreadable.encrypted():
-        counted = Counted(table.name)
+        counted = TableCount(table.name)
         for column in columns:
             for batch in _batches(table, column):
-                olds = _count_batch(batch, counted)
-                if reencrypt and olds:
-                    counted.reencrypted += _replace(table, column, olds)
+                old_ones = _count_batch(batch, counted)
+                if reencrypt and old_ones:
+                    counted.reencrypted += _replace(table, column, old_ones)
         yield counted
 
 
 def old_values() -> Iterator[unreadable.UnreadableValue]:
-    """The values that only an old key reads, which nobody can read once it is removed."""
+    """The values that only an old key decrypts. They are lost if it is removed."""
     for table, columns in unreadable.encrypted():
         for column in columns:
             for batch in _batches(table, column):
-                for id, _text in _count_batch(batch, Counted(table.name)):
+                for id, _text in _count_batch(batch, TableCount(table.name)):
                     yield unreadable.UnreadableValue(table.name, id, column.name, Why.OTHER_KEY)
 
 
 def lost_values() -> Iterator[unreadable.UnreadableValue]:
-    """The encrypted values that no key reads."""
-    of = {
+    """The encrypted values that no key decrypts."""
+    encrypted = {
         table.name: {column.name for column in columns} for table, columns in unreadable.encrypted()
     }
-    for broken in unreadable.scan(of):
-        if broken.field in of[broken.table]:
+    for broken in unreadable.scan(encrypted):
+        if broken.field in encrypted[broken.table]:
             yield broken
 
 
@@ -91,20 +90,20 @@ def _batches(table: Table, column: Column[Any]) -> Iterator[list[Value]]:
     """The encrypted texts of a column, in the order of the rows."""
     (key,) = table.primary_key.columns
     query = select(key, type_coerce(column, Text)).where(column.is_not(None)).order_by(key)
-    after = None
+    last_id = None
     while True:
-        following = query if after is None else query.where(key > after)
+        following = query if last_id is None else query.where(key > last_id)
         batch = [(id, text) for id, text in db.session.execute(following.limit(BATCH))]
-        db.session.rollback()  # no snapshot stays open for as long as all of it takes
+        db.session.rollback()  # no snapshot stays open until the last batch
         if not batch:
             return
         yield batch
-        after = batch[-1][0]
+        last_id = batch[-1][0]
 
 
-def _count_batch(batch: list[Value], counted: Counted) -> list[Value]:
-    """Count the values; returns those that only an old key reads."""
-    olds = []
+def _count_batch(batch: list[Value], counted: TableCount) -> list[Value]:
+    """Add the values to ``counted``; returns those that only an old key decrypts."""
+    old_values = []
     for id, text in batch:
         if not isinstance(text, str):
             counted.lost += 1
@@ -114,27 +113,27 @@ def _count_batch(batch: list[Value], counted: Counted) -> list[Value]:
             counted.lost += 1
         else:
             counted.old += 1
-            olds.append((id, text))
-    return olds
+            old_values.append((id, text))
+    return old_values
 
 
 def _again(text: str) -> str | None:
-    """The same value, encrypted with the first key; None if no key reads it."""
+    """The same value, encrypted with the first key; None if no key decrypts it."""
     try:
         return cipher_of_database().rotate(text.encode()).decode()
     except InvalidToken:
         return None
 
 
-def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
-    (key,), replaced = table.primary_key.columns, 0
+def _replace(table: Table, column: Column[Any], values: list[Value]) -> int:
+    """Encrypt these values again, if they are unchanged; returns how many were."""
+    (key,) = table.primary_key.columns
+    is_unchanged = type_coerce(column, Text) == bindparam("old", type_=Text)
     statement = (
         update(table)
-        .where(key == bindparam("of"), type_coerce(column, Text) == bindparam("before", type_=Text))
-        .values({column.name: bindparam("after", type_=Text)})
+        .where(key == bindparam("of"), is_unchanged)
+        .values({column.name: bindparam("new", type_=Text)})
     )
     with writing() as session:
-        for id, text in olds:
-            texts = {"of": id, "before": text, "after": _again(text)}
-            replaced += rows_changed(session, statement, texts)
-    return replaced
+        parameters = ({"of": id, "old": text, "new": _again(text)} for id, text in values)
+        return sum(rows_changed(session, statement, each) for each in parameters)

@@ -100,7 +100,7 @@ def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
 def keep_newest(
     session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, limit: int
 ) -> None:
-    """Of the rows for which ``whose`` is true, delete all but the ``limit`` that were used last."""
+    """Delete all but the ``limit`` last used of the rows for which ``whose`` is true."""
     newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(limit)
     newest_keys = session.scalars(newest).all()
     session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))

@@ -1,13 +1,13 @@
 """Wake the processes that wait for a change of the database: checkers for a monitor that has
-changed, alert workers for a message to send. They would have to poll several times a second
-otherwise.
+changed, alert workers for a message to send. Without wake-ups they would have to poll several times
+a second.
 
-The code that writes what a role waits for calls ``note`` in the same transaction. Once it commits,
-each process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the
-database; on PostgreSQL, whose processes may be on several machines, by NOTIFY. Nothing but time
-depends on it: processes poll too, seldom, so a wake-up that is lost delays what it was about. One
-that cannot be woken polls often: its connection was lost, or a pooler gives transactions of one
-connection to several, so that no notification comes.
+The code that writes such a change calls ``note`` in the same transaction. Once it commits, each
+process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the database;
+on PostgreSQL, whose processes may be on several machines, by NOTIFY. A lost wake-up costs a delay
+and nothing else, because processes also poll every ``POLL_SECONDS``. A process that cannot be woken
+polls more often: its connection was lost, or it connects through a pooler that delivers no
+notifications.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ from app.rules.time import Backoff
 
 log = logging.getLogger(__name__)
 
-# Between two polls of a process that is woken. The slow ones find what no wake-up announced.
-POLL_SECONDS = 10.0
+POLL_SECONDS = 10.0  # between two polls of a process that can be woken
 CONNECT_SECONDS = 1.0
 PROBE_SECONDS = 5.0  # how long the first notification may take
-# Before a lost connection is opened again. It doubles, so one that brings nothing is tried seldom.
+# The pause before a lost connection is opened again. It doubles after each failure.
 FIRST_PAUSE, MAX_PAUSE = 1.0, 600.0
 
 _NOTED = "wakeful.wakeups"
 _FOLDER = "{path}-wakeups"
 _CHANNEL = "wakeful_{role}"
-_WAKE = ""  # what a notification says; another text is somebody's probe
+_WAKE = ""  # the text of a notification; any other text is the probe of a process
 
 
 def note(session: Session | scoped_session[Any], role: str) -> None:
@@ -62,10 +61,10 @@ def _notify(session: Session) -> None:
 @event.listens_for(db.session, "after_commit")
 def _wake(session: Session) -> None:
     if session.in_nested_transaction():
-        return  # a savepoint: nobody else can read it yet
+        return  # the end of a savepoint, which no other process can read yet
     roles = session.info.pop(_NOTED, None)
     if roles and (folder := _folder()) is not None:
-        # Waking is not what the transaction was about: it never fails for that.
+        # The change is committed, so a failed wake-up must not raise: processes find it by a poll.
         with suppress(OSError):
             _send(folder, roles)
 
@@ -79,9 +78,9 @@ def _forget(session: Session) -> None:
 def listening(
     app: Flask, role: str, wake: Callable[[], object], pause: float
 ) -> Iterator[Callable[[], bool]]:
-    """Within it, a thread calls ``wake`` when the processes of the role are woken, at most once in
-    ``pause`` seconds. Gives whether they can be now; a process that cannot must poll. ``wake`` is
-    called when that changes, too.
+    """Run a thread that calls ``wake`` when the processes of the role are woken, at most once in
+    ``pause`` seconds. Yields a function that says whether this process can be woken now: if not, it
+    must poll. ``wake`` is also called when that changes.
     """
     source: _Datagrams | _Notifications | None = None
     with app.app_context(), suppress(OSError):
@@ -98,7 +97,7 @@ def listening(
         with closing(source.events()) as events:
             for _event in events:
                 wake()
-                # Meanwhile others come together: of thousands of failures not each wakes us.
+                # Events during the pause count as one: in a mass outage there are thousands.
                 if ended.wait(pause):
                     return
 
@@ -120,7 +119,7 @@ class _Datagrams:
     works = True
 
     def __init__(self, folder: str, role: str) -> None:
-        """A socket of its own for a process of this role."""
+        """Open a socket for this process, which has this role."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         name = f"{role}.{os.getpid()}.{secrets.token_hex(4)}"
         self._path = os.path.join(folder, name)
@@ -154,7 +153,9 @@ def _folder() -> str | None:
 
 @contextmanager
 def _opened(folder: str) -> Iterator[tuple[int, Callable[[str], str]]]:
-    """The folder, and the addresses of sockets in it: a long path would not fit into one."""
+    """The folder, and a function for the addresses of sockets in it. These name the folder by its
+    descriptor, because the address of a socket cannot hold a long path.
+    """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield fd, lambda name: f"/proc/self/fd/{fd}/{name}"
@@ -176,15 +177,16 @@ def _send(folder: str, roles: Collection[str]) -> None:
                 with suppress(OSError):
                     os.unlink(name, dir_fd=fd)
             except OSError:
-                pass  # so many datagrams wait for it that it wakes without this one
+                pass  # its queue is full, so other datagrams wake it
 
 
 # --- PostgreSQL: notifications
 
 
 class _Notifications:
-    """``works`` once a probe that another connection has sent has come: behind a pooler that gives
-    each transaction another connection to the server, LISTEN succeeds and nothing ever comes.
+    """Notifications of PostgreSQL. ``works``: a probe from another connection has arrived. Behind a
+    pooler that gives each transaction another connection, LISTEN succeeds, but no notification ever
+    arrives.
     """
 
     def __init__(self, app: Flask, role: str) -> None:
@@ -203,21 +205,21 @@ class _Notifications:
                         if self._probe in texts and not self.works:
                             self.works = True
                             self._pauses.reset()
-                            yield  # what was written before is found by a look
+                            yield  # changes before this moment were not announced
                         if _WAKE in texts:
                             yield
                     return
             except Exception as fault:
-                log.info("Changes are not announced, so they are looked for: %s", fault)
+                log.info("Changes are not announced, so this process polls: %s", fault)
             if self.works:
                 self.works = False
-                yield  # what was announced meanwhile is lost
+                yield  # changes may have been announced since the connection was lost
             if self._wait(self._pauses.take()):
                 return
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """A connection that listens, apart from those of the pool."""
+        """A connection that listens, outside of the pool."""
         with self._app.app_context():
             # While the server is away, one thread of a process at a time tries to reach it.
             with patience(CONNECT_SECONDS):
@@ -232,7 +234,7 @@ class _Notifications:
                 yield driver
 
     def _received(self, driver: Any) -> Collection[str] | None:
-        """Wait for notifications, and return their texts; None at the end."""
+        """Wait for notifications, and return their texts; None after ``end``."""
         if self._wait(None if self.works else PROBE_SECONDS, driver.fileno()):
             return None
         driver.pgconn.consume_input()  # raises if the connection is lost

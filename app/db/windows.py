@@ -28,13 +28,13 @@ _BETWEEN = select(MaintenanceWindowRow.__table__).where(
 _MEMBERS = select(_MEMBER.window_id, _MEMBER.monitor_id).where(
     _MEMBER.window_id.in_(bindparam("windows", expanding=True))
 )
-# A page needs the windows of now, of the last hours and of a day. They are read once, for more time
-# than the first reader needs.
-_BEFORE, _AFTER = timedelta(days=3), timedelta(minutes=1)
+# A page asks for the windows of several periods: now, the last hours, a day. The first query reads
+# this much more on both sides, so that it serves the others too.
+_MARGIN_BEFORE, _MARGIN_AFTER = timedelta(days=3), timedelta(minutes=1)
 
 
 def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
-    """The windows that may have an occurrence between two times, and some others: the caller
+    """All windows that may have an occurrence between two times. Some have none: the caller
     computes the occurrences.
     """
     cache = cached.of_transaction()
@@ -42,7 +42,7 @@ def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
         first, last, windows = cache["windows"]
         if first <= start and end <= last:
             return windows  # type: ignore[no-any-return]
-    first, last = start - _BEFORE, end + _AFTER
+    first, last = start - _MARGIN_BEFORE, end + _MARGIN_AFTER
     rows = db.session.execute(_BETWEEN, {"start": first, "end": last}).all()
     windows = with_monitors(db.session, rows)
     cache["windows"] = first, last, windows

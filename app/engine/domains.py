@@ -29,7 +29,7 @@ ASK_EVERY = timedelta(days=1)
 # RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.
 SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
-_EARLIEST = timedelta(days=max(ALERT_DAYS) + 1)
+_MAX_LEAD = timedelta(days=max(ALERT_DAYS) + 1)  # no alert is sent earlier before the expiry
 
 NO_DOMAIN = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
 
@@ -127,11 +127,11 @@ class _Expiring(NamedTuple):
     domain: str
     expires_at: datetime
     days_left: int
-    alerted: str  # the dates, this one included
+    alerted: str  # all dates that people were alerted to, this one included
 
 
 def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
-    """The monitors that are to alert to the expiry of their domain now."""
+    """The alerts about the expiry of a domain that are due now."""
     state = MonitorStateRow
     rows = session.execute(
         select(MonitorRow, state.domain, state.alerted_domain_dates, DomainRow.expires_at)
@@ -140,7 +140,7 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
         .where(
             MonitorRow.domain_alert_days.is_not(None),
             MonitorRow.paused.is_(False),
-            DomainRow.expires_at <= now + _EARLIEST,
+            DomainRow.expires_at <= now + _MAX_LEAD,
         )
         .order_by(MonitorRow.id)
         .execution_options(populate_existing=True)
@@ -149,19 +149,19 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
     for monitor, domain, alerted, expires in rows:
         if domain is None or expires is None:
             continue
-        left = days_left(expires, now)
-        if left > (monitor.domain_alert_days or 0):
+        days = days_left(expires, now)
+        if days > (monitor.domain_alert_days or 0):
             continue
         if _is_alerted(alerted, expires):
             continue
         if windows.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
-            continue  # alerted later, when neither applies any more
+            continue  # the alert is sent later, when neither applies any more
         alerted = with_alerted(alerted, f"{expires:%Y-%m-%d}")
-        due.append(_Expiring(monitor, domain, expires, left, alerted))
+        due.append(_Expiring(monitor, domain, expires, days, alerted))
     return due
 
 
 def _is_alerted(alerted: str | None, expires: datetime) -> bool:
-    """Whether people were notified of this date, or of one that means the same expiry."""
+    """Whether people were notified of this date, or of one beside it, which is the same expiry."""
     dates = (expires - SAME_DATE, expires, expires + SAME_DATE)
     return any(f"{date:%Y-%m-%d}" in (alerted or "").split() for date in dates)

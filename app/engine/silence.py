@@ -1,11 +1,11 @@
-"""Monitors without a result that counts, and silent places (decision 14).
+"""Silent places, and monitors that nothing checks (decision 14).
 
-A monitor is unknown as soon as no result of it counts, as is its time in the figures
-(``app/stats/cover.py``), and sooner if all its places are silent. People are notified once of a
-silent place, and of its return.
+A result counts for a time that follows from the monitor's interval (``app/stats/cover.py``). A
+monitor becomes unknown when none of its results counts any more, and sooner if all its places are
+silent. People are notified once of a silent place, and of its return.
 
-``silence_watch`` calls ``act_on_silence``. Several processes may do so at once; the guarded update
-of ``silent_at`` lets one of them notify. Needs an application context.
+``silence_watch`` calls ``act_on_silence``, in several processes at once. The guarded update of
+``silent_at`` lets one of them notify. Needs an application context.
 """
 
 from __future__ import annotations
@@ -89,10 +89,9 @@ RECENT_MS = 120_000  # a place that has made a check within this time is not sil
 
 
 def act_on_silence(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
-    """Notify people of places that are silent or back, and show the monitors as unknown that no
-    place checks. ``watching_since``: when this process began to look. ``notifying_since``: since
-    when messages could leave; people are notified of a place once it is silent for long enough
-    after that.
+    """Notify people of places that are silent or back, and show monitors that no place checks as
+    unknown. ``watching_since``: when this process began to watch. ``notifying_since``: since when
+    messages could be sent; people are notified of a place that is silent for long enough after it.
     """
     rows = db.session.scalars(select(PlaceRow).order_by(PlaceRow.id)).all()
     signs = places.signs_of(rows, now)
@@ -101,7 +100,7 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     online = {id for id, state in states_now.items() if state is PlaceState.ONLINE}
     states = places.states_of(signs, now, watching_since, work)
     all_places = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
-    # A place that nothing is checked from loses nothing by its silence.
+    # The silence of a place without monitors has no effect.
     silent = {id for id, state in states.items() if state is PlaceState.SILENT} & work.keys()
     to_report = silent & {
         id
@@ -118,10 +117,10 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     db.session.rollback()
     for place in all_places:
         if place.id in to_report and place.signs.silent_at is None:
-            _notify(place, Event.LOCATION_SILENT, dead_places, now)
+            _notify_change(place, Event.LOCATION_SILENT, dead_places, now)
         elif place.id in online and place.signs.silent_at is not None:
-            _notify(place, Event.LOCATION_ONLINE, dead_places, now)
-    _notice([titles[place.id] for place in all_places if place.id in silent], now)
+            _notify_change(place, Event.LOCATION_ONLINE, dead_places, now)
+    _store_notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unchecked.items()}
     checked = partial(_checked_meanwhile, now, set(unchecked_monitors), dead_places)
     recorder.show_unknown(causes, now, checked)
@@ -138,7 +137,7 @@ class _Place:
 def _without_result(
     session: AnySession, now: datetime, among: Collection[int] | None = None
 ) -> list[int]:
-    """The monitors of which no result counts any more and that are not shown as unknown yet."""
+    """The monitors without a result that counts that are not shown as unknown yet."""
     query = _WITHOUT_RESULT
     if among is not None:
         query = query.where(_STATES.c.monitor_id.in_(among))
@@ -152,10 +151,10 @@ def _checked_meanwhile(
     session: AnySession,
     ids: Collection[int],
 ) -> set[int]:
-    """The monitors among these that must not be shown as unknown. One of the
-    ``unchecked_monitors`` has a result again. Another has a recent result, or is paused, or was
-    given a place besides the ``dead_places``. Their states are locked, so no result or change
-    after this is overwritten.
+    """The monitors among these that must not be shown as unknown: the ``unchecked_monitors`` that
+    have a result again, and others that have a recent result, are paused, or are checked from a
+    place besides the ``dead_places``. Their states are locked, so no result or change after this is
+    overwritten.
     """
     without = set(ids) & set(unchecked_monitors)
     back = without - set(_without_result(session, now, without))
@@ -183,7 +182,9 @@ def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
 def _only_from(
     dead_places: Collection[int], among: Collection[int] | None = None
 ) -> dict[int, list[int]]:
-    """The places of each monitor that only these check, if it is not shown as unknown yet."""
+    """The places of each monitor that is checked only from ``dead_places`` and not shown as unknown
+    yet.
+    """
     shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     if among is not None:
         shown = shown.where(_STATES.c.monitor_id.in_(among))
@@ -219,9 +220,11 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     )
 
 
-def _notify(place: _Place, event: Event, dead_places: Collection[int], now: datetime) -> None:
-    """Write the messages about a place that is silent or back, once. Monitors that only places
-    ``dead_places`` check are unknown because of them.
+def _notify_change(
+    place: _Place, event: Event, dead_places: Collection[int], now: datetime
+) -> None:
+    """Write the messages about a place that is silent or back, once. Monitors that are checked only
+    from ``dead_places`` are unknown because of them.
     """
     silent = event is Event.LOCATION_SILENT
     # Both messages give the last result before the silence.
@@ -251,7 +254,7 @@ def _notify(place: _Place, event: Event, dead_places: Collection[int], now: date
     log.warning("The place %s %s: %s.", place.name, what, count_of(messages, "message"))
 
 
-def _notice(titles: Sequence[str], now: datetime) -> None:
+def _store_notice(titles: Sequence[str], now: datetime) -> None:
     """Store the notice that every page shows while places are silent."""
     listed = ", ".join(titles) or None
     if setting(Notice.PLACES_SILENT) != listed:

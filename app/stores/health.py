@@ -1,8 +1,8 @@
-"""The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which parts
-run, and what is overdue, checks and alerts. Every function needs an application context.
+"""The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which processes
+run, and which checks and alerts are overdue. Every function needs an application context.
 
-Checkers and alert workers write a heartbeat while they run. It is no fault that none runs if there
-is nothing for them to do: a fresh installation is ready. A dashboard over remote servers has
+Checkers and alert workers write a heartbeat while they run. While there is nothing for them to do,
+it is no fault that none runs: a fresh installation is ready. A dashboard over remote servers has
 neither, and is ready while one of its servers answers.
 """
 
@@ -26,9 +26,9 @@ from app.rules.clocks import believable
 from app.stores import remote_servers
 from app.stores.writable import cannot_write, is_settling
 
-# Live checkers take a shard whose checker has stopped within this time.
+# Within this time after a checker has stopped, others take over its shards.
 SHARD_FREE_AFTER = timedelta(seconds=30)
-# No monitor waits for longer than its time limit, a lease and a restart together.
+# A check may be late by its time limit, a lease and a restart, which are less than this.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
@@ -36,10 +36,10 @@ ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
 _CACHE = "wakeful.unreadable"
 
-# An alert that waited for so long, while no other was delivered, says that none leave.
+# If an alert has waited for this long, and no other was delivered meanwhile, no alerts are sent.
 ALERTS_STUCK_AFTER = timedelta(minutes=15)
-# Nothing is retried for longer, so what is delivered was written within this time, or retried by
-# hand. With this limit the query uses an index: the table has a year of deliveries.
+# A delivery is retried for less than this, unless by hand. The limit lets the query use an index:
+# the table has a year of deliveries.
 WRITTEN_WITHIN = timedelta(days=2)
 
 CHECKER_SILENT = N_("No checker is running.")
@@ -49,14 +49,14 @@ CHECKS_LATE = N_("Checks are due, but no result has been recorded for a while.")
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``faults`` are sentences; none if all is well. Ages are in seconds; None before the first.
-    ``unreadable``: the number of stored values of monitors, people and settings that cannot be
-    read. This is not a fault: the service does all the rest, and another instance would not help.
-    ``left_alone``: monitors that have had no checker for a while, counted for each place.
-    ``idle``: sentences about places that bring no results, or only unknown ones, and about remote
-    servers that do not answer while others do. No fault either: another instance would not help.
+    """``faults``: sentences; none if all is well. Ages are in seconds, and None before the first
+    check or heartbeat. ``readable``: whether the database can be queried. ``left_alone``: how many
+    monitors have had no checker for a while, counted once for each of their places.
 
-    ``readable``: whether the database can be queried.
+    Two conditions are only warnings, because a restart or another instance would not help.
+    ``unreadable``: the number of stored values of monitors, people and settings that cannot be
+    read. ``idle``: sentences about places that bring no results, or only unknown ones, and about
+    remote servers that do not answer while others do.
     """
 
     faults: tuple[str, ...]
@@ -83,25 +83,25 @@ class Health:
 
 
 def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
-    """Needs an application context. If the database does not answer, does not raise and does not
-    wait long. ``checks``: whether this installation is meant to run checks; if not, heartbeats and
-    results from earlier are ignored. ``count_unreadable``: reads every stored secret.
+    """The health of this installation. If the database does not answer, it does not raise, and does
+    not wait long. ``checks``: whether this installation runs checks; if not, heartbeats and results
+    of earlier times are ignored. ``count_unreadable``: read every stored secret.
     """
     try:
         with patience(ANSWER_SECONDS):
             if sentence := schema.fault():
                 return Health((sentence,), readable=False)
             signs = heartbeats.signs_of(heartbeats.CHECKER, now)
-            senders = heartbeats.signs_of(heartbeats.WORKER, now)
+            workers = heartbeats.signs_of(heartbeats.WORKER, now)
             watched = checks and has_monitors()
             alerting = checks and has_monitors(MonitorRow.alerts.is_not(None))
             late = _are_late(signs.checked_at, now)
-            alone = left_alone(now) if checks and signs.ever and not signs.silent else []
-            idle = idle_places(now, alone) if checks else []
+            uncovered = left_alone(now) if checks and signs.ever and not signs.silent else []
+            idle = idle_places(now, uncovered) if checks else []
             unreadable_values = 0
-            if checks and count_unreadable:  # reads them all, so the result is cached
+            if checks and count_unreadable:  # the count reads all values, so it is cached
                 unreadable_values = cached_for(COUNTED_EVERY, _CACHE, _count_unreadable)
-            # Results are written without being read: their table may be damaged unnoticed.
+            # Writing results reads none, so nobody else would notice that their table is damaged.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
     except SQLAlchemyError as fault:
@@ -109,17 +109,19 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         return Health((faults.short(fault),), readable=False)
     if not checks:
         # The app object itself, because threads have no current app.
-        away, silent = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
-        return Health((*([stuck] if stuck else ()), *away), idle=silent)
+        unreachable, idle_sentences = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
+        return Health((*([stuck] if stuck else ()), *unreachable), idle=idle_sentences)
     sentences = []
-    # This is a fault too if none has ever run, or its heartbeat was so old that it was deleted.
+    # With monitors to check, it is also a fault if no checker has ever run, or its heartbeat is so
+    # old that it was deleted.
     if signs.silent and (signs.ever or watched):
         sentences.append(_(CHECKER_SILENT))
-    if senders.silent and (senders.ever or alerting):
+    if workers.silent and (workers.ever or alerting):
         sentences.append(_(WORKER_SILENT))
     sentences += [_(CHECKS_LATE)] if late else []
-    sentences += [str(place) for place in alone]
-    if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
+    sentences += [str(place) for place in uncovered]
+    # While processes cannot write, their heartbeats are old even if they run.
+    if stuck or is_settling():
         sentences = [stuck] if stuck else []
     return Health(
         tuple(sentences),
@@ -127,14 +129,14 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         _age(now, signs.checked_at),
         _age(now, signs.at),
         unreadable=unreadable_values,
-        left_alone=sum(place.monitors for place in alone),
+        left_alone=sum(place.monitors for place in uncovered),
         idle=tuple(idle),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A place in which nobody has checked some monitors for a while; ``no_checker``: nor any."""
+    """A place of which monitors have had no checker for a while; ``no_checker``: all of them."""
 
     name: str
     monitors: int
@@ -159,17 +161,17 @@ class LeftAlone:
         )  # fmt: skip
 
 
-def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
-    """Sentences about the places that bring no results, or only unknown ones, but not about those
-    that are ``alone``: of these the missing checker is the cause.
+def idle_places(now: datetime, uncovered: Sequence[LeftAlone]) -> list[str]:
+    """Sentences about the places that bring no results, or only unknown ones. ``uncovered`` places
+    are left out, because the missing checker is the cause.
     """
-    names = {place.name for place in alone}
+    names = {place.name for place in uncovered}
     return [_idle_sentence(place) for place in places.idle(now) if place.name not in names]
 
 
 def unable_places(now: datetime) -> list[str]:
-    """Sentences about the places that live and can make none of their checks. A monitor with other
-    places is up all the same, so nothing else says it.
+    """Sentences about the places that run and can make none of their checks. A monitor that other
+    places check too is still up, so nothing else shows this.
     """
     unable = [place for place in places.idle(now) if not place.silent]
     names = {place.name for place in left_alone(now)} if unable else set()
@@ -178,7 +180,7 @@ def unable_places(now: datetime) -> list[str]:
 
 def _idle_sentence(place: places.Idle) -> str:
     number, values = place.monitors, {"name": place.name, "num": f"{place.monitors:,}"}
-    if not place.silent:  # without the cause: everybody may read /readyz, and it has addresses
+    if not place.silent:  # without the cause, which has addresses: /readyz is public
         return _n(
             "The place %(name)s cannot check its monitor. The list of places says why.",
             "The place %(name)s can check none of its %(num)s monitors. The list of places says"
@@ -199,7 +201,7 @@ def _idle_sentence(place: places.Idle) -> str:
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:
-    """The places that have watched monitors in shards without an owner."""
+    """The places with monitors in shards that no checker owns; paused monitors do not count."""
     latest = believable(now, shards.LEASE + SHARD_FREE_AFTER)
     is_owned = ShardRow.until.between(now - SHARD_FREE_AFTER, latest)
     owned = select(ShardRow.location_id, ShardRow.number).where(is_owned).subquery()
@@ -231,8 +233,8 @@ def has_monitors(*conditions: ColumnElement[bool]) -> bool:
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:
-    """Whether a check has been due for long and none has finished for as long. It is no fault that
-    none finished if none was due.
+    """Whether a check is overdue by ``CHECKS_LATE_AFTER`` and none has finished in that time. If no
+    check was due, it is no fault that none has finished.
     """
     if checked is None or now - checked <= CHECKS_LATE_AFTER:
         return False
@@ -248,9 +250,10 @@ def _count_unreadable() -> int:
 # --- What is overdue ------------------------------------------------------------------------------
 
 
-def late_checks(now: datetime, *places: ColumnElement[bool]) -> dict[str, float]:
-    """For each place with watched monitors that fits ``places``, the seconds since its most overdue
-    check was due; 0 if none is. Their times are stored within a minute, so up to 60 s mean nothing.
+def late_checks(now: datetime, *conditions: ColumnElement[bool]) -> dict[str, float]:
+    """For each place with monitors that fits ``conditions``, the seconds since its most overdue
+    check was due; 0 if none is overdue. The times of checks are stored up to a minute late, so up
+    to 60 s mean nothing.
     """
     # The next check is at most an interval after the last one; a new monitor is due at once.
     due = case(
@@ -263,16 +266,16 @@ def late_checks(now: datetime, *places: ColumnElement[bool]) -> dict[str, float]
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(PlaceRow, PlaceRow.id == AssignmentRow.location_id)
-        .where(MonitorRow.paused.is_(False), *places)
+        .where(MonitorRow.paused.is_(False), *conditions)
         .group_by(PlaceRow.id, PlaceRow.name)
         .order_by(PlaceRow.id)
     )
     return {place: max(0.0, (to_ms(now) - first) / 1000) for place, first in rows}
 
 
-def oldest_alert(now: datetime) -> float:
-    """The seconds since the oldest alert was written that still waits for its delivery; 0 if none
-    does. Messages on hold in quiet hours and those to subscribers do not count.
+def oldest_alert_age(now: datetime) -> float:
+    """The seconds since the oldest pending alert was written; 0 if none is pending. Messages on
+    hold in quiet hours and messages to subscribers do not count.
     """
     waiting = DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.subscriber_id.is_(None)
     first = db.session.scalar(select(func.min(DeliveryRow.created_at)).where(*waiting))
@@ -280,8 +283,8 @@ def oldest_alert(now: datetime) -> float:
 
 
 def alerts_stuck(now: datetime) -> bool:
-    """Whether an alert has waited for long, and no other was delivered meanwhile."""
-    if oldest_alert(now) <= ALERTS_STUCK_AFTER.total_seconds():
+    """Whether an alert has waited for ``ALERTS_STUCK_AFTER`` with no other delivered since."""
+    if oldest_alert_age(now) <= ALERTS_STUCK_AFTER.total_seconds():
         return False
     delivered = exists().where(
         DeliveryRow.created_at > now - WRITTEN_WITHIN,

@@ -144,7 +144,7 @@ def _answer(
         AssertionSource.SIZE: len(exchange.body),
         AssertionSource.URL: trace.hops[-1].target.url,
         AssertionSource.RESPONSE_TIME: response_ms,
-        AssertionSource.CERTIFICATE_DAYS: leaf.days_left(trace.checked_at) if leaf else None,
+        AssertionSource.CERTIFICATE_DAYS: leaf.whole_days_left(trace.checked_at) if leaf else None,
     }
     content_type = exchange.header("content-type")
     return AnswerParts(

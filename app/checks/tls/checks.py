@@ -135,7 +135,7 @@ def make_outcome(check: RunningCheck, trace: TlsTrace) -> Outcome:
         ip=trace.ip,
         warnings=(*trace.warnings, *([str(Warn.TLS_EXPIRING)] if expires else ())),
         answer=(trace.ip, leaf and leaf.fingerprint),
-        single={AssertionSource.CERTIFICATE_DAYS: leaf and leaf.days_left(at)},
+        single={AssertionSource.CERTIFICATE_DAYS: leaf and leaf.whole_days_left(at)},
         evidence=lambda: evidence(trace),
         answered=trace.ip is not None,
         ssl_issued_at=leaf and leaf.not_before,

@@ -2,8 +2,8 @@
 the places that see a failure were silent. An incident may have ended in its gap, so its length is
 only an upper limit.
 
-A gap is noted at the first check after it; one of silent places as soon as they count as
-silent. Paused monitors have none: pausing ends the incident.
+A gap is noted at the first check after it. A gap of silent places is noted as soon as they count as
+silent. Paused monitors have no gaps, because pausing ends the incident.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MISSED_INTERVALS = 3  # a longer time without checks is a gap, unless it is belo
 MIN_GAP = timedelta(minutes=10)
 MAX_GAPS = 20  # of one incident: a machine that sleeps each night must not fill its row
 
-Gap = tuple[datetime, datetime]  # the last check before, and the first one after
+Gap = tuple[datetime, datetime]  # the last check before it, and the first check after it
 
 
-def before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
+def gap_before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
     """The gap between the monitor's ``last`` check and the one at ``at``; None if there is none."""
     if last is None or at - last <= longest_without_gap(monitor):
         return None
-    # The interval may have been longer then: the last result has how long it counts.
+    # The interval may have been longer then. The time that the last result covers shows it.
     covers = journal.newest_cover_s(monitor.id, last) or 0
     was_longer = covers > cover_limit_s(monitor)
     if was_longer and at - last <= MISSED_INTERVALS * timedelta(seconds=covers):
@@ -56,11 +56,12 @@ def silent_from(state: Any) -> datetime | None:
     return last
 
 
-def after_silence(
+def gap_after_silence(
     session: AnySession, monitor: Any, last: datetime | None, since: datetime, at: datetime
 ) -> Gap | None:
-    """The gap of the silence that began at ``since`` and ends with the check at ``at``. Late
-    results may have filled a part of it: the gap begins at the ``last`` check before.
+    """The gap of the silence that began at ``since`` and ends with the check at ``at``; it replaces
+    the gap that was noted when the silence began. It starts at the ``last`` check before ``at``,
+    because late results may have filled a part of it.
     """
     if (incident := open_incident(session, monitor.id)) is not None:
         drop(incident, since)
@@ -70,8 +71,8 @@ def after_silence(
 
 
 def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None:
-    """Take the time that checks at these moments watched out of the gaps of a monitor's incidents,
-    because their results came late.
+    """Remove from the gaps of a monitor's incidents the time that late checks, at these moments,
+    watched.
     """
     first, last = min(moments), max(moments)
     query = select(IncidentRow).where(
@@ -115,9 +116,9 @@ def add(incident: IncidentRow, since: datetime, to: datetime) -> None:
     incident.unwatched = _with(incident, since, to)
 
 
-def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]]:
-    """The gaps of an incident that is open until ``to``: if all places of its monitor are silent,
-    the last gap lasts until then. ``incident`` and ``state``: rows with these columns.
+def gaps_until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]]:
+    """The gaps of an incident that is open until ``to``. If all places of its monitor are silent,
+    the last gap lasts until ``to``. ``incident`` and ``state``: rows with these columns.
     """
     since = None if incident.by_hand else silent_from(state)
     if since is None or since >= to:
@@ -136,7 +137,9 @@ def drop(incident: IncidentRow, since: datetime) -> None:
     incident.unwatched = gaps or None
 
 
-def keep_those_within(incident: IncidentRow, ended: datetime) -> None:
-    """Drop gaps after the end: a recovery may begin before a gap and be confirmed after it."""
+def drop_after(incident: IncidentRow, ended: datetime) -> None:
+    """Drop the gaps after the end of an incident: a recovery may begin before a gap and be
+    confirmed after it.
+    """
     gaps = [gap for gap in incident.unwatched or [] if gap["from"] < iso(ended)]
     incident.unwatched = gaps or None

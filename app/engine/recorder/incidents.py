@@ -37,7 +37,7 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
     monitor = session.get_one(MonitorRow, id, populate_existing=True)
     ended = fields.get("ended_at")
     if ended is None:
-        _only_open_one(session, monitor.id, None)
+        _refuse_second_open(session, monitor.id, None)
     incident = IncidentRow(
         monitor_id=monitor.id,
         started_at=fields["started_at"],
@@ -87,9 +87,9 @@ def change_incident(
         if is_set or was_open != (incident.ended_at is None):
             incident.ending = None if incident.ended_at is None else Ending.PERSON
         if was_open and incident.ended_at is not None:
-            incident.unwatched = list(gaps.until(incident, state, incident.ended_at)) or None
+            incident.unwatched = list(gaps.gaps_until(incident, state, incident.ended_at)) or None
     if not was_open and incident.ended_at is None:
-        _only_open_one(session, incident.monitor_id, incident.id)
+        _refuse_second_open(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)
     session.flush()
     is_open, monitor = incident.ended_at is None, session.get_one(MonitorRow, incident.monitor_id)
@@ -129,7 +129,8 @@ def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, Monitor
     return incident, state
 
 
-def _only_open_one(session: AnySession, monitor_id: int, incident_id: int | None) -> None:
+def _refuse_second_open(session: AnySession, monitor_id: int, incident_id: int | None) -> None:
+    """Raises Conflict if the monitor has another open incident."""
     with session.no_autoflush:
         other = open_incident(session, monitor_id)
     if other is not None and other.id != incident_id:
@@ -145,6 +146,7 @@ def _set_cause(incident: IncidentRow, cause: str | None) -> None:
 
 
 def _set_acknowledged(incident: IncidentRow, at: datetime | None, by: str | None) -> None:
+    """Set or remove the acknowledgement. A corrected time keeps the first person."""
     if at is None or incident.acknowledged_at is None:
         incident.acknowledged_by = by if at is not None else None
     incident.acknowledged_at = at

@@ -95,9 +95,9 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
     session, row = batch.session, monitor.row
     if (since := monitor.silent_from) is not None:
         monitor.silent_from = None
-        gap = gaps.after_silence(session, row, monitor.newest, since, at)
+        gap = gaps.gap_after_silence(session, row, monitor.newest, since, at)
     else:
-        gap = gaps.before(row, monitor.newest, at)
+        gap = gaps.gap_before(row, monitor.newest, at)
     monitor.newest = max(monitor.newest or at, at)
     if gap is None:
         return

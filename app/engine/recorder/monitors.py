@@ -144,7 +144,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
-        incident.unwatched = list(gaps.until(incident, row, now)) or None
+        incident.unwatched = list(gaps.gaps_until(incident, row, now)) or None
         end(incident, now, now, Ending.PAUSE)
         remark(incident, _(WATCHING_STOPPED))
         enqueue_closing(session, monitor, incident, now, deleted=False)
@@ -192,7 +192,7 @@ def _store_unknown(
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
-    # A gap since the last check; the next check corrects its end (``gaps.after_silence``).
+    # A gap since the last check; the next check corrects its end (``gaps.gap_after_silence``).
     last = {row.monitor_id: row.checked_at for row in shown if row.checked_at is not None}
     is_open = IncidentRow.ended_at.is_(None), ~IncidentRow.by_hand
     of_these = select(IncidentRow).where(IncidentRow.monitor_id.in_(last), *is_open)

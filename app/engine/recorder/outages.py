@@ -228,7 +228,7 @@ def _end(
             by_change = closing.by_change or (
                 since_change and _nobody_saw_it_end(session, incident, closing.good)
             )
-            gaps.keep_those_within(incident, _ended(incident, closing, now, by_change=by_change))
+            gaps.drop_after(incident, _ended(incident, closing, now, by_change=by_change))
     session.flush()
     for closing in closings:
         incident = incidents.get(closing.monitor_id)

@@ -1,4 +1,4 @@
-"""Slow monitors: what ``app/judge/slow`` needs of the stored results, and the cause of an incident
+"""Slow monitors: the rules and stored results for ``app/judge/slow``, and the cause of an incident
 that opens because its monitor is slow.
 """
 
@@ -17,14 +17,16 @@ from app.judge.verdict import PastResult
 from app.records import PHASES, Result, Verdict
 from app.stats.series import MINUTE_MS
 
-CHECKS_IN_WINDOW = 3  # of each place, at least: of a longer interval than the minutes allow
+# A window has at least this many checks of each place, even if the interval of the monitor is
+# longer than its minutes.
+CHECKS_IN_WINDOW = 3
 WEEK = timedelta(days=7)
 MAX_UNPACKED = timedelta(milliseconds=packed.SINGLE_MS) / 2
 
 
 def rules_of(monitor: Any, since: datetime, places: Collection[int]) -> SlowRules | None:
-    """The rules of a monitor; None if slowness opens no incident. ``monitor`` is a row: its
-    ``interval``, in seconds, is the true one. ``since``: earlier results are of another target.
+    """The rules of a monitor; None if slowness opens no incident. ``monitor`` is a row, with its
+    ``interval`` in seconds. ``since``: earlier results are of another target.
     """
     if not monitor.slow_alert_after or monitor.slow_after is None:
         return None
@@ -34,7 +36,7 @@ def rules_of(monitor: Any, since: datetime, places: Collection[int]) -> SlowRule
 def rules_for(
     monitor: Any, limit: int, minutes: int, since: datetime, places: Collection[int]
 ) -> SlowRules:
-    """The rules that a monitor would have with this limit (ms) and so many minutes."""
+    """The rules that a monitor would have with this limit (ms) and this many minutes."""
     every = (monitor.options or {}).get("period") or monitor.interval
     window = max(minutes * MINUTE_MS, CHECKS_IN_WINDOW * every * 1000)
     return SlowRules(limit, window, monitor.location_rule, since, places)
@@ -56,7 +58,7 @@ def check_of(result: Result, place: int, covers_s: int) -> PastResult:
 def windows_of(
     id: int, rules: SlowRules, batch: Iterable[PastResult], until: datetime
 ) -> SlowWindows:
-    """The windows of the results that a monitor is judged with now. ``batch``: those that may not
+    """The windows of the results by which a monitor is judged now. ``batch``: results that may not
     be stored yet. ``until``: the latest time of a result that counts.
     """
     new = list(batch)
@@ -71,8 +73,8 @@ def windows_of(
 
 
 def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, Usual]:
-    """The usual times in the week before, by monitor; without those of which no hour is summed.
-    ``starts``: the start of each incident, and from when on results are of the same target.
+    """The usual times in the week before an incident, by monitor; without monitors that have no
+    summed hour. ``starts``: the start of the incident, and since when results are of this target.
     """
     spans = {
         id: (to_ms(max(start - WEEK, since)), to_ms(start)) for id, (start, since) in starts.items()
@@ -90,7 +92,7 @@ def cause_at(
     places: Sequence[NewestCheck],
     voters: int,
 ) -> str:
-    """The cause of an incident, with the places that are slow if others are not."""
+    """The cause of an incident. It names the slow places if others are not slow."""
     cause = cause_of(checks, usual, limit)
     slow = {check.place for check in checks}
     if len(slow) == voters:

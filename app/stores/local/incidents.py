@@ -266,7 +266,7 @@ def _record(
     ``status_since`` of its monitor's state.
     """
     evidence = None if brief else readable(row.evidence)
-    unwatched = gaps.until(row, row, now) if row.ended_at is None else row.unwatched
+    unwatched = gaps.gaps_until(row, row, now) if row.ended_at is None else row.unwatched
     fields = _copied(row)
     if row.found_late and row.ended_at is not None:
         # The stored end is when its last result stops counting, which may be in the future.
