@@ -343,6 +343,16 @@ def test_results_of_one_batch_are_judged_with_the_parents_first(engine):
     assert engine.is_behind(engine.child) == engine.router
 
 
+def test_a_parent_that_fails_hides_none_whose_newest_check_could_not_tell(engine):
+    engine.start(confirmations=2)
+    for verdict, seconds in (("down", 0), ("unknown", 1)):
+        engine.check(engine.child, verdict, seconds)
+    engine.check(engine.router, "down", 2)
+    assert engine.is_behind(engine.child) is None
+    engine.check(engine.child, "down", 3)
+    assert engine.is_behind(engine.child) == engine.router
+
+
 # --- Any order of arrival
 
 VERDICTS = st.one_of(st.just("down"), st.sampled_from(["up", "down", "degraded", "unknown"]))

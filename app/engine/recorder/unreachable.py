@@ -186,6 +186,8 @@ def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
         child = batch.monitors.get(id)
         if child is None or child.row.paused or child.state.stage is not Stage.CONFIRMING:
             continue
+        if child.state.verdict is not Verdict.DOWN:
+            continue  # its newest check could not tell whether it fails
         before, transition = child.state, behind(child.state, root)
         child.set_state(transition.state)
         child.columns |= {"unconfirmed_at": None, "parents_asked_at": None}
