@@ -23,10 +23,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import get_input_stream
 
+from app.db.faults import tell, unavailable
 from app.errors import Conflict, Denied
 from app.middleware import EARLY, Environ, Layer, continued
 from app.records import MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
-from app.stores import unavailable
 
 log = logging.getLogger("wakeful.api")
 
@@ -69,11 +69,10 @@ class PingAddresses(Layer):
             with self._app.app_context():
                 answer = self._families[name](environ, parts)
         except Exception as fault:
+            tell(log, "A ping was not stored.", fault)
             if away := unavailable(fault):
-                log.warning("A ping was not stored: %s", away)
-                answer = _text(503, "The database does not answer.", {"Retry-After": "5"})
+                answer = _text(503, str(away), {"Retry-After": "5"})
             else:
-                log.exception("A ping was not stored")
                 answer = _text(500, "Something went wrong.")
         return answer(environ, start_response)
 

@@ -34,10 +34,7 @@ log = logging.getLogger(__name__)
 
 BEST_EFFORT_SECONDS = 1.0
 BEST_EFFORT_AGAIN = 10.0  # pause after such a write failed: not every request is to wait for it
-NOT_STORED = (
-    "%s was not stored, and the request was answered without it. %s If this is logged again, run: "
-    "wakeful doctor"
-)
+NOT_STORED = "%s was not stored; all else went on. %s If this is logged again, run: wakeful doctor"
 _BEST_EFFORT = "wakeful.best_effort"
 _PAUSES = "wakeful.pauses"
 T = TypeVar("T")

@@ -14,13 +14,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from flask import Flask
 from sqlalchemy import select
 
-from app.db import db, faults, heartbeats, patience, wakeups, writing
-from app.db.statements import locked
+from app.db import db, faults, heartbeats, patience, wakeups
 from app.db.tables import HeartbeatRow
 from app.engine import recorder
 
@@ -29,7 +28,6 @@ log = logging.getLogger(__name__)
 MIN_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
 STATEMENT_SECONDS = 30.0
 SIGN_SECONDS = 5.0
-AWAY_AFTER = timedelta(seconds=16)  # three signs that did not come
 
 
 def _now() -> datetime:
@@ -53,7 +51,7 @@ class DeadlineWatch:
         now = self._clock()
         at = db.session.scalar(select(HeartbeatRow.at).where(HeartbeatRow.name == heartbeats.WEB))
         # A time in the future was written before the clock was set back.
-        away = at is not None and now - at > AWAY_AFTER
+        away = at is not None and now - at > recorder.AWAY_AFTER
         begins, self._away = away and not self._away, away
         due = recorder.next_deadline()
         # Not at each look: a transaction that writes waits for others, and nothing may be due.
@@ -79,16 +77,6 @@ class DeadlineWatch:
                 stop.wait(MIN_PAUSE_SECONDS)
 
 
-def sign(now: datetime) -> None:
-    """Store that a web process can take pings ``now``, and what was missed before it could."""
-    row = HeartbeatRow.name == heartbeats.WEB
-    with writing() as session:
-        before = session.scalar(locked(HeartbeatRow).where(row))
-        if before is not None and now - before.at > AWAY_AFTER:
-            recorder.add_absence(session, before.at, now)
-        heartbeats.write(heartbeats.WEB, now)
-
-
 def start_signing(app: Flask) -> None:
     """Sign from a thread of this process for as long as it runs, and of each that it forks."""
 
@@ -96,7 +84,7 @@ def start_signing(app: Flask) -> None:
         while True:
             try:
                 with app.app_context(), patience(SIGN_SECONDS):
-                    sign(_now())
+                    recorder.sign(_now())
             except Exception as fault:
                 faults.tell(log, "This web process could not store that it runs. Retrying.", fault)
             time.sleep(SIGN_SECONDS)

@@ -169,7 +169,9 @@ def _write(
     }
     names = names_on_page(session, page_id, ids)
     with _speaking(session, page_id):
-        text = draft(names, codes.pop() if len(codes) == 1 else None, posted[0].started_at)
+        code = codes.pop() if len(codes) == 1 else None
+        zone = session.get_one(StatusPageRow, page_id).zone
+        text = draft(names, code, posted[0].started_at, zone=zone)
     post = PostRow(
         status_page_id=page_id,
         title=text["title"],

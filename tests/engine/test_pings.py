@@ -18,7 +18,8 @@ from app.db.tables import (
     ResultRow,
 )
 from app.engine import recorder
-from app.engine.deadlines import DeadlineWatch, sign
+from app.engine.deadlines import DeadlineWatch
+from app.engine.recorder import sign
 from app.records import ArrivedPing, PingKind
 from tests.factories import make_heartbeat
 
@@ -225,6 +226,14 @@ def test_without_a_web_process_nothing_is_missed_and_the_time_is_added(job):
     sign(at("05:35:10"))
     job.ping("05:35:10")
     assert (job.state.verdict, job.incidents()) == ("up", [])
+
+
+def test_a_ping_that_waited_while_the_machine_was_suspended_is_not_late(job):
+    sign(at("03:00"))
+    job.ping("03:00")
+    job.ping("05:00")  # read before the web process has signed again
+    assert (job.state.verdict, job.incidents()) == ("up", [])
+    assert db.session.scalar(select(heartbeats.HeartbeatRow.at)) == at("05:00")
 
 
 def test_a_short_absence_leaves_the_status_and_the_deadline_moves(job):

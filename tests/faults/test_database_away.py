@@ -35,7 +35,7 @@ def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog, mo
     totals = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
     assert totals == [(200, 1)] * 5
     assert [record.getMessage() for record in caplog.records] == [
-        "The last use of an API key was not stored, and the request was answered without it. The"
+        "The last use of an API key was not stored; all else went on. The"
         " database is busy: something else has been writing to it for too long. If this is logged "
         "again, run: wakeful doctor"
     ]

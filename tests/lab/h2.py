@@ -132,6 +132,12 @@ def h2_goaway_refuses(c: Connection, stream: int) -> None:
 
 
 @fault
+def h2_goaway_asks_for_calm(c: Connection, stream: int) -> None:
+    c.send(_goaway(0, 11))
+    c.finish()
+
+
+@fault
 def h2_goaway_in_body(c: Connection, stream: int) -> None:
     _begin(c, stream)
     c.send(_goaway(stream))

@@ -450,6 +450,8 @@ HTTP = [
     _up("http2 GOAWAY, and the answer", h2("h2_goaway_after_this")),
     _down("http2 GOAWAY instead of an answer", h2("h2_goaway_refuses"), Cause.INVALID_HTTP,
      "refused the request"),
+    _down("http2 GOAWAY that asks for calm", h2("h2_goaway_asks_for_calm"), Cause.INVALID_HTTP,
+     "over HTTP/2 with the error ENHANCE_YOUR_CALM"),
     _down("http2 REFUSED_STREAM", h2("h2_refused_stream"), Cause.INVALID_HTTP,
      "refused the request"),
     _down("http2 GOAWAY in the body", h2("h2_goaway_in_body"), Cause.BODY_TRUNCATED),

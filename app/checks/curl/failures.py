@@ -19,6 +19,8 @@ _TOO_LARGE = 100  # pycurl does not have it
 # curl's message when an HTTP/2 server refuses the stream (GOAWAY, REFUSED_STREAM), on each of the
 # new connections that curl tries too.
 _TURNED_AWAY = "tried 5 times before giving up"
+# curl says "HTTP/2 stream 1 reset by curl (error 0xb ENHANCE_YOUR_CALM)" of what the server sent.
+_H2_REFUSAL = re.compile("ENHANCE_YOUR_CALM|INADEQUATE_SECURITY|HTTP_1_1_REQUIRED|REFUSED_STREAM")
 
 # The server sent bytes, but not HTTP.
 _GARBAGE_CODES = frozenset({pycurl.E_UNSUPPORTED_PROTOCOL, _WEIRD_SERVER_REPLY, _TOO_LARGE})
@@ -183,6 +185,9 @@ def _after_connecting(exchange: Exchange) -> Failure | None:
         sentence = N_("%(server)s closed the connection without an answer.")
     elif _TURNED_AWAY in exchange.words:
         sentence = N_("%(server)s takes HTTP/2 connections, but refused the request each time.")
+    elif refusal := _H2_REFUSAL.search(exchange.words):
+        sentence = N_("%(server)s refused the request over HTTP/2 with the error %(code)s.")
+        return failure(exchange, cause, sentence, code=refusal[0])
     else:
         sentence = N_("The answer is not valid HTTP: %(error)s.")
     return failure(exchange, cause, sentence)

@@ -19,7 +19,8 @@ from sqlalchemy.orm import load_only
 from app.checks.outcome import clean
 from app.checks.redact import Redactor
 from app.db import AnySession, db, heartbeats, journal, wakeups, writing
-from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
+from app.db.statements import locked
+from app.db.tables import HeartbeatRow, HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
 from app.db.types import from_ms, readable, to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.results import record
@@ -52,6 +53,7 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
+AWAY_AFTER = timedelta(seconds=16)  # three signs of web processes that did not come
 # Of one heartbeat, the newest: whoever has its secret could fill the disk. The meaning of a ping is
 # a result, which is stored as any other, and a failure's body is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
@@ -213,6 +215,7 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
     """
     _number_causes()
     with writing() as session:
+        _end_absence(session, now)
         watched = _load(session, {id for id, _ping in pings})
         outcomes: list[Recorded] = []
         rows: list[dict[str, Any]] = []
@@ -355,8 +358,24 @@ def _of_monitor(session: AnySession, monitor: MonitorRow) -> Iterable[_Watched]:
     return _load(session, [monitor.id]).values()
 
 
-def add_absence(session: AnySession, since: datetime, back: datetime) -> None:
-    """Add a time in which no web process ran to the deadlines of all heartbeats."""
+def sign(now: datetime) -> None:
+    """Store that a web process can take pings ``now``, and what was missed before it could."""
+    with writing() as session:
+        _end_absence(session, now)
+        heartbeats.write(heartbeats.WEB, now)
+
+
+def _end_absence(session: AnySession, now: datetime) -> None:
+    """Add the time in which no web process could take pings, if it ends now, to all deadlines. A
+    ping that waited while the machine was suspended may be read before the next sign.
+    """
+    row = session.scalar(locked(HeartbeatRow).where(HeartbeatRow.name == heartbeats.WEB))
+    if row is not None and now - row.at > AWAY_AFTER:
+        _add_absence(session, row.at, now)
+        heartbeats.write(heartbeats.WEB, now)
+
+
+def _add_absence(session: AnySession, since: datetime, back: datetime) -> None:
     ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
     for start in range(0, len(ids), AT_ONCE):
         for heartbeat in _load(session, ids[start : start + AT_ONCE]).values():
