@@ -33,7 +33,7 @@ from app.records import (
     StatusPage,
 )
 from app.rules.calendar_entries import series, uid_of_post
-from app.rules.figures import day_and_month, percent, span
+from app.rules.figures import day_and_month, percent, span, zoned_moment
 from app.rules.linked import linked
 from app.rules.page_state import COMPONENT, ORDER, PAGE, POST, worst
 from app.rules.time import in_zone, iso, zone_of
@@ -210,9 +210,7 @@ class PageTimes:
         """``22 Nov 2026, 09:32 CET``."""
         if moment is None:
             return ""
-        local = in_zone(moment, self.zone)
-        text = f"{day_and_month(local)} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
-        return _time(moment, text.rstrip(), "at")
+        return _time(moment, zoned_moment(moment, self.zone), "at")
 
     def since(self, moment: datetime, today: date | None) -> Markup:
         """``09:32`` of a moment today, else ``22 Nov, 09:32``."""

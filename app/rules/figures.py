@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 
 from app.i18n import N_, _, _n
+from app.rules.time import in_zone
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 # Seconds down in a day. Up to that its bar is amber, above it red: on status pages and dashboard.
@@ -93,6 +94,13 @@ SHORT_MONTHS = (
 def day_and_month(day: date) -> str:
     """``22 Nov``."""
     return f"{day.day} {_(SHORT_MONTHS[day.month - 1])}"
+
+
+def zoned_moment(moment: datetime, zone: tzinfo) -> str:
+    """``22 Nov 2026, 09:32 CET``."""
+    local = in_zone(moment, zone)
+    text = f"{day_and_month(local)} {local.year:04}, {local:%H:%M} {local.tzname() or ''}"
+    return text.rstrip()
 
 
 def month_name(moment: datetime) -> str:

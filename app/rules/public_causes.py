@@ -7,10 +7,12 @@ for and what a server sent. None of it is for the public, so each code has its o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from app.i18n import N_, _, _n, listed
 from app.records import Cause, PostState
+from app.rules.figures import zoned_moment
+from app.rules.time import zone_of
 
 UNKNOWN_CAUSE = N_("The service is not working as expected.")
 
@@ -69,24 +71,22 @@ def draft(
     cause_code: str | None,
     started_at: datetime,
     ended_at: datetime | None = None,
+    *,
+    zone: str | None,
 ) -> dict[str, str]:
     """What a post about an incident starts with. ``names`` are those that the page gives to the
-    monitors, in its order.
+    monitors, in its order; ``zone`` is the page's.
     """
     state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
-    began = _("It began at %(time)s.", time=_moment(started_at))
+    began = _("It began at %(time)s.", time=zoned_moment(started_at, zone_of(zone)))
     rest = _("We are looking into it.")
     if ended_at is not None:
-        rest = _("It ended at %(time)s.", time=_moment(ended_at))
+        rest = _("It ended at %(time)s.", time=zoned_moment(ended_at, zone_of(zone)))
     return {
         "title": _title(names),
         "state": state.value,
         "body": f"{public_cause(cause_code)} {began} {rest}",
     }
-
-
-def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _title(names: Sequence[str]) -> str:

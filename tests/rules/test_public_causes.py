@@ -32,21 +32,21 @@ def test_an_error_of_the_service_does_not_tell_its_status() -> None:
 
 
 def test_a_draft_names_the_monitors_and_the_cause() -> None:
-    post = draft(["Shop", "Blog"], "tls_expired", AT)
+    post = draft(["Shop", "Blog"], "tls_expired", AT, zone="Europe/Berlin")
     assert post == {
         "title": "Problems with Shop and Blog",
         "state": PostState.INVESTIGATING,
         "body": "The connection is not secure: its certificate has expired. It began at"
-        " 2026-11-21 08:00 UTC. We are looking into it.",
+        " 21 Nov 2026, 09:00 CET. We are looking into it.",
     }
 
 
 def test_a_draft_about_many_monitors_fits_a_title() -> None:
-    post = draft(["x" * MAX_NAME] * 40, None, AT)
+    post = draft(["x" * MAX_NAME] * 40, None, AT, zone=None)
     assert len(post["title"]) <= MAX_NAME
     assert post["title"].endswith("and 37 more")
     assert len(post["body"]) <= MAX_POST_BODY
 
 
 def test_a_draft_about_no_monitor_has_a_title() -> None:
-    assert draft([], None, AT)["title"]
+    assert draft([], None, AT, zone=None)["title"]

@@ -316,7 +316,7 @@ def _first_lines(notes: str) -> str:
     """The beginning of a monitor's notes on one line, whole words alone, and the first link if
     it is not among them.
     """
-    line = words.shorten(notes, NOTES_SHOWN)
+    line = words.shorten(" · ".join(filter(str.strip, notes.splitlines())), NOTES_SHOWN)
     if not line.endswith("…"):
         return line
     line = f"{line.rpartition(' ')[0]} …"

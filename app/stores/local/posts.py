@@ -24,6 +24,7 @@ from app.db.tables import (
     PostRow,
     PostUpdateRow,
     StatusPageMonitorRow,
+    StatusPageRow,
 )
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing, no_such
@@ -133,16 +134,21 @@ class LocalPosts(LocalPart, base.Posts):
         incident, member = IncidentRow, StatusPageMonitorRow
         columns = incident.monitor_id, incident.cause_code, incident.started_at, incident.ended_at
         shown = (
-            select(*columns, member.name, MonitorRow.name.label("own_name"))
+            select(*columns, member.name, MonitorRow.name.label("own_name"), StatusPageRow.zone)
             .join(MonitorRow, MonitorRow.id == incident.monitor_id)
             .join(member, member.monitor_id == incident.monitor_id)
+            .join(StatusPageRow, StatusPageRow.id == member.status_page_id)
             .where(incident.id == fitting(incident_id), member.status_page_id == fitting(page_id))
         )
         row = db.session.execute(shown).one_or_none()
         if row is None:
             raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
         text = public_causes.draft(
-            [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at
+            [row.name or row.own_name],
+            row.cause_code,
+            row.started_at,
+            row.ended_at,
+            zone=row.zone,
         )
         return {**text, "monitors": (row.monitor_id,)}
 

@@ -325,11 +325,11 @@ SPARK_WIDTH, SPARK_HEIGHT = 384, 88
 
 @lru_cache(maxsize=4096)  # 23 of a monitor's 24 hours change once an hour
 def sparkline(values: tuple[int | None, ...]) -> Markup:
-    """Paths of a small line without axes, as SVG; a missing value is a gap. Empty without any
-    values.
+    """Paths of a small line without axes, as SVG; a missing value is a gap. Empty if there are
+    fewer than two values.
     """
     measured = [value for value in values if value is not None]
-    if not measured:
+    if len(measured) < 2:
         return Markup()
     top, step = max(measured) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
     usable = SPARK_HEIGHT - 8

@@ -278,7 +278,7 @@ def comment(id: int) -> Answer:
         elif valid:
             _comment(incident, form.text.data)
             flash(_("Comment added."), "success")
-            return redirect(url_for(".show", id=id))
+            return redirect(url_for(".show", id=id, _anchor="timeline"))
     except Invalid as fault:
         form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
     except Conflict as fault:

@@ -222,7 +222,8 @@ def _choices(form: BrowserForm, page: StatusPage) -> list[tuple[str, str]]:
     """The monitors of the page; if the store did not answer, those that were ticked."""
     ticked = {id: _("Monitor %(id)s", id=id) for id in form.monitors.data if id is not None}
     names = choices.unless_unanswered(form, lambda: names_on(page), ticked)
-    return [(str(id), name) for id, name in names.items()]
+    chosen_first = sorted(names.items(), key=lambda choice: choice[0] not in ticked)
+    return [(str(id), name) for id, name in chosen_first]
 
 
 # --- Updates --------------------------------------------------------------------------------------

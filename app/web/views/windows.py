@@ -155,8 +155,10 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         first = None
         if self.record is None:
             first, chosen = _first(), request.args.get("monitor_id", "")
-            if chosen.isascii() and chosen.isdigit():
-                first |= {"monitors": (int(chosen),)}
+            if chosen.isascii() and chosen.isdigit():  # to silence it from now on
+                start = times.now().replace(second=0, microsecond=0)
+                first |= {"monitors": (int(chosen),), "start_at": start}
+                first |= {"end_at": start + timedelta(hours=1)}
         return WindowPageForm(record=self.record, data=first, zone=times.zone())
 
     def pressed(self) -> Response | None:
