@@ -429,7 +429,7 @@ def test_a_burst_counts_what_is_slow_apart(slow, title):
 RUNBOOK = "https://wiki.example/shop"
 NOTES = [
     ("", None),
-    (f"Ask Ben.\n\n{RUNBOOK}\n", f"Ask Ben. {RUNBOOK}"),
+    (f"Ask Ben.\n\n{RUNBOOK}\n", f"Ask Ben. · {RUNBOOK}"),
     (f"{'word ' * 70}\n{RUNBOOK}.", f"{('word ' * 59).strip()} … {RUNBOOK}"),
     (f"{RUNBOOK} {'word ' * 70}", f"{RUNBOOK} {('word ' * 54).strip()} …"),
     (f"{'word ' * 57}{RUNBOOK} and more", f"{('word ' * 57).strip()} … {RUNBOOK}"),
