@@ -460,7 +460,8 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, ki
         base = first.await_line(RUNS)[1]
         headers = {"Authorization": f"Bearer {key}"}
         fields = {
-            "name": "Shop", "url": url, "interval": "60", "alert_condition": "url_unavailable",
+            "name": "Shop", "url": url, "interval": "60", "check_every": "10",
+            "alert_condition": "url_unavailable",
             "alerts[0][key]": "webhook", "alerts[0][value]": f"{url}/hook",
         }  # fmt: skip
         made = requests.post(f"{base}/api/v1/monitors", fields, headers=headers, timeout=30)

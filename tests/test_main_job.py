@@ -95,7 +95,7 @@ def test_an_outage_of_a_real_nginx_is_detected_notified_acknowledged_and_closed(
     page.goto(f"{base}/monitors/new")
     page.get_by_label("URL", exact=True).fill(shop.url())
     page.get_by_label("Name (optional)", exact=True).fill("Shop")
-    page.get_by_label("Interval").select_option("60")
+    page.get_by_label("Interval").select_option("10")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Shop")).to_be_visible()
     shop_id = int(re.search(r"/monitors/(\d+)", page.url)[1])
@@ -123,7 +123,7 @@ def test_an_outage_of_a_real_nginx_is_detected_notified_acknowledged_and_closed(
     stopped_at = datetime.now(UTC).replace(microsecond=0)
     shop.stop()
     [incident] = eventually(
-        lambda: client.get("incidents", monitor_id=shop_id), "an incident opens", 90
+        lambda: client.get("incidents", monitor_id=shop_id), "an incident opens", 60
     )
     assert incident["cause_code"] == "connection_refused"
     assert str(shop.port) in incident["cause"] or "refused" in incident["cause"]

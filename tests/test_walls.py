@@ -200,7 +200,10 @@ def imports(importer: str) -> Iterator[Import]:
 
 
 def for_types_alone(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+    return False
 
 
 def imported(node: ast.AST, package: str) -> list[str]:

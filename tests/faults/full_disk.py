@@ -36,7 +36,7 @@ LARGE = {
     "interval": "60",
     "request_body": "x" * 60_000,
 }
-FULL_SECONDS = 20.0
+FULL_SECONDS = 8.0
 INTERVAL = 2
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from html.parser import HTMLParser
 
 from jinja2 import Environment
@@ -41,9 +42,14 @@ FOR_MACHINES = re.compile(
 LOOKING = {"replace", "startswith", "endswith", "removeprefix", "removesuffix"}
 
 
+@lru_cache(maxsize=1)
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def in_code(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each unmarked string of a module that looks like a sentence."""
-    tree = ast.parse(source)
+    tree = _parsed(source)
     nodes = list(ast.walk(tree))
     parts = [node for node in nodes if _is_skipped(node)]
     parts += _only_logged(tree, nodes, parts)
@@ -115,7 +121,7 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
     """Line of each mark that cannot work: called while the module is imported, when nobody has
     chosen a language, or hidden by a variable of its name.
     """
-    tree = ast.parse(source)
+    tree = _parsed(source)
     for node in _at_import(tree):
         match node:
             case ast.Call(func=ast.Name(id="_" | "_n" as name)):

@@ -8,8 +8,6 @@ import json
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -34,12 +32,10 @@ from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web.frame import language
 from tests.factories import PASSWORD, make_monitor
-from tests.support.once import once
 from tests.support.sentences import READ_ATTRIBUTES
 from tests.web import gallery, scene
 from tests.web.visitor import Visitor
 
-ROOT = Path(__file__).parents[2]
 LANGUAGE = "eo"
 MESSAGES = Path(LANGUAGE, "LC_MESSAGES", "messages.mo")
 OPEN, CLOSE = "⟦", "⟧"
@@ -48,19 +44,9 @@ ASKING = {"Accept-Language": LANGUAGE}
 
 
 @pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """The sentences that are marked now, whether or not ``make messages`` wrote them down."""
-
-    def write(folder: Path) -> None:
-        subprocess.run(
-            [ROOT / "scripts" / "messages", folder / "messages.pot"],
-            env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
-            check=True,
-            capture_output=True,
-        )
-
-    target = once(tmp_path_factory, "catalogue", write) / "messages.pot"
-    with target.open("rb") as file:
+def catalogue() -> Catalog:
+    """All marked sentences: tests/test_catalogue.py compares them with the code."""
+    with (paths.TRANSLATIONS / "messages.pot").open("rb") as file:
         return read_po(file)
 
 
