@@ -370,6 +370,8 @@ def _joins(
 ) -> bool:
     if row.event != event or row.reason is not None or not span[0] <= row.created_at <= span[1]:
         return False
+    if row.attempts:  # it may have arrived: sent again by itself, it has the same webhook-id
+        return False
     return event is Event.INCIDENT_OPENED or history.may_follow(row) is True
 
 

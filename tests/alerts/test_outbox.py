@@ -363,6 +363,21 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     assert types(sink)[2:] == ["incident.opened"]
 
 
+def test_a_message_that_may_have_arrived_is_repeated_by_itself_in_a_burst(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    sink.replies["/hook"] = [Reply(500), Reply()]
+    box.open(box.monitor(hook, name="First"))
+    box.turn(1)
+    for number in range(24):
+        box.open(box.monitor(hook, name=f"M{number}"))
+    box.turn(60)
+    assert sorted(types(sink)) == ["incident.opened", "incident.opened", "incidents.opened"]
+    ids = [r.headers["webhook-id"] for r in sink.requests if r.json["type"] == "incident.opened"]
+    assert len(set(ids)) == 1
+
+
 def test_what_a_person_acknowledges_together_is_one_message(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     incidents = [box.open(box.monitor(hook, name=f"M{n}")) for n in range(9)]
