@@ -18,7 +18,7 @@ from app.codec.schema import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, n
 from app.db import assignments, journal
 from app.db.tables import MonitorRow
 from app.engine.recorder.monitors import FIELDS_THAT_FORCE_A_CHECK
-from app.forms.monitor import OWN_FIELDS, MonitorForm
+from app.forms.monitor import ADDED_FIELDS, MonitorForm
 from app.records import (
     KIND_OPTIONS,
     UPTIME_RANGES,
@@ -124,7 +124,7 @@ class Longer(Monitor):
     new_tokens: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
     new_secret: Annotated[str | None, Mark.SECRET] = None
     new_other: Annotated[Id | None, Mark.PROMISED] = None
-    new_extra: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
+    new_extra: Annotated[str | None, Mark.OMIT_EMPTY] = None
     new_hidden: Annotated[str, Mark.INTERNAL] = ""
 
 
@@ -232,7 +232,7 @@ def test_a_field_of_the_form_has_a_column(name):
 
 @pytest.mark.parametrize("name", IN_FORM)
 def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
-    assert (name in OWN_FIELDS) != (name in BASE_API_FIELDS)
+    assert (name in ADDED_FIELDS) != (name in BASE_API_FIELDS)
 
 
 def test_every_field_of_the_form_has_a_place_on_the_page(app):

@@ -32,7 +32,7 @@ ITEM = re.compile(r"^- ((?:`[^`]+`(?:, |,\n  )?)+):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Thing:
+class AuditedObject:
     """``word``: how files name it, and nothing else. ``recipes``: the headings of its steps."""
 
     word: str
@@ -41,19 +41,23 @@ class Thing:
 
 FIELD = "How to add a field to the monitor"
 THINGS = {
-    "field": Thing(r"\bremind_after\b", (FIELD,)),
-    "field of a check": Thing(
+    "field": AuditedObject(r"\bremind_after\b", (FIELD,)),
+    "field of a check": AuditedObject(
         r"\bslow_after\b",
         (FIELD, "If a check needs the field", "If the form says what its value would have led to"),
     ),
-    "kind": Thing(
+    "kind": AuditedObject(
         r'\bping://|\bchecks[./]ping\b|    ping/  |At\("ping"|\bicmp\.|net[./]icmp',
         ("How to add a kind of check",),
     ),
-    "source": Thing(r"(?i)\bbetter ?stack\b(?!'s heartbeats)", ("How to add a source of imports",)),
-    "resource": Thing(r"(?i)\bpost_?templates?(Row|Form|Editing|s)?\b", ("How to add a resource",)),
-    "channel": Thing(r"(?i)\bopsgenie\b", ("How to add an alert channel",)),
-    "page": Thing(
+    "source": AuditedObject(
+        r"(?i)\bbetter ?stack\b(?!'s heartbeats)", ("How to add a source of imports",)
+    ),
+    "resource": AuditedObject(
+        r"(?i)\bpost_?templates?(Row|Form|Editing|s)?\b", ("How to add a resource",)
+    ),
+    "channel": AuditedObject(r"(?i)\bopsgenie\b", ("How to add an alert channel",)),
+    "page": AuditedObject(
         r"\baudit\.(index|export)\b|\"/?audit/|\"/audit\b|'audit\.", ("How to add a page",)
     ),
 }
@@ -80,7 +84,7 @@ def steps(heading: str) -> list[str]:
 
 
 @pytest.mark.parametrize("thing", THINGS.values(), ids=THINGS)
-def test_a_recipe_names_the_files_of_the_newest_thing(thing: Thing):
+def test_a_recipe_names_the_files_of_the_newest_thing(thing: AuditedObject):
     paths = {path for heading in thing.recipes for path in steps(heading)}
     naming = {name for name, text in files() if re.search(thing.word, text)}
     missing = sorted(name for name in naming if not any(_fits(name, path) for path in paths))

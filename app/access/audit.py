@@ -12,7 +12,7 @@ Call this module for other events, always inside ``writing()``:
 
     with writing() as session:
         ...
-        note(session, Action.LOGGED_IN, Thing(ObjectKind.PERSON, person.id, person.email))
+        note(session, Action.LOGGED_IN, AuditedObject(ObjectKind.PERSON, person.id, person.email))
 
 ``changed`` adds fields that are no columns of the row, such as the contacts of a monitor, to the
 line of that object; ``deleted`` is for a row that a statement deletes, which the session does not
@@ -36,7 +36,7 @@ from app.access.audited import CHANGED, TABLES, Table, value_of
 from app.codec.kinds import plain
 from app.db import AnySession, db
 from app.db.tables import AuditRow
-from app.records import KIND_OPTIONS, Action, Actor, ObjectKind, Thing
+from app.records import KIND_OPTIONS, Action, Actor, AuditedObject, ObjectKind
 
 __all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
 
@@ -59,7 +59,7 @@ _STRONGEST = (Action.DELETED, Action.CREATED)
 class _AuditLine:
     actor: Actor
     action: Action
-    thing: Thing | None
+    thing: AuditedObject | None
     changes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -70,7 +70,7 @@ def clock() -> datetime:
 def note(
     session: AnySession,
     action: Action,
-    thing: Thing | None = None,
+    thing: AuditedObject | None = None,
     changes: Changes | None = None,
     *,
     actor: Actor | None = None,
@@ -83,7 +83,7 @@ def note(
     _lines(session)[(action, len(_lines(session)))] = line
 
 
-def changed(session: AnySession, thing: Thing, changes: Changes) -> None:
+def changed(session: AnySession, thing: AuditedObject, changes: Changes) -> None:
     """Add ``changes`` to the line of this object in this transaction: fields that are no columns
     of its row. Pairs of equal values are left out. To be called while writing.
     """
@@ -92,7 +92,7 @@ def changed(session: AnySession, thing: Thing, changes: Changes) -> None:
         _add(session, Action.CHANGED, thing, real)
 
 
-def thing(row: Any) -> Thing:
+def thing(row: Any) -> AuditedObject:
     """The name of this row of a recorded table in the log."""
     return TABLES[type(row)].thing(row)
 
@@ -197,7 +197,7 @@ def _lines(session: AnySession) -> dict[Any, _AuditLine]:
     return pending
 
 
-def _add(session: AnySession, action: Action, thing: Thing, changes: Changes) -> None:
+def _add(session: AnySession, action: Action, thing: AuditedObject, changes: Changes) -> None:
     """Add to the line of this object, if somebody acts."""
     actor = actors.actor()
     if actor is None:

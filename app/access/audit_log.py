@@ -19,10 +19,10 @@ from app.records import (
     Action,
     Actor,
     ActorKind,
+    AuditedObject,
     AuditLine,
     AuditPage,
     AuditQuery,
-    Thing,
 )
 from app.records import ObjectKind as Kind
 
@@ -39,7 +39,10 @@ class AuditLog:
         self.clock = clock
 
     def record(
-        self, action: Action, thing: Thing | None = None, changes: audit.Changes | None = None
+        self,
+        action: Action,
+        thing: AuditedObject | None = None,
+        changes: audit.Changes | None = None,
     ) -> None:
         """Write a line about something that changes no row, such as an export."""
         with writing() as session:
@@ -170,6 +173,6 @@ def _has_words(search: str) -> Any:
 def _record(row: AuditRow) -> AuditLine:
     thing = None
     if row.object_kind in set(Kind):
-        thing = Thing(Kind(row.object_kind), row.object_id, row.object_name)
+        thing = AuditedObject(Kind(row.object_kind), row.object_id, row.object_name)
     actor = Actor(ActorKind(row.actor_kind), row.actor_name, row.actor_id, row.address)
     return AuditLine(row.id, row.at, actor, row.action, thing, row.changes)

@@ -18,7 +18,7 @@ from app.db import Model
 from app.db.tables import PersonRow, PostUpdateRow
 from app.db.tags import tags_of
 from app.db.types import Encrypted
-from app.records import ObjectKind, Thing
+from app.records import AuditedObject, ObjectKind
 from app.records.resources import BY_TABLE, POSTS
 from app.rules import smtp
 
@@ -41,9 +41,9 @@ class Table:
     id: str = "id"
     is_part: bool = False
 
-    def thing(self, row: Any) -> Thing:
+    def thing(self, row: Any) -> AuditedObject:
         name = None if self.named_by is None else getattr(row, self.named_by)
-        return Thing(self.kind, getattr(row, self.id), name)
+        return AuditedObject(self.kind, getattr(row, self.id), name)
 
 
 def _columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:

@@ -28,7 +28,7 @@ from app.access.counters import (
 from app.db import DbSession, db, writing
 from app.db.statements import count_of, inserting
 from app.db.tables import CountedFailuresRow
-from app.records import Action, Actor, ActorKind, ObjectKind, Thing
+from app.records import Action, Actor, ActorKind, AuditedObject, ObjectKind
 
 MAX_OF_SOURCE = LOGINS_PER_ACCOUNT  # lines of one source in a window
 MAX_OF_ACCOUNTS = 200  # lines of all accounts that exist
@@ -38,7 +38,7 @@ ELSEWHERE = "elsewhere"
 LEFT_OUT = "left_out"
 
 
-def record(event: str, account: Thing, now: datetime) -> None:
+def record(event: str, account: AuditedObject, now: datetime) -> None:
     """Write a line, or count the failure. ``account``: without an id, it does not exist."""
     actor = actors.actor() or actors.WAKEFUL
     window = window_of(now, LOGIN_WINDOW_SECONDS)
@@ -86,7 +86,7 @@ def _note(session: DbSession, row: Row[Any]) -> None:
     audit.note(
         session,
         Action.LOGIN_FAILED,
-        Thing(ObjectKind.PERSON, row.object_id, row.object_name),
+        AuditedObject(ObjectKind.PERSON, row.object_id, row.object_name),
         {name: (None, value) for name, value in changes.items()},
         actor=Actor(kind, name, id, row.address),
     )

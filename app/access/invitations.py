@@ -18,7 +18,7 @@ from app.db.tables import InvitationRow
 from app.db.types import record_of
 from app.errors import Denied, existing
 from app.i18n import N_, _
-from app.records import Action, Invitation, ObjectKind, Person, Thing
+from app.records import Action, AuditedObject, Invitation, ObjectKind, Person
 from app.rules.clocks import believable
 
 INVITED_DAYS = 7
@@ -100,8 +100,8 @@ class Invitations:
         delete_rows(InvitationRow, InvitationRow.expires_at <= self.clock() - RETENTION)
 
 
-def _thing(invitation: Invitation) -> Thing:
-    return Thing(ObjectKind.INVITATION, invitation.id, invitation.email)
+def _thing(invitation: Invitation) -> AuditedObject:
+    return AuditedObject(ObjectKind.INVITATION, invitation.id, invitation.email)
 
 
 def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:

@@ -20,7 +20,7 @@ from app.db.statements import delete_rows
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, existing
 from app.i18n import N_, _
-from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
+from app.records import Action, Actor, ActorKind, AuditedObject, ObjectKind, Person
 from app.rules.clocks import believable
 
 BY_MAIL = timedelta(hours=1)
@@ -97,7 +97,7 @@ class Recovery:
             row.password_hash = hash_
             end_sessions(session, person.id)
             forget_devices(session, person.id)
-            link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            link = AuditedObject(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, link)
             security_log.log_event(SecurityEvent.PASSWORD_CHANGED, person)
         # The wrong passwords of a guesser must not lock the owner out.
@@ -115,6 +115,6 @@ class Recovery:
         )
         with writing() as session:
             session.add(row)
-            link = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            link = AuditedObject(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.CREATED, link)
         return token

@@ -28,7 +28,7 @@ from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCo
 from app.db.types import Unreadable, record_of
 from app.errors import Conflict, Denied, Invalid, NotFound, existing
 from app.i18n import N_, _
-from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
+from app.records import Action, AuditedObject, ObjectKind, Passkey, Person, Role, SecondFactor
 
 Codes = Mapping[str, str]  # new recovery codes, with their hashes
 
@@ -142,7 +142,7 @@ class SecondFactors:
             old_names = self.settings.get(REQUIRED_ROLES) or ""
             self.settings.set(REQUIRED_ROLES, names or None)
             if names != old_names:
-                setting = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
+                setting = AuditedObject(ObjectKind.SETTING, name=REQUIRED_ROLES)
                 audit.note(session, Action.CHANGED, setting, {"roles": (old_names, names)})
 
     def must_add(self, person: Person) -> bool:
@@ -201,9 +201,9 @@ class SecondFactors:
         return person
 
 
-def thing(person: Person | PersonRow) -> Thing:
+def thing(person: Person | PersonRow) -> AuditedObject:
     """The second factor of a person, as the audit log names it."""
-    return Thing(ObjectKind.SECOND_FACTOR, person.id, person.email)
+    return AuditedObject(ObjectKind.SECOND_FACTOR, person.id, person.email)
 
 
 def note(

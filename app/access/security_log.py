@@ -24,7 +24,7 @@ from flask import current_app
 from app.access import actors, audit, failures
 from app.access.tokens import keyed_hash
 from app.db import best_effort, is_writing, writing
-from app.records import Action, ActorKind, ObjectKind, Person, Thing
+from app.records import Action, ActorKind, AuditedObject, ObjectKind, Person
 
 log = logging.getLogger(__name__)
 
@@ -113,10 +113,10 @@ def log_event(
     address = address or (actor.address if actor else None)
     if person is None:
         who = f"account:{account_of(typed)}"
-        account = Thing(ObjectKind.PERSON, None, who)
+        account = AuditedObject(ObjectKind.PERSON, None, who)
     else:
         who = f"person:{person.id}"
-        account = Thing(ObjectKind.PERSON, person.id, person.email)
+        account = AuditedObject(ObjectKind.PERSON, person.id, person.email)
     _write(event, who, _ip_address(address))
     if _ACTIONS.get(event) == Action.LOGIN_FAILED:
         # Not by ``best_effort``, which skips writes for a while after one has failed. Each guess

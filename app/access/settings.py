@@ -15,7 +15,7 @@ from app.db.types import Unreadable, readable
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.net.policy import Policy
-from app.records import Notice, ObjectKind, Thing
+from app.records import AuditedObject, Notice, ObjectKind
 
 
 class StoredSettings:
@@ -48,7 +48,7 @@ class StoredSettings:
             wakeups.note(session, heartbeats.CHECKER)  # the networks of checks are a setting
             if name in audited.SETTINGS and actors.actor() is not None:
                 changes = audited.SETTINGS[name](old, value)
-                audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)
+                audit.changed(session, AuditedObject(ObjectKind.SETTING, None, name), changes)
 
     def get_or_make(self, name: str, make: Callable[[], str]) -> str:
         """The value stored under ``name``. If there is none it is made, once, even if several

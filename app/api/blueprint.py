@@ -133,7 +133,7 @@ def _admit() -> Response | None:
         reads = operation is path.operations.get("GET")
         require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
     g.operation = operation
-    g.call = Call(key, request.view_args or {}, read_body(request, operation.most_bytes))
+    g.call = Call(key, request.view_args or {}, read_body(request, operation.max_bytes))
     return None
 
 

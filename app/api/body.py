@@ -70,8 +70,8 @@ class Body:
         return _decoded(self.raw, "body")
 
 
-def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
-    """The body as far as it was received, at most ``most`` bytes. Raises the exceptions of 413 and
+def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
+    """The body as far as it was received, at most ``limit`` bytes. Raises the exceptions of 413 and
     415.
     """
     request.max_content_length = DRAINED_BYTES  # replaces the dashboard's; counted again below
@@ -81,13 +81,13 @@ def read_body(request: Request, most: int = MAX_BODY_BYTES) -> Body:
         while size <= DRAINED_BYTES and (chunk := request.stream.read(_CHUNK)):
             received += len(chunk)
             size = max(size, received)
-            if size <= most:
+            if size <= limit:
                 raw += chunk
     except Exception:
         # The client left, or its chunks are invalid: each server raises errors of its own.
         complete = False
-    if size > most:
-        raise RequestEntityTooLarge(_(TOO_LARGE, most=most // 1024**2))
+    if size > limit:
+        raise RequestEntityTooLarge(_(TOO_LARGE, most=limit // 1024**2))
     if raw and request.mimetype not in (FORM, JSON):
         raise UnsupportedMediaType(
             _("Send the fields as application/x-www-form-urlencoded or as application/json.")
@@ -107,13 +107,13 @@ def _decoded(raw: bytes, where: str) -> str:
         raise Invalid({where: [_("This is not UTF-8. Send text in UTF-8.")]}) from None
 
 
-def _form(text: str, where: str, most: int = MAX_FIELDS) -> Pairs:
+def _form(text: str, where: str, limit: int = MAX_FIELDS) -> Pairs:
     try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=limit)
     except UnicodeDecodeError:
         sentence = _("A percent-encoded value is not UTF-8. Send text in UTF-8.")
     except ValueError:
-        sentence = too_many(most)
+        sentence = too_many(limit)
     raise Invalid({where: [sentence]})
 
 
@@ -136,9 +136,9 @@ def _json(text: str) -> JsonMembers:
     return document
 
 
-def _few(pairs: Pairs, most: int) -> Pairs:
-    if len(pairs) > most:
-        raise Invalid({"body": [too_many(most)]})
+def _few(pairs: Pairs, limit: int) -> Pairs:
+    if len(pairs) > limit:
+        raise Invalid({"body": [too_many(limit)]})
     return pairs
 
 

@@ -25,7 +25,7 @@ from app.records import (
     MonitorStatus,
     PageQuery,
     PlaceState,
-    in_api_words,
+    counts_for_api,
 )
 from app.stores import current_store
 from app.stores.health import health, late_checks, oldest_alert_age
@@ -110,7 +110,7 @@ class _Figures(Collector):
             yield from _places()
         store = current_store()
         try:
-            monitors = in_api_words(store.monitors.overview())
+            monitors = counts_for_api(store.monitors.overview())
             del monitors[MonitorStatus.FAILING]  # it would be counted twice in a sum
             yield _by("status", "wakeful_monitors", "Monitors by status.", monitors)
             counts = _counts(store.incidents, IncidentQuery, OPEN)

@@ -21,7 +21,7 @@ from app.forms.queries import (
     StatisticsQueryForm,
     list_query,
 )
-from app.records import Monitor, MonitorStatus, in_api_words
+from app.records import Monitor, MonitorStatus, counts_for_api
 from app.records.resources import MONITORS
 from app.stores import base
 
@@ -67,7 +67,7 @@ def overview(call: Call) -> Response:
     `failing` are among those that are `down`.
     """
     counts = call.store.monitors.overview(list_query(MonitorFilterForm, call.query))
-    return record_answer(in_api_words(counts))
+    return record_answer(counts_for_api(counts))
 
 
 @operation("POST", PATH + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))

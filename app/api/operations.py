@@ -230,7 +230,7 @@ class Operation:
         return self.form is not None or self.query is not NoQueryForm
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """The largest body that is read."""
         return MAX_BATCH_BYTES if self.rows else MAX_BODY_BYTES
 

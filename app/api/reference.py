@@ -255,15 +255,15 @@ def _values(schema: Schema) -> str:
 
 
 def _limits(schema: Schema, of: str, unit: str) -> str:
-    least, most = (schema.get(f"{end}{of}") for end in ("min", "max"))
-    match least, most:
+    least, limit = (schema.get(f"{end}{of}") for end in ("min", "max"))
+    match least, limit:
         case None, None:
             return ""
         case None, _:
-            return f", up to {most:,}{unit}"
+            return f", up to {limit:,}{unit}"
         case _, None:
             return f", {least:,}{unit} or more"
-    return f", {least:,} to {most:,}{unit}"
+    return f", {least:,} to {limit:,}{unit}"
 
 
 # --- Examples, and trying them --------------------------------------------------------------------

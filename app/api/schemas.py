@@ -95,21 +95,21 @@ LISTS: dict[type, Schema] = {
 
 
 def _kind(field: SchemaField) -> Schema:
-    most = MAX_GROUPS if isinstance(field, GroupList) else getattr(field, "most", None)
+    limit = MAX_GROUPS if isinstance(field, GroupList) else getattr(field, "limit", None)
     for cls in type(field).__mro__:
         if cls in LISTS:
-            return _list_of(LISTS[cls], most)
+            return _list_of(LISTS[cls], limit)
         if cls in FIELDS:
             schema = FIELDS[cls]
             return (
-                schema | {"maxLength": most} if isinstance(field, f.Text) and most else {**schema}
+                schema | {"maxLength": limit} if isinstance(field, f.Text) and limit else {**schema}
             )
     if isinstance(field, MonitorPairs):
-        return _list_of(schema_of(field.entry), most)
+        return _list_of(schema_of(field.entry), limit)
     if isinstance(field, PairList):
         keys = [key for key, _ in field.choices.get("key", ())]
         chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
-        return _list_of(chosen if keys else PAIR, most)
+        return _list_of(chosen if keys else PAIR, limit)
     if isinstance(field, f.WordChoice):
         return words(field.words)
     if isinstance(field, f.Options):
@@ -118,11 +118,11 @@ def _kind(field: SchemaField) -> Schema:
     if isinstance(field, f.Number):
         bounds = {"minimum": field.low, "maximum": field.high}
         return INTEGER | {name: bound for name, bound in bounds.items() if bound is not None}
-    return STRING | ({"maxLength": most} if isinstance(field, f.Text) and most else {})
+    return STRING | ({"maxLength": limit} if isinstance(field, f.Text) and limit else {})
 
 
-def _list_of(entry: Schema, most: int | None) -> Schema:
-    return array(entry) if most is None else array(entry, maxItems=most)
+def _list_of(entry: Schema, limit: int | None) -> Schema:
+    return array(entry) if limit is None else array(entry, maxItems=limit)
 
 
 def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:

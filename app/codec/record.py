@@ -55,7 +55,7 @@ def schema_of(record_type: type, **overrides: Schema) -> Schema:
     """``overrides``: schemas for single fields that say more than the annotations."""
     record_fields = fields_of(record_type)
     _refuse_unknown(record_type, overrides)
-    asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
+    asked_for = [field.name for field in record_fields if Mark.OMIT_EMPTY in field.marks]
     return record(
         {f.name: overrides.get(f.name, f.schema) for f in record_fields},
         where_asked_for=asked_for,
@@ -153,7 +153,7 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
     changed = [
         (f.name, write) for f in record_fields if (write := _writer_of(f, masked)) is not None
     ]
-    asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
+    asked_for = [field.name for field in record_fields if Mark.OMIT_EMPTY in field.marks]
     has_gaps = hasattr(record_type, "missing") and hasattr(record_type, "misread")
 
     def write_all(instance: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from app.db.tables import HeartbeatRow, PendingLoginRow, RecoveryRow, SessionRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
-from app.records import Action, ObjectKind, Thing
+from app.records import Action, AuditedObject, ObjectKind
 from app.stores.keeping import archive, backup, postgres
 
 KEY_FILE = "secret_key"
@@ -210,7 +210,7 @@ def _prepare(now: datetime) -> int:
         # One that was ended since, because its cookie was stolen, would let the thief in again.
         for table in (SessionRow, PendingLoginRow, RecoveryRow):
             session.execute(delete(table))
-        installation = Thing(ObjectKind.INSTALLATION)
+        installation = AuditedObject(ObjectKind.INSTALLATION)
         audit.note(session, Action.RESTORED, installation, actor=actors.by_command())
         return hold_after_restore(session, now)
 

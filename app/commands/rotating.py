@@ -18,9 +18,9 @@ from app.config import Settings, read
 from app.db import heartbeats, rotation, schema, writing
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
-from app.records import Action, ObjectKind, Thing
+from app.records import Action, AuditedObject, ObjectKind
 
-THING = Thing(ObjectKind.INSTALLATION, name="secret keys")
+THING = AuditedObject(ObjectKind.INSTALLATION, name="secret keys")
 ONE_KEY = N_(
     "There is one secret key, so nothing can be re-encrypted. Put a new key in front of it, in"
     " WAKEFUL_SECRET_KEY=NEW,OLD or as the first line of the file secret_key; restart every"

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, false, func, not_, or_, s
 from app.db import AnySession
 from app.db.statements import pieces
 from app.db.tables import MarkerRow, MonitorRow
-from app.records import MARKERS_NAMED, SUSPECTED
+from app.records import LIKELY_CAUSE_WITHIN, MAX_MARKERS_NAMED
 
 # Conditions in one list. SQLite refuses a thousand: fifty windows by tag, and no page was shown.
 SIDE_BY_SIDE = 100
@@ -73,7 +73,7 @@ def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[Ma
     if not moments:
         return ()
     return session.scalars(
-        _BETWEEN, {"first": min(moments) - SUSPECTED, "last": max(moments)}
+        _BETWEEN, {"first": min(moments) - LIKELY_CAUSE_WITHIN, "last": max(moments)}
     ).all()
 
 
@@ -87,7 +87,7 @@ def shortly_before(
     near = (
         marker
         for marker in markers
-        if moment - SUSPECTED <= marker.time <= moment
+        if moment - LIKELY_CAUSE_WITHIN <= marker.time <= moment
         and (not marker.tags or any(tag in marker.tags for tag in texts))
     )
-    return list(islice(near, MARKERS_NAMED))
+    return list(islice(near, MAX_MARKERS_NAMED))

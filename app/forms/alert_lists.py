@@ -1,5 +1,5 @@
-"""Alerts of a monitor and of a contact: pairs of a channel, or of a contact, and a value; and quiet
-hours.
+"""The fields for alerts and quiet hours of monitors and contacts. An alert is a pair: a channel
+with its value, or ``contact`` with a name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from app.rules.channel_values import CHANNELS, check_value
 
 
 def check_alert(field: Field, pair: records.Pair) -> Faults:
-    """A channel, or a contact."""
     if pair.key == records.CONTACT:
         return None, text.fault_of(lambda: _check_contact(field, pair.value))
     return check_channel(field, pair, [*CHANNELS, records.CONTACT])
@@ -46,9 +45,7 @@ def check_channel(field: Field, pair: records.Pair, keys: Iterable[str] = CHANNE
 
 
 def _check_foreign(field: Field, pair: records.Pair) -> Faults:
-    """A channel of a server that speaks the base API alone, which does not say what the values
-    are.
-    """
+    """Check a channel for a server with the base API alone, which does not define the values."""
     stored = [other.key for other in field.object_data]
     keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
     fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
@@ -57,7 +54,7 @@ def _check_foreign(field: Field, pair: records.Pair) -> Faults:
     )
 
 
-BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in records.OWN_CHANNELS]
+BASE_API_CHANNELS = [channel for channel in CHANNELS if channel not in records.ADDED_CHANNELS]
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 
@@ -69,7 +66,7 @@ def channel_list(
 ) -> PairList:
     return PairList(
         label,
-        most=records.MAX_ALERTS,
+        limit=records.MAX_ALERTS,
         labels={"key": N_("Channel"), "value": N_("Address or key")},
         choices={
             "key": [*CHANNEL_CHOICES, *([(records.CONTACT, N_("Contact"))] if contacts else [])]
@@ -93,7 +90,7 @@ def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
 
 
 class AlertTestForm(SchemaForm):
-    """Channels for a test message, stored or not; with their monitor, if there is one."""
+    """Channels for a test message, stored or not. ``monitor_id``: the monitor that has them."""
 
     alerts = channel_list(N_("Alerts"), WHO_IS_ALERTED)
     monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))

@@ -1,4 +1,4 @@
-"""The rows of what a monitor asserts of an answer."""
+"""The list of a monitor's assertions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AssertionList(PairList):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(
             *args,
-            most=MAX_ASSERTIONS,
+            limit=MAX_ASSERTIONS,
             labels=_LABELS,
             choices=_CHOICES,
             hide=Assertion.masked,
@@ -77,12 +77,14 @@ class AssertionList(PairList):
         )
 
     def validated(self, row: Any) -> Assertion:
-        """JSON may send a number or a boolean as the value: it is compared as it is written."""
+        """Validate a row. JSON may send a number or a boolean as the value; it is compared
+        as text.
+        """
         entry = self.entry_of(row)
         for column in row.columns:
             sent = getattr(row, column)
-            is_plain = column == "value" and getattr(sent, "kind", "") in ("number", "boolean")
-            if isinstance(sent, Typed) and not is_plain:
+            is_scalar = column == "value" and getattr(sent, "kind", "") in ("number", "boolean")
+            if isinstance(sent, Typed) and not is_scalar:
                 fault = text.fault_of(lambda sent=sent: text.characters(sent))  # type: ignore[misc]
                 row.errors[column].append(fault or _(text.ONE_VALUE))
         if row.all_errors:
@@ -95,7 +97,9 @@ class AssertionList(PairList):
         return entry
 
     def add_offered(self, pressed: str) -> None:
-        """Add the row of a button: its parts as a list in JSON."""
+        """Add the row that a button offers. ``pressed``: the value of the button, with the parts of
+        the row as a list in JSON.
+        """
         try:
             parts = json.loads(pressed)
         except (ValueError, RecursionError):
@@ -107,7 +111,7 @@ class AssertionList(PairList):
                 setattr(row, column, part if isinstance(part, str) else "")
 
     def add_row_fault(self, position: int, column: str, sentence: str) -> None:
-        """``position``: of the entry among the values."""
+        """``position``: the index of the row among the rows that are not blank."""
         browser = form_of(self).context.browser
         row = [row for row in self.rows if not (browser and row.is_blank)][position]
         if not row.errors[column]:

@@ -1,5 +1,5 @@
-"""The same forms in a browser: with CSRF protection, times in the person's zone, masked secrets,
-rows and checkboxes.
+"""The forms of the dashboard: the forms of the API with CSRF protection, times in the person's
+zone, masked secrets, rows and checkboxes.
 
 A view does::
 
@@ -44,8 +44,8 @@ ENTER_OR_DELETE = N_(
     "The stored channels cannot be read, and this would delete them. Enter them again, or select "
     "the box that deletes them."
 )
-# Fields whose help says what Wakeful does with them, and no other server.
-FIELDS_OF_OUR_HELP = (
+# Fields whose help describes Wakeful, and may be wrong for a server with the base API alone.
+FIELDS_WITH_WAKEFUL_HELP = (
     "alert_condition", "alert_text_lookup", "request_auth_password", "cache_buster",
     "maintenance_start_at",
 )  # fmt: skip
@@ -62,12 +62,12 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     """The base of the dashboard's forms.
 
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
-    ``without`` names the fields that this store does not offer: they are neither shown nor read.
-    ``places`` are those that a monitor can be checked from: what people call each, by its name.
-    ``bare``: the store is a server that speaks the base API alone.
+    ``without`` names the fields that this store lacks: they are neither shown nor read. ``places``:
+    the titles of the places that a monitor can be checked from, by their names. ``bare``: the store
+    is a server with the base API alone.
     """
 
-    first: Sequence[str] = ()  # the fields whose faults come first: those above on the page
+    first: Sequence[str] = ()  # the fields at the top of the page, whose faults come first
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ) -> None:
         self.clone = clone
         self.submitted: Any = None
-        self.trouble = ""  # why it could not be saved, if no field is at fault
-        self.unanswered = False  # the store did not answer: do not ask it for choices now
+        self.trouble = ""  # why it could not be saved, if no field has a fault
+        self.unanswered = False  # the store did not answer, so do not ask it for choices
         context = FormContext(
             now=now,
             telegram_token_set=telegram_token_set,
@@ -110,8 +110,9 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return [field for field in self if isinstance(field, PairList)]
 
     def change_rows(self) -> bool:
-        """Whether an add or remove button was pressed; the row is then added or removed, and
-        nothing is validated."""
+        """Add or remove the row of the button that was pressed, without validation. Return whether
+        one was pressed.
+        """
         if not self.submitted or not self.is_submitted():
             return False
         add, remove = self.submitted.get("add"), parse(self.submitted.get("remove") or "")
@@ -136,13 +137,13 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return {name: value for name, value in values.items() if self._changed(name, value)}
 
     def _is_chosen(self, name: str) -> bool:
-        """Whether there is a value at all: of a field that is not known, only what was entered."""
+        """Whether the field has a value: without a known stored value, only if one was entered."""
         field = self._fields.get(name)
         return not isinstance(field, SchemaField) or not field.unclear or field.sent
 
     def shown(self) -> str:
-        """The state of the form when it was opened, for a hidden input: a hash of each field.
-        Without it, an old page would undo what others changed since.
+        """A hash of each field when the form was opened, for a hidden input. Without it, an old
+        page would undo the later changes of others.
         """
         if self.record is None or self.clone:
             return ""
@@ -164,7 +165,9 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return name not in marks or marks[name] != self._mark(name, value)
 
     def overwritten(self) -> list[str]:
-        """The labels of the fields that both this form and, since it was opened, others changed."""
+        """The labels of the fields that this form changes and that others have changed since it was
+        opened.
+        """
         marks = self._marks()
         return [
             _(self[name].label.text)
@@ -202,21 +205,21 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
 @cache
 def browser(form: type[SchemaForm]) -> type[BrowserForm]:
-    """The dashboard's form with the fields of this one, if it has nothing of its own."""
+    """The form of the dashboard for a form of the API, with the same fields."""
     return type(f"Browser{form.__name__}", (BrowserForm, form), {})
 
 
 class _MonitorInputs(BrowserForm):
-    """A stored password is never shown: an empty field keeps it, a checked box removes it. The days
-    of the certificate that the form suggests are for https and tls: elsewhere nobody chose them.
+    """A stored password is never shown: an empty field keeps it, a checked box removes it. The form
+    suggests days for the certificate warning, which are dropped if the URL has no certificate.
     """
 
     remove_password = ExtraSwitch(N_("Remove the stored password"), default=False)
 
     def takes_stored_password(self) -> bool:
-        typed_or_removed = self.request_auth_password.data or self.remove_password.data
+        is_replaced = self.request_auth_password.data or self.remove_password.data
         is_set = getattr(self.record, "request_auth_password_set", False)
-        return bool(is_set and self.request_auth_username.data and not typed_or_removed)
+        return bool(is_set and self.request_auth_username.data and not is_replaced)
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
@@ -237,25 +240,25 @@ class _MonitorInputs(BrowserForm):
             field.data = None
 
     def leave_out_auto(self) -> None:
-        """For a server that does not know it."""
+        """Do not offer ``auto``, for a server that lacks it."""
         field = self["ssl_alert_days"]
         if isinstance(field, CertificateDays) and field.data != records.AUTO:
             field.leave_out(records.AUTO)
 
 
 class BrowserMonitorForm(_MonitorInputs, MonitorForm):
-    """New, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or None:
-    removed). A URL without a name is enough: the script that fills the name in may not run.
+    """Create, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or
+    None: removed). A URL without a name is enough: the script that fills the name in may not run.
 
-    A stored value that cannot be read shows as empty. It is kept unless something is entered for
-    it, or the box to remove it is checked. Of ``CHECK_FIELDS`` it shows as the default, and what is
-    chosen when the form is saved replaces it.
+    An unreadable stored value shows as empty. It stays unless a value is entered, or the box to
+    remove it is checked. An unreadable one of ``CHECK_FIELDS`` shows as the default, and saving the
+    form replaces it.
     """
 
     interval = IntervalChoice(
         N_("Interval"), required=True, description=MonitorForm.interval.kwargs["description"]
     )
-    check_every: Any = None  # part of that choice
+    check_every: Any = None  # part of ``interval``
     first = ("url",)
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
     contacts: Any = ContactNames(N_("Contacts"))
@@ -265,19 +268,19 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
             record = replace(record, interval=record.true_interval)
         super().__init__(*args, record=record, **kwargs)
         if self.context.bare:
-            for name in FIELDS_OF_OUR_HELP:
+            for name in FIELDS_WITH_WAKEFUL_HELP:
                 self[name].description = ""
 
     def values(self) -> dict[str, Any]:
-        """With the ticked contacts among the alerts, before the monitor's own channels."""
+        """The values, with the checked contacts in front of the channels in ``alerts``."""
         values = super().values()
         stored = getattr(self.record, "alerts", ())
         if "contacts" in self:
             contacts = tuple(records.Pair(records.CONTACT, name) for name in self.contacts.data)
         else:  # a page without the boxes
             contacts = tuple(pair for pair in stored if pair.key == records.CONTACT)
-        alerts = contacts + records.own_alerts(values["alerts"])
-        # If only their order differs, nothing was changed.
+        alerts = contacts + records.alerts_without_contacts(values["alerts"])
+        # Another order is no change.
         values["alerts"] = stored if Counter(alerts) == Counter(stored) else alerts
         return values
 
@@ -286,22 +289,26 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         alerts, unreadable = self.values()["alerts"], getattr(self.record, "unreadable", ())
         if len(alerts) > records.MAX_ALERTS:
             self.alerts.add_fault(text.too_many(records.MAX_ALERTS))
-        deletes = "alerts" in unreadable and not records.own_alerts(alerts) and not self.clone
+        deletes = (
+            "alerts" in unreadable
+            and not records.alerts_without_contacts(alerts)
+            and not self.clone
+        )
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
             self.alerts.add_fault(_(ENTER_OR_DELETE))
 
     def _mark(self, name: str, value: Any) -> str:
-        """Contacts are boxes: their order among the alerts is nobody's change."""
+        """The mark without the order of contacts: they are boxes, so nobody can change it."""
         if name == "alerts":
             contacts = sorted(pair.value for pair in value if pair.key == records.CONTACT)
             value = (
                 *(records.Pair(records.CONTACT, contact) for contact in contacts),
-                *records.own_alerts(value),
+                *records.alerts_without_contacts(value),
             )
         return super()._mark(name, value)
 
-    def _take_contacts_out(self) -> None:
-        """Contacts are boxes on the page, not rows beside the monitor's own channels."""
+    def _move_contacts_to_boxes(self) -> None:
+        """The page shows contacts as boxes, and the other alerts as rows."""
         alerts = self.alerts
         keys = BASE_API_CHANNELS if self.context.bare else CHANNELS
         alerts.choices = {"key": [choice for choice in CHANNEL_CHOICES if choice[0] in keys]}
@@ -319,8 +326,8 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
             replaced = (*replaced, *records.KIND_OPTIONS)
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
-            # A value that was typed again is sent, even if it is the stored one: the store drops
-            # the rest.
+            # A secret that was entered is sent even if it equals the stored one: the store drops
+            # secrets that are not sent.
             typed = {name: values[name] for name in records.SENT_SECRETS if values.get(name)}
             fields = typed | fields
         if "interval" in fields and not self.context.bare:
@@ -329,21 +336,21 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
-        self._take_contacts_out()
+        self._move_contacts_to_boxes()
         sent = self.submitted
         if not sent or self.record is not None or sent.get("name", "given").strip():
             return
         url = with_scheme(sent.get("url", ""))
         if kind_of(url) is not None:
             self.name.process_formdata([name_of(url)])
-        else:  # the URL is at fault; the name may stay empty
+        else:  # the URL has a fault; the name may stay empty
             self.name.required, self.name.process_errors = False, []
 
 
 class BrowserCheckForm(_MonitorInputs, CheckForm):
     """The monitor page's "test before saving": the same inputs, but only the URL is required."""
 
-    interval: Any = None  # of one check, there is none
+    interval: Any = None  # one check has no interval
     first = ("url",)
     check_every: Any = None
 
@@ -363,7 +370,7 @@ class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
 class BrowserStatusPageForm(BrowserForm, StatusPageForm):
     """A status page. An empty password keeps the stored one."""
 
-    logo = favicon = None  # have a page of their own
+    logo = favicon = None  # another page sets them
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()

@@ -1,4 +1,4 @@
-"""The schemas of a contact, and of what becomes one (decision 13)."""
+"""The schemas of a contact, its deletion, and a shared channel that becomes one (decision 13)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ContactForm(SchemaForm):
     """A named set of channels."""
 
     name = Text(
-        N_("Name"), required=True, most=MAX_CONTACT_NAME, rule=check_name,
+        N_("Name"), required=True, limit=MAX_CONTACT_NAME, rule=check_name,
         description=N_("A team or a person, such as Shop team."),
     )  # fmt: skip
     channels = channel_list(N_("Channels"), N_("Stored values are shown masked."), required=True)
@@ -55,9 +55,9 @@ class ContactForm(SchemaForm):
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
 
     def check_cross_field(self) -> None:
-        # Channels that cannot be read stay as they are until somebody enters them again.
-        kept = "channels" in getattr(self.record, "unreadable", ())
-        if self.flawless(self.channels) and not self.channels.data and not kept:
+        # Unreadable channels stay as they are until somebody enters them again.
+        unreadable = "channels" in getattr(self.record, "unreadable", ())
+        if self.flawless(self.channels) and not self.channels.data and not unreadable:
             self.channels.add_fault(_(NO_CHANNEL))
         if self.flawless(self.quiet_start, self.quiet_end):
             by_name = {field.short_name: field for field in self.schema_fields()}
@@ -67,7 +67,7 @@ class ContactForm(SchemaForm):
 
 class ContactDeletionForm(SchemaForm):
     replace_with = Text(
-        N_("Replace with"), most=MAX_CONTACT_NAME,
+        N_("Replace with"), limit=MAX_CONTACT_NAME,
         description=N_("The name or id of the contact that takes its place."),
     )  # fmt: skip
     force = Switch(N_("Delete anyway"), default=False, description=N_("Even if monitors use it."))
@@ -78,13 +78,13 @@ class ContactDeletionForm(SchemaForm):
 
 
 class SharedChannelForm(SchemaForm):
-    """``monitor_id`` and ``mark`` name the channel: its value is a secret."""
+    """``monitor_id`` and ``mark`` identify the channel, because its value is a secret."""
 
     name = ContactForm.name
     monitor_id = RecordId(
         N_("Monitor"), required=True, description=N_("A monitor that has the channel.")
     )
     mark = Text(
-        N_("Channel"), required=True, most=64,
+        N_("Channel"), required=True, limit=64,
         description=N_("Which of its channels, as the monitor's shared-channels name it."),
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Fields with a single value: strict in what they read; ``text`` has the sentences for refusals.
+"""Fields with a single value. ``app.rules.text`` has the sentences for refusals.
 
-Each reads at most one value. If it is not sent, the record's value stays. If it is sent empty, it
-gets its default, which is None for an optional field without one. Labels, help texts and choices
-are on the field; templates read them there.
+A field that is not sent keeps the record's value. A field that is sent empty gets its default,
+which is None for an optional field without one. Templates read labels, help texts and choices from
+the field.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def looks_masked(value: str) -> bool:
     return value.startswith(MASK) and len(value) in (len(MASK), len(MASK) + 4)
 
 
-KEEP = "keep"  # the choice that leaves what is stored as it is, if that is not known
+KEEP = "keep"  # the choice that keeps a stored value that is not known
 LEAVE = N_("Leave as it is")
 
 
@@ -56,7 +56,7 @@ class OneValue(SchemaField):
     """The base of fields with a single value: ``read`` turns non-empty text into a value or raises
     ValueError."""
 
-    keeps = ""  # what a browser sends for a field that is ``unclear``, if nobody touches it
+    keeps = ""  # the input of a browser that keeps the stored value, if the field is ``unclear``
 
     # WTForms' stubs type ``widget`` by field class
     widget: Any = widgets.TextInput()
@@ -91,9 +91,9 @@ class OneValue(SchemaField):
         super().process_data(None if self.unclear else value)
 
     def is_untouched(self, value: str) -> bool:
-        """Whether a browser sends back what the page showed. That is the stored value, whatever our
-        rules say of it: a time that the clocks show twice, or a value of another server. The value
-        that is shown in place of a damaged one is chosen when it is sent.
+        """Whether a browser sent the text that the page showed. It then stands for the stored
+        value, which may be against the rules: a time that occurs twice, or a value of another
+        server. The value that is shown in place of a damaged one counts as entered.
         """
         form = form_of(self)
         damaged = getattr(form.record, "unreadable", ())
@@ -121,14 +121,14 @@ class OneValue(SchemaField):
 
 
 class Text(OneValue):
-    """Text as sent. ``most`` is in characters, ``most_bytes`` in UTF-8 bytes; ``lines`` accepts
+    """Text as sent. ``limit`` is in characters, ``max_bytes`` in UTF-8 bytes; ``lines`` accepts
     tabs and line breaks."""
 
     def __init__(
         self,
         *args: Any,
-        most: int | None = None,
-        most_bytes: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
         lines: bool = False,
         unify_lines: bool = False,
         rule: Callable[[str], object] | None = None,
@@ -137,21 +137,21 @@ class Text(OneValue):
         if lines:
             kwargs.setdefault("widget", widgets.TextArea())
         super().__init__(*args, **kwargs)
-        self.most, self.most_bytes, self.lines = most, most_bytes, lines
+        self.limit, self.max_bytes, self.lines = limit, max_bytes, lines
         # A browser sends every line break as CRLF, whatever was typed or stored.
         self.unify_lines = unify_lines or (lines and form_of(self).context.browser)
         self.rule = rule
-        if most is not None:
-            self.flags.maxlength = most
+        if limit is not None:
+            self.flags.maxlength = limit
 
     def read(self, value: str) -> str:
         text.one_value(value)
         if self.unify_lines and not isinstance(value, Typed):
             value = value.replace("\r\n", "\n").replace("\r", "\n")
-        if self.most is not None:
-            text.length(value, self.most)
-        if self.most_bytes is not None:
-            text.size(value, self.most_bytes)
+        if self.limit is not None:
+            text.length(value, self.limit)
+        if self.max_bytes is not None:
+            text.size(value, self.max_bytes)
         text.characters(value, lines=self.lines)
         if self.required and not value.strip():
             raise ValueError(_(text.REQUIRED))
@@ -166,7 +166,7 @@ class Tag(Text):
     suggests_tags = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, most=MAX_TAG, **kwargs)
+        super().__init__(*args, limit=MAX_TAG, **kwargs)
 
     def read(self, value: str) -> str:
         if "," in value:
@@ -190,22 +190,22 @@ class Url(Text):
 
 
 def _read_web_url(url: str) -> None:
-    """For a server that speaks the base API alone: it checks by HTTP requests."""
-    parts = urlsplit(url)  # ValueError of its own
+    """The rule of a server with the base API alone, which checks by HTTP requests."""
+    parts = urlsplit(url)  # may raise ValueError
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise ValueError(_("This server checks web addresses alone, such as https://example.com."))
 
 
 def with_scheme(text: str) -> str:
-    """What a person types as a URL: ``https://`` is put before a bare host, such as
+    """The URL that a person means: ``https://`` is put before a host without a scheme, such as
     ``example.com``, ``example.com:8443/health`` or ``localhost``.
     """
     text = text.strip()
     host = re.split("[/?#]", text, maxsplit=1)[0]
     _name, colon, port = host.rpartition(":")
-    bare = port.isdigit() if colon and not host.endswith("]") else bool(host)
+    lacks_scheme = port.isdigit() if colon and not host.endswith("]") else bool(host)
     plausible = "." in host or bool(colon) or host == "localhost"
-    return f"https://{text}" if bare and plausible and "://" not in text else text
+    return f"https://{text}" if lacks_scheme and plausible and "://" not in text else text
 
 
 ELSEWHERE = N_(
@@ -231,7 +231,7 @@ class Secret(Text):
         return "" if data is None else mask(str(data))
 
     def refuse_stored(self) -> None:
-        """The stored value must not be used: forget it, or refuse its mask."""
+        """Drop the stored value, or refuse its mask."""
         if self.sent and self.shown is not None and looks_masked(self.shown):
             self.add_fault(_(ELSEWHERE))
         super().refuse_stored()
@@ -242,7 +242,7 @@ def _unified_lines(value: str) -> str:
 
 
 class Password(Text):
-    """A password: never shown again. An empty one from a browser keeps the stored one."""
+    """A password, which is never shown. An empty one from a browser keeps the stored one."""
 
     widget = widgets.PasswordInput(hide_value=True)
 
@@ -252,7 +252,7 @@ class Password(Text):
         super().process_formdata(valuelist)
 
     def refuse_stored(self) -> None:
-        """The stored password must not be used. In a browser, an empty field would keep it."""
+        """Refuse an empty field of a browser, which would keep the stored password."""
         if form_of(self).takes_stored_password():
             self.add_fault(_(ELSEWHERE))
 
@@ -291,22 +291,22 @@ class Ids(OneValue):
     without duplicates. Only the store knows whether the records exist.
     """
 
-    def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, limit: int, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most = most
+        self.limit = limit
 
     def read(self, value: str) -> tuple[int, ...]:
         ids = tuple(dict.fromkeys(text.record_id(part) for part in value.split(",")))
-        if len(ids) > self.most:
-            raise ValueError(text.too_many(self.most))
+        if len(ids) > self.limit:
+            raise ValueError(text.too_many(self.limit))
         return ids
 
 
 class Options(OneValue, SelectFieldBase):
     """One of a few values, each with its label. ``choices`` are (text, label) for a select; an
-    optional field starts with ``none``. ``labels`` that count something are a function, called for
-    each form: at import nobody has chosen a language. ``each``: what a stored value is called that
-    is none of them.
+    optional field starts with ``none``. ``labels`` with numbers in them are a function, which is
+    called for each form in its language. ``each``: returns the label of a stored value that is none
+    of the choices.
     """
 
     widget = widgets.Select()
@@ -331,7 +331,7 @@ class Options(OneValue, SelectFieldBase):
     def process_data(self, value: Any) -> None:
         super().process_data(value)
         stored = value is not None and form_of(self).context.browser and not self.unclear
-        # Another server may have stored a value that we do not offer.
+        # Another server may have stored a value that is none of the choices.
         if stored and form_of(self).record is not None and str(value) not in self.allowed:
             self.allowed[str(value)] = value
             self.choices.append((str(value), self.each(value)))
@@ -458,8 +458,8 @@ def _zone_option(name: str, label: str, selected: bool) -> Any:
 
 
 class Zone(Text, SelectFieldBase):
-    """The IANA name of a time zone, in a browser chosen from a list by region. A stored one that
-    is not offered can be kept. ``none``: what no zone means, if that may be chosen.
+    """The IANA name of a time zone; in a browser, a list by region. A stored zone stays in the
+    list. ``none``: the label of the choice without a zone, if there is one.
     """
 
     widget = _ZoneList()
@@ -508,13 +508,12 @@ class DateTime(OneValue):
 
 
 def typed_in(zone: ZoneInfo, value: str) -> datetime:
-    """A time as typed in ``zone``; of a time that occurs twice, the first."""
+    """A time as typed in ``zone``; the first moment if the time occurs twice."""
     if len(value) == len("2026-11-21T08:00"):
         value += ":00"  # browsers omit seconds of zero
-    wall = text.moment(f"{value}Z").replace(tzinfo=None)  # it names no zone of its own
-    there = wall.replace(tzinfo=zone).astimezone(UTC)
-    back = there.astimezone(zone).replace(tzinfo=None)
-    if back != wall:
+    wall = text.moment(f"{value}Z").replace(tzinfo=None)  # browsers send no zone
+    moment = wall.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) != wall:
         raise ValueError(
             _(
                 "This time does not exist in %(zone)s: the clocks go forward. "
@@ -522,4 +521,4 @@ def typed_in(zone: ZoneInfo, value: str) -> datetime:
                 zone=zone.key,
             )
         )
-    return there
+    return moment

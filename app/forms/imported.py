@@ -1,4 +1,4 @@
-"""Imported candidates as the fields of the monitor form: every rule of the form is theirs too."""
+"""Validate imported candidates with the monitor form, so that every rule of the form applies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms.alert_lists import BASE_API_CHANNELS
 from app.forms.fields import with_scheme
-from app.forms.monitor import OWN_FIELDS, MonitorStoreForm, name_of
+from app.forms.monitor import ADDED_FIELDS, MonitorStoreForm, name_of
 from app.forms.monitor_choices import CONDITION_LABELS, days_label
 from app.forms.schema import FormContext, bind, labels_of
 from app.i18n import N_, _
@@ -26,8 +26,8 @@ from app.rules.channel_values import CHANNELS
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts", "heartbeat_token")
 _LABELS = labels_of(MonitorStoreForm)
 TAGS_DROPPED = N_("Tags: the first %(most)s are kept, the others are dropped: %(tags)s.")
-# The fields that a preview shows of a monitor, in this order: some always, if its kind has them,
-# the others if they do not have their defaults.
+# The fields of a monitor in a preview, in this order: _ALWAYS if its kind has them, the others if
+# their values are not the defaults.
 _ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
 _SHOWN = (
     *_ALWAYS, "domain_alert_days", "slow_after", "slow_alert_after", "remind_after",
@@ -40,9 +40,9 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """A candidate and what a store takes for it; ``fields`` is None if something does not fit,
-    and ``faults`` then say what, and how to correct it. ``settings``: what people look at before
-    they agree, each as label and value.
+    """A candidate with the fields for a store. ``fields`` is None if the candidate is not valid;
+    ``faults`` then say why, and how to correct it. ``settings``: the lines of the preview, each
+    with label and value.
     """
 
     candidate: Candidate
@@ -93,29 +93,29 @@ def validate(
     shared: ImportDefaults,
     context: FormContext,
     *,
-    own_fields: bool = True,
+    added_fields: bool = True,
     contacts: bool = True,
 ) -> Validated:
-    """``own_fields``, ``contacts``: whether the store has them; without, they are dropped and said
-    to be.
+    """``added_fields``, ``contacts``: whether the store has the fields that the base API lacks, and
+    contacts. Otherwise they are dropped with a remark.
     """
     if candidate.refusal:
         return Validated(candidate, None, (candidate.refusal,))
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
-    own = [tag for tag in values["tags"] if tag not in shared.tags]
-    if lost := own[max(0, records.MAX_TAGS - len(shared.tags)) :]:
-        values["tags"] = tuple(tag for tag in values["tags"] if tag not in lost)
-        remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=shown(", ".join(lost))))
-    if not own_fields:
-        remarks += _drop_own_fields(values) + _drop_channels(values)
+    further_tags = [tag for tag in values["tags"] if tag not in shared.tags]
+    if dropped := further_tags[max(0, records.MAX_TAGS - len(shared.tags)) :]:
+        values["tags"] = tuple(tag for tag in values["tags"] if tag not in dropped)
+        remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=shown(", ".join(dropped))))
+    if not added_fields:
+        remarks += _drop_added_fields(values) + _drop_channels(values)
     if not contacts:
         remarks += _drop_contacts(values)
     try:
         fields = bind(MonitorStoreForm, _pairs(values), context)
     except Invalid as fault:
         return Validated(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
-    lacking = () if own_fields else OWN_FIELDS
+    lacking = () if added_fields else ADDED_FIELDS
     return Validated(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
 
 
@@ -145,30 +145,28 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(brackets.write(sent | tags))
 
 
-def _drop_own_fields(values: dict[str, Any]) -> list[str]:
+def _drop_added_fields(values: dict[str, Any]) -> list[str]:
     every, remarks = values.pop("check_every", None), []
     if every:
         new = span(int(values["interval"]))
         field_ = _(_LABELS["interval"])
         remarks.append(_(BECOMES, field=field_, old=span(int(every)), new=new))
-    lost = [name for name in OWN_FIELDS if values.pop(name, ()) not in ((), "")]
-    return [*remarks, *(_not_here(_LABELS[name]) for name in lost)]
+    dropped = [name for name in ADDED_FIELDS if values.pop(name, ()) not in ((), "")]
+    return [*remarks, *(_not_here(_LABELS[name]) for name in dropped)]
 
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
-    """The fields that the base API does not have."""
+    """Drop the channels that the base API lacks. Return the remarks."""
     keys = (records.CONTACT, *map(str, BASE_API_CHANNELS))
-    kept = tuple(pair for pair in values["alerts"] if pair.key in keys)
-    lost = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
-    values["alerts"] = kept
-    return [_not_here(CHANNELS[records.Channel(key)].label) for key in lost]
+    dropped = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
+    values["alerts"] = tuple(pair for pair in values["alerts"] if pair.key in keys)
+    return [_not_here(CHANNELS[records.Channel(key)].label) for key in dropped]
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
-    kept = tuple(pair for pair in values["alerts"] if pair.key != records.CONTACT)
-    lost = kept != values["alerts"]
-    values["alerts"] = kept
-    return [_not_here(N_("Contacts"))] if lost else []
+    alerts = values["alerts"]
+    values["alerts"] = records.alerts_without_contacts(alerts)
+    return [_not_here(N_("Contacts"))] if values["alerts"] != alerts else []
 
 
 def _not_here(label: str) -> str:
@@ -212,19 +210,19 @@ def _value(name: str, value: Any) -> str:
         return shown(value)
     if name == "request_body":
         return _("%(num)s characters", num=len(value))
-    if name == "heartbeat_token":  # enough of it to tell that jobs need not change
+    if name == "heartbeat_token":  # people recognize the token, so they need not change their jobs
         return records.mask(value)
     return _(CONDITION_LABELS[value]) if name == "alert_condition" else str(value)
 
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
-    """The field, its value if that is no secret, and the form's sentence."""
+    """The faults as sentences with the label of the field, and its value if that is no secret."""
     faults = []
     for name, sentences in fault.errors.items():
         field_ = name.partition(".")[0]
         label, value = _(_LABELS.get(field_, field_)), values.get(field_)
-        tells = isinstance(value, str) and value and field_ not in SECRETS
-        quoted = f' "{shown(value)}"' if tells and isinstance(value, str) else ""
+        is_text = isinstance(value, str) and value and field_ not in SECRETS
+        quoted = f' "{shown(str(value))}"' if is_text else ""
         faults += [f"{label}{quoted}: {sentence}" for sentence in sentences]
     return faults or [str(fault)]
 

@@ -18,9 +18,9 @@ class IncidentUpdateForm(SchemaForm):
 
     acknowledged_at = DateTime(N_("Acknowledged"), description=N_("When somebody acknowledged it."))
     ended_at = DateTime(N_("Ended"), description=N_("Leave empty while the incident is open."))
-    cause = Text(N_("Cause"), most=MAX_CAUSE, description=N_("What went wrong, in a few words."))
+    cause = Text(N_("Cause"), limit=MAX_CAUSE, description=N_("What went wrong, in a few words."))
     comment = Text(
-        N_("Comment"), most=MAX_COMMENT, lines=True, unify_lines=True,
+        N_("Comment"), limit=MAX_COMMENT, lines=True, unify_lines=True,
         description=N_("Notes about the incident."),
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ class AcknowledgeAllForm(SchemaForm):
     """Incidents that one person acknowledges together."""
 
     ids = IncidentIds(
-        N_("Incidents"), most=MAX_IN_BATCH,
+        N_("Incidents"), limit=MAX_IN_BATCH,
         description=N_("The ids of 1 to %(most)s incidents.", most=MAX_IN_BATCH),
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Fields with several values: rows of key and value, lists of ids, tags.
 
-Any index sent replaces the whole list; the bare name sent empty clears it. Indices may have gaps
-and start anywhere: they order the list as numbers (decision 2). Errors keep the index as sent.
+A sent index replaces the whole list; the bare name sent empty clears it. Indices may have gaps and
+start anywhere: they order the list as numbers (decision 2). Errors have the index as sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_SUCH_PLACE = N_("No place has this name.")
 
 @dataclass(slots=True)
 class IndexedRow:
-    """One row of a list; ``index`` keeps its digits as sent."""
+    """One row of a list; ``index`` has its digits as sent."""
 
     list_name: str
     index: str
@@ -72,8 +72,8 @@ class PairRow(IndexedRow):
 
 
 def indexed(field_name: str, formdata: Any) -> list[Name]:
-    """The names that were sent for a field with an index, in numeric order of the indices; those
-    with an index of their own within it are not among them.
+    """The names with an index that were sent for a field, in numeric order of the indices, without
+    names that have a second index.
     """
     names = (parse(name) for name in formdata if name.startswith(f"{field_name}["))
     flat = (name for name in names if name and name.entry is None)
@@ -90,12 +90,12 @@ class ListField(SchemaField):
         return ""
 
     def names_in(self, formdata: Any) -> list[Name]:
-        """The names that were sent for this field with an index, in order."""
+        """The names with an index that were sent for this field, in order."""
         return indexed(self.name, formdata)
 
     def begin(self, formdata: Any, data: Any, *, takes_bare: bool = False) -> list[Name] | None:
-        """The first part of ``process``: the names to read, or None if there is nothing to read.
-        ``takes_bare``: the bare name has values too.
+        """Begin ``process``: return the names to read, or None if there is nothing to read.
+        ``takes_bare``: the bare name may have values too.
         """
         self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
         self.process_errors, self.raw_data = [], []
@@ -110,7 +110,9 @@ class ListField(SchemaField):
         return names if self.sent else None
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
-        """The rest of an error's name after the field's, the id of the input, and the sentences."""
+        """The faults of entries: the part of the error's name after the field, the id of the input,
+        and the sentences.
+        """
         raise NotImplementedError
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
@@ -136,9 +138,9 @@ Faults = tuple[str | None, str | None]  # of a key and of a value
 class PairList(ListField):
     """Rows of key and value: a tuple of ``Pair``.
 
-    ``labels`` and ``choices`` are those of the parts of a row. ``check`` validates a row. ``hide``
-    makes of a stored row what is shown. Values from the dashboard and from read-only keys are
-    masked; a mask that matches a stored row keeps that row's value.
+    ``labels`` and ``choices``: by the column of a row. ``check`` validates a row. ``hide`` masks a
+    stored row. The dashboard and read-only keys get masked values; a mask that matches a stored row
+    keeps the value of that row.
     """
 
     row_type: type[PairRow] = PairRow
@@ -146,7 +148,7 @@ class PairList(ListField):
     def __init__(
         self,
         *args: Any,
-        most: int,
+        limit: int,
         labels: Mapping[str, str],
         choices: Mapping[str, Choices] | None = None,
         check: Callable[[Field, Pair], Faults] | None = None,
@@ -155,10 +157,10 @@ class PairList(ListField):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most, self.labels, self.choices = most, labels, choices or {}
+        self.limit, self.labels, self.choices = limit, labels, choices or {}
         self.check, self.required, self.hide = check, required, hide
         self.rows: list[PairRow] = []
-        self.replaces = False  # whether the box is ticked that replaces an unclear list
+        self.replaces = False  # whether the box to replace an ``unclear`` list is checked
 
     def name_fault(self, name: Name) -> str | None:
         if name.index is None or name.column in self.row_type.columns:
@@ -181,7 +183,7 @@ class PairList(ListField):
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         names = self.begin(formdata, data)
-        # A list that was not understood has no row that can be sent back.
+        # A stored list that cannot be read has no rows for a mask to match.
         stored: tuple[Pair, ...] = () if self.unclear else self.object_data
         self.data = stored
         if names is None:
@@ -189,21 +191,21 @@ class PairList(ListField):
             self.rows = [self.row_of(str(number), pair) for number, pair in enumerate(shown)]
             return
         browser = form_of(self).context.browser
-        if len(names) > 10 * self.most:  # a page with so many rows is of no use
-            self.process_errors = [text.too_many(self.most)]
+        if len(names) > 10 * self.limit:  # a page with so many rows is of no use
+            self.process_errors = [text.too_many(self.limit)]
             return
         self.rows = self._read_rows(formdata, names)
         used = [row for row in self.rows if not (browser and self.is_unused(row))]
-        if len(used) > self.most:
-            self.process_errors = [text.too_many(self.most)]
+        if len(used) > self.limit:
+            self.process_errors = [text.too_many(self.limit)]
         else:
             self.validate_rows(used, stored)
         if self.unclear:
             self._replace(formdata, used)
 
     def _replace(self, formdata: Any, used: list[PairRow]) -> None:
-        """A stored list that is not known is only replaced as a whole, by who says so. A copy of
-        the record has no list yet.
+        """Accept the rows for a list whose stored rows are not known only if the box to replace it
+        is checked. A clone has no stored list.
         """
         self.replaces = bool(formdata.get(f"replace_{self.name}"))
         self.sent = bool(used) if form_of(self).clone else self.replaces
@@ -220,7 +222,7 @@ class PairList(ListField):
         return Pair(row.key, row.value)
 
     def is_unused(self, row: PairRow) -> bool:
-        """Whether a browser's row is there to be filled in."""
+        """Whether a row of a browser was left empty."""
         return row.is_blank
 
     def _read_rows(self, formdata: Any, names: list[Name]) -> list[PairRow]:
@@ -271,7 +273,7 @@ class PairList(ListField):
         return Pair(str(pair.key), str(pair.value))
 
     def refuse_stored(self) -> None:
-        """The stored values must not be used: forget them, or refuse their masks."""
+        """Drop the stored values, or refuse their masks."""
         if not self.sent:
             self.data = ()
         for row in self.rows if self.sent else ():
@@ -279,7 +281,7 @@ class PairList(ListField):
                 row.errors["value"].append(_(ELSEWHERE))
 
     def valid_rows(self) -> list[tuple[PairRow, Pair]]:
-        """A browser's rows without faults, each with its value (the stored one for a mask)."""
+        """The rows of a browser without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
             return []
         used = [row for row in self.rows if not self.is_unused(row)]
@@ -310,15 +312,15 @@ class PairList(ListField):
 
 
 class EntryList(ListField):
-    """One value for each index: a tuple without duplicates, of at most ``most``. A browser may also
-    send the bare name several times. ``example`` is a value, for sentences.
+    """One value for each index: a tuple without duplicates, of at most ``limit``. A browser may
+    also send the bare name several times. ``example`` is a value, for sentences.
     """
 
     example = "1"
 
-    def __init__(self, *args: Any, most: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, limit: int | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most = most
+        self.limit = limit
         self.entry_errors: dict[str, str] = {}
         self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
 
@@ -348,8 +350,8 @@ class EntryList(ListField):
         bare = formdata.getlist(self.name) if browser else []
         entries += [(str(number), value) for number, value in enumerate(bare) if value]
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
-        if self.most is not None and len(self.data) > self.most:
-            self.process_errors, self.entry_errors = [text.too_many(self.most)], {}
+        if self.limit is not None and len(self.data) > self.limit:
+            self.process_errors, self.entry_errors = [text.too_many(self.limit)], {}
 
     def _read(self, index: str, value: str) -> Any:
         try:
@@ -368,7 +370,7 @@ class EntryList(ListField):
 
 
 class IdList(EntryList):
-    """Ids of records: a tuple of ``int``. ``kind``: what the sentence about a wrong one names."""
+    """Ids of records: a tuple of ``int``. ``kind``: of the records, for the sentence of a fault."""
 
     kind = "monitor"
 
@@ -377,8 +379,8 @@ class IdList(EntryList):
 
 
 class DependencyIds(IdList):
-    """Ids of the monitors that a monitor is reached through. A browser that was not shown the boxes
-    says nothing about them, and nor does one that was shown none of those that are stored.
+    """Ids of the monitors that a monitor is reached through. They stay as stored if the browser's
+    page had no boxes for them, or could not show the stored ones.
     """
 
     widget = staticmethod(lambda field, **_attributes: _boxes(field, field.choices))
@@ -411,13 +413,13 @@ def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
 
 
 def _boxes_of_places(field: Places, **_attributes: Any) -> Markup:
-    """For each place, or if the places are not known, for each chosen one."""
+    """A checkbox for each place; if the places are not known, for each chosen one."""
     places = form_of(field).context.places or {name: name for name in field.data}
     return _boxes(field, places.items())
 
 
 class Places(EntryList):
-    """Names of places to check from: a tuple of ``str``. None sent: the default one."""
+    """Names of places to check from: a tuple of ``str``. Without any, it is the default place."""
 
     widget = staticmethod(_boxes_of_places)
     example = DEFAULT_LOCATIONS[0]
@@ -435,13 +437,13 @@ class Places(EntryList):
 
 
 def _boxes_of_names(field: ContactNames, **_attributes: Any) -> Markup:
-    """The boxes come with a hidden input that says that they were shown."""
+    """The boxes, and a hidden input that shows that the page had boxes."""
     shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
     return _boxes(field, field.choices) + shown
 
 
 class ContactNames(EntryList):
-    """Names of contacts that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
+    """Names of contacts as boxes: a tuple of ``str``. A page sets ``choices``."""
 
     widget = staticmethod(_boxes_of_names)
     extra = True
@@ -451,8 +453,8 @@ class ContactNames(EntryList):
 
 
 class Lines(EntryList):
-    """Short texts, in a browser one a line: a tuple of ``str``. ``rule`` returns the value of one,
-    or raises ValueError with a sentence.
+    """Short texts, in a browser one a line: a tuple of ``str``. ``rule`` returns the value of a
+    text, or raises ValueError with a sentence.
     """
 
     widget: Any = widgets.TextArea()
@@ -479,7 +481,7 @@ class Lines(EntryList):
 class Tags(OneValue):
     """Words separated by commas: a tuple of ``str`` without duplicates, stripped of white space.
 
-    A list is read too, one tag for each index: in JSON, the list that the API returned.
+    A list with one tag for each index is read too, such as the JSON list that the API returned.
     """
 
     several = True

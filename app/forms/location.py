@@ -29,13 +29,13 @@ class LocationForm(SchemaForm):
     """A place that checks run from."""
 
     name = Text(
-        N_("Name"), required=True, most=MAX_LOCATION, rule=check_name,
+        N_("Name"), required=True, limit=MAX_LOCATION, rule=check_name,
         description=N_(
             "Lower-case letters, digits and hyphens, such as sydney. It cannot be changed later."
         ),
     )  # fmt: skip
     label = Text(
-        N_("Label"), most=MAX_LOCATION_LABEL,
+        N_("Label"), limit=MAX_LOCATION_LABEL,
         description=N_("What people see in place of the name, such as Sydney."),
     )  # fmt: skip
     carrier = WordChoice(

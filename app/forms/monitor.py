@@ -22,8 +22,8 @@ from app.rules.slugs import check_heartbeat_slug, check_token
 from app.rules.text import parse_statuses
 from app.rules.url import scheme_of
 
-# Fields that only Wakeful has: a server that implements the base API alone lacks them.
-OWN_FIELDS = (
+# Fields that a server with the base API alone lacks.
+ADDED_FIELDS = (
     "check_every", "timeout", "accepted_statuses", "follow_redirects", "verify_tls", "request_body",
     "slow_after", "slow_alert_after", "confirmations", "tags", "notes", "remind_after",
     "quiet_start", "quiet_end", "quiet_zone", "locations", "location_rule", "depends_on",
@@ -42,9 +42,8 @@ NOTHING_TO_CHECK = N_("A heartbeat is not checked: something calls Wakeful.")
 
 def name_of(url: str) -> str:
     """The name of a monitor until somebody gives it one: host and path."""
-    address = re.split("[?#]", url.partition(":")[2].lstrip("/"), maxsplit=1)[
-        0
-    ]  # a query may hold a token
+    # Without the query, which may contain a token.
+    address = re.split("[?#]", url.partition(":")[2].lstrip("/"), maxsplit=1)[0]
     return address.strip("/")[: records.MAX_NAME] or url[: records.MAX_NAME]
 
 
@@ -65,11 +64,11 @@ class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
     name = fields.Text(
-        N_("Name"), required=True, most=records.MAX_NAME,
+        N_("Name"), required=True, limit=records.MAX_NAME,
         description=N_("What the monitor is called in lists and alerts."),
     )  # fmt: skip
     url = fields.Url(
-        "URL", required=True, most=records.MAX_URL,
+        "URL", required=True, limit=records.MAX_URL,
         description=N_(
             "The address to check, such as %(addresses)s; or %(heartbeat)s for a job that calls"
             " Wakeful.",
@@ -98,7 +97,7 @@ class MonitorForm(SchemaForm):
         ),
     )  # fmt: skip
     alert_text_lookup = fields.Text(
-        N_("Text to find"), most=records.MAX_TEXT_LOOKUP,
+        N_("Text to find"), limit=records.MAX_TEXT_LOOKUP,
         description=N_(
             "Case-sensitive. Searched for in the response (HTTP), in the first 1 KiB that the "
             "server sends (TCP) or in the records (DNS), one a line."
@@ -107,24 +106,24 @@ class MonitorForm(SchemaForm):
     request_method = fields.WordChoice(N_("Method"), records.RequestMethod)
     request_headers = PairList(
         N_("Request headers"),
-        most=records.MAX_HEADERS,
+        limit=records.MAX_HEADERS,
         check=check_header,
         labels={"key": N_("Name"), "value": N_("Value")},
         description=N_("Sent with every check. Stored values are shown masked."),
     )
     request_auth_username = fields.Text(
         N_("User name"),
-        most=records.MAX_CREDENTIAL,
+        limit=records.MAX_CREDENTIAL,
         description=N_("For Basic authentication of the check."),
         # The target's user: a browser must not fill in the person's login to the dashboard.
         render_kw={"autocomplete": "off"},
     )
     request_auth_password = fields.Password(
-        N_("Password"), most=records.MAX_CREDENTIAL,
+        N_("Password"), limit=records.MAX_CREDENTIAL,
         description=N_("Kept encrypted and never shown again."),
     )  # fmt: skip
     request_body = fields.Secret(
-        N_("Request body"), most_bytes=records.MAX_REQUEST_BODY_BYTES, lines=True,
+        N_("Request body"), max_bytes=records.MAX_REQUEST_BODY_BYTES, lines=True,
         description=N_(
             "Sent with every check, whatever the method. It is treated as a secret: it is shown "
             "masked once it is stored, and no redirect takes it to another host, port or scheme."
@@ -139,7 +138,7 @@ class MonitorForm(SchemaForm):
         description=N_("For the whole check, from the DNS lookup to the last byte."),
     )  # fmt: skip
     accepted_statuses = fields.Text(
-        N_("Accepted status codes"), most=records.MAX_ACCEPTED_STATUSES, rule=parse_statuses,
+        N_("Accepted status codes"), limit=records.MAX_ACCEPTED_STATUSES, rule=parse_statuses,
         description=N_("Comma-separated codes and ranges, such as 200-299,401."),
     )  # fmt: skip
     follow_redirects = fields.Switch(
@@ -216,7 +215,7 @@ class MonitorForm(SchemaForm):
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
     notes = fields.Text(
         N_("Notes"),
-        most=records.MAX_NOTES,
+        limit=records.MAX_NOTES,
         lines=True,
         unify_lines=True,
         default="",
@@ -227,7 +226,7 @@ class MonitorForm(SchemaForm):
         render_kw={"rows": "3"},
     )
     locations = Places(
-        N_("Checked from"), most=records.MAX_LOCATIONS,
+        N_("Checked from"), limit=records.MAX_LOCATIONS,
         description=N_("Each place makes its own checks. None chosen: the place default."),
     )  # fmt: skip
     location_rule = fields.WordChoice(
@@ -238,7 +237,7 @@ class MonitorForm(SchemaForm):
         ),
     )  # fmt: skip
     depends_on = DependencyIds(
-        N_("Reached through"), most=records.MAX_DEPENDS_ON,
+        N_("Reached through"), limit=records.MAX_DEPENDS_ON,
         description=N_(
             "The monitors that this one is reached through, such as its router. While one of them"
             " is down, this one opens no incident and alerts nobody."
@@ -254,7 +253,7 @@ class MonitorForm(SchemaForm):
         description=N_("How long after a ping the next one is due. Leave empty for the interval."),
     )  # fmt: skip
     schedule = Lines(
-        N_("Schedule"), most=records.MAX_SCHEDULE, rule=check_line, example="30 2 * * *",
+        N_("Schedule"), limit=records.MAX_SCHEDULE, rule=check_line, example="30 2 * * *",
         description=N_(
             "In place of a period: cron lines, such as 30 2 * * *, or OnCalendar lines, such as"
             " Mon..Fri 02:30, one a line."
@@ -273,7 +272,7 @@ class MonitorForm(SchemaForm):
         ),
     )  # fmt: skip
     slug = fields.Text(
-        N_("Name in ping addresses"), most=records.MAX_HEARTBEAT_SLUG, rule=check_heartbeat_slug,
+        N_("Name in ping addresses"), limit=records.MAX_HEARTBEAT_SLUG, rule=check_heartbeat_slug,
         description=N_(
             "Names this heartbeat in ping addresses that begin with a key of scope ping: lower-case"
             " letters, digits, - and _. Leave empty to derive it from the name."
@@ -314,15 +313,15 @@ class MonitorForm(SchemaForm):
                     by_name[field].add_fault(sentence)
         self._keep_secrets_from_others()
         for names, rule in RULES:
-            # Fields of other servers: those without our own have no quiet hours.
-            ruled = [by_name[name] for name in names if name in by_name]
-            if len(ruled) == len(names) and self.flawless(*ruled):
-                for name, sentence in rule(*(field.data for field in ruled)):
+            # The form for another server may lack some of the fields.
+            rule_fields = [by_name[name] for name in names if name in by_name]
+            if len(rule_fields) == len(names) and self.flawless(*rule_fields):
+                for name, sentence in rule(*(field.data for field in rule_fields)):
                     by_name[name].add_fault(sentence)
 
     def _keep_secrets_from_others(self) -> None:
-        """A person who may change a URL must not learn the stored secrets: they go to the server
-        for which they were entered, and to no other.
+        """Send stored secrets only to the server for which they were entered: a person who may
+        change the URL must not learn them.
         """
         if self.leads_elsewhere():
             for name in records.SENT_SECRETS:
@@ -330,7 +329,7 @@ class MonitorForm(SchemaForm):
                     cast(SchemaField, self[name]).refuse_stored()
 
     def leads_elsewhere(self) -> bool:
-        """Whether the stored secrets must not be sent to the server that this names."""
+        """Whether the URL names another server, which must not get the stored secrets."""
         if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
             return False
         changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
@@ -341,7 +340,7 @@ class MonitorStoreForm(MonitorForm):
     """A new monitor also accepts ``heartbeat_token``."""
 
     heartbeat_token = fields.Text(
-        N_("Secret of the ping URL"), most=records.MAX_TOKEN, rule=check_token,
+        N_("Secret of the ping URL"), limit=records.MAX_TOKEN, rule=check_token,
         description=N_(
             "Keeps the address of another service: a UUID, or 8 to 64 of A to Z, a to z, 0 to 9, -"
             " and _. Leave empty for a new one."
@@ -363,7 +362,7 @@ class MonitorUpdateForm(MonitorForm):
 class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
-    name = fields.Text(N_("Name"), most=records.MAX_NAME)
+    name = fields.Text(N_("Name"), limit=records.MAX_NAME)
     interval = fields.NumberChoice(N_("Interval"), monitor_choices.interval_labels, default=None)
 
     def check_cross_field(self) -> None:

@@ -1,4 +1,4 @@
-"""The choices that people have for a monitor: intervals, conditions, rules, days of warnings."""
+"""Choices in the monitor form: intervals, conditions, rules, days of warnings."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def interval_labels(intervals: Sequence[int] = INTERVALS) -> Labels:
     return {seconds: interval_label(seconds) for seconds in intervals}
 
 
-# The choices that a person has. Together with ``INTERVALS`` they are one choice.
-OWN_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
+# The intervals that the dashboard offers besides ``INTERVALS``; the base API lacks them.
+ADDED_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
 
 
 class IntervalChoice(NumberChoice):
@@ -48,8 +48,8 @@ class IntervalChoice(NumberChoice):
         super().__init__(label, self._labels, each=interval_label, **kwargs)
 
     def _labels(self) -> Labels:
-        own = () if form_of(self).context.bare else OWN_INTERVALS
-        return interval_labels(sorted((*INTERVALS, *own)))
+        added = () if form_of(self).context.bare else ADDED_INTERVALS
+        return interval_labels(sorted((*INTERVALS, *added)))
 
 
 def days_label(days: int) -> str:

@@ -1,6 +1,6 @@
-"""The lists of a status page: its monitors, what it calls them, and their groups.
+"""The lists of a status page and of a post: names, groups and impacts of monitors.
 
-Which monitors are on the page is a rule about several fields: ``StatusPageForm`` has it.
+``StatusPageForm`` checks that the monitors in these lists are on the page.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
 NAME, MONITORS = "name", "monitors"
-MAX_NAMES = 4 * (
-    records.MAX_PAGE_MONITORS + records.MAX_GROUPS
-)  # names of form fields that groups are read from
+# Names of form fields that groups are read from.
+MAX_NAMES = 4 * (records.MAX_PAGE_MONITORS + records.MAX_GROUPS)
 TWICE_NAMED = N_("This monitor is in the list already. Send one entry for each monitor.")
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
 
 
 class MonitorPairs(PairList):
-    """Rows of a monitor's id and a value: a tuple of ``entry``. Which monitors may be named is a
-    rule about several fields.
-    """
+    """Rows of a monitor's id and a value: a tuple of ``entry``. The form checks the ids."""
 
     entry: ClassVar[type[records.ComponentName | records.MonitorImpact]]
     named: ClassVar[str]
@@ -36,13 +33,13 @@ class MonitorPairs(PairList):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(
             *args,
-            most=records.MAX_PAGE_MONITORS,
+            limit=records.MAX_PAGE_MONITORS,
             labels={"key": N_("Monitor"), "value": self.named},
             **kwargs,
         )
 
     def value_of(self, value: str) -> str:
-        """What a row's value means. Raises ValueError with a sentence."""
+        """Validate the value of a row. Raises ValueError with a sentence."""
         raise NotImplementedError
 
     def row_of(self, index: str, pair: Any) -> PairRow:
@@ -74,8 +71,8 @@ class MonitorPairs(PairList):
 
 
 class NameList(MonitorPairs):
-    """What the page calls its monitors. A browser has a row for each monitor; one without a name
-    keeps the monitor's own.
+    """The names of monitors on the page. A browser has a row for each monitor; with an empty row,
+    the page shows the monitor's name.
     """
 
     entry, named = records.ComponentName, N_("Name")
@@ -85,8 +82,8 @@ class NameList(MonitorPairs):
 
 
 class ImpactList(MonitorPairs):
-    """What a post says of its monitors. A browser has a row for each monitor of the page; an empty
-    one follows the state of the post.
+    """The impacts of a post on its monitors. A browser has a row for each monitor of the page; with
+    an empty row, the impact follows from the state of the post.
     """
 
     entry, named = records.MonitorImpact, N_("Impact")
@@ -99,8 +96,8 @@ class ImpactList(MonitorPairs):
 
 @dataclass(slots=True)
 class GroupRow(IndexedRow):
-    """A group as sent or shown. ``monitors``: (index, text) each; ``errors``: by what follows the
-    group's index in an error's name, such as ``name`` or ``monitors.3``.
+    """A group as sent or shown. ``monitors``: (index, text) for each; ``errors``: by the part of
+    the error's name after the index of the group, such as ``name`` or ``monitors.3``.
     """
 
     name: str = ""
@@ -118,7 +115,7 @@ class GroupRow(IndexedRow):
 
 
 class GroupList(ListField):
-    """Names with monitors: a tuple of ``Group``. ``rows`` has them as sent, in order."""
+    """Groups of monitors: a tuple of ``Group``. ``rows``: the groups as sent, in order."""
 
     nested = True
 
@@ -177,7 +174,7 @@ class GroupList(ListField):
         self.data = tuple(_group(row, grouped) for row in self.rows)
 
     def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
-        """Add what was sent under one name to its row."""
+        """Add the values of one name to its row."""
         part = str(name.column) if name.entry is None else f"{MONITORS}.{name.entry}"
         if part in row.sent:  # groups[1][name] and groups[01][name]
             row.errors[part] = _(TWICE)
@@ -192,7 +189,9 @@ class GroupList(ListField):
         row.sent.add(part)
 
     def _take_bare(self, row: GroupRow, values: list[str]) -> None:
-        """A list in JSON, or nothing; from a browser a value for each checkbox."""
+        """Add the values of ``groups[0][monitors]``: a list in JSON, or from a browser a value for
+        each checkbox. Another text is a fault.
+        """
         value = values[0]
         if isinstance(value, Typed) and value.kind == "list":
             row.monitors += ((str(n), item) for n, item in enumerate(value.items))
@@ -223,7 +222,7 @@ class GroupList(ListField):
 
 
 def _how(name: str) -> str:
-    """How the monitors of a group are sent; ``name`` is what they are sent under."""
+    """How to send the monitors of a group; ``name``: the name without the last index."""
     return _(SEND_INDICES, name=name, example=IdList.example)
 
 
@@ -237,7 +236,9 @@ def _raw(name: Name) -> str:
 
 
 def _group(row: GroupRow, grouped: set[int]) -> records.Group:
-    """The group of a row. Its monitors are added to ``grouped``, those of the groups before it."""
+    """The group of a row. ``grouped``: the monitors of earlier groups, to which its own are
+    added.
+    """
     if len(row.monitors) > records.MAX_PAGE_MONITORS:
         row.errors = {MONITORS: text.too_many(records.MAX_PAGE_MONITORS)}
         return records.Group("")
@@ -272,7 +273,7 @@ def _name(value: str) -> str:
 
 
 def _read(errors: list[str], rule: Any, value: str) -> Any:
-    """``value`` by its rule; None, with an error added, if it is at fault."""
+    """``rule(value)``; if the rule refuses it, add the sentence to ``errors`` and return None."""
     if errors:
         return None
     try:

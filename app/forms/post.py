@@ -1,4 +1,4 @@
-"""The schemas of what people write on a status page (decision 12)."""
+"""The schemas of posts, their updates and their templates (decision 12)."""
 
 from __future__ import annotations
 
@@ -24,30 +24,28 @@ def body(description: str) -> Any:
     return Text(
         N_("Text"),
         required=True,
-        most=MAX_POST_BODY,
+        limit=MAX_POST_BODY,
         lines=True,
         unify_lines=True,
         description=description,
     )
 
 
-def _check_family(form: Any) -> None:
+def _check_state_change(form: Any) -> None:
     """``form.record`` is the post or the update that is changed."""
-    before = getattr(form.record, "state", None)
-    if form.flawless(form.state) and (fault := posts.family_fault(before, form.state.data)):
+    present = getattr(form.record, "state", None)
+    if form.flawless(form.state) and (fault := posts.state_change_fault(present, form.state.data)):
         form.state.add_fault(fault)
 
 
 class PostForm(SchemaForm):
-    """A post. The store decides which monitors and incidents it may name, because it has
-    the page.
-    """
+    """A post. The store, which has the page, checks its monitors and its incident."""
 
-    title = Text(N_("Title"), required=True, most=MAX_NAME)
+    title = Text(N_("Title"), required=True, limit=MAX_NAME)
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
     monitors = IdList(
-        N_("Monitors"), most=MAX_PAGE_MONITORS,
+        N_("Monitors"), limit=MAX_PAGE_MONITORS,
         description=N_("The monitors of the page that the post is about."),
     )  # fmt: skip
     impact = ImpactList(
@@ -66,7 +64,7 @@ class PostForm(SchemaForm):
     ends_at = DateTime(N_("End"))
 
     def check_cross_field(self) -> None:
-        _check_family(self)
+        _check_state_change(self)
         if self.impact.sent and self.flawless(self.monitors):
             self._check_impact(set(self.monitors.data))
         state, start, end = self.state, self.starts_at, self.ends_at
@@ -82,22 +80,22 @@ class PostForm(SchemaForm):
 
 
 class PostUpdateForm(SchemaForm):
-    """One more state of a post, or the correction of one."""
+    """An update of a post, or the correction of one."""
 
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
 
     def check_cross_field(self) -> None:
-        _check_family(self)
+        _check_state_change(self)
 
 
 class PostTemplateForm(SchemaForm):
     """A post to start from."""
 
     name = Text(
-        N_("Name"), required=True, most=MAX_TEMPLATE_NAME,
+        N_("Name"), required=True, limit=MAX_TEMPLATE_NAME,
         description=N_("The name in the list of templates."),
     )  # fmt: skip
-    title = Text(N_("Title"), required=True, most=MAX_NAME)
+    title = Text(N_("Title"), required=True, limit=MAX_NAME)
     state = state()
     body = body(N_("The text of the post. URLs become links, and line breaks are kept."))

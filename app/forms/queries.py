@@ -19,13 +19,13 @@ _LAST_PAGE = records.MAX_ID // 1000  # page times page size must fit into the da
 
 
 class ListForm(SchemaForm):
-    """The parameters of a list. ``makes``: the query that they become."""
+    """The parameters of a list. ``makes``: the class of the query."""
 
     makes: ClassVar[Any]
 
 
 class PageForm(ListForm):
-    """A list with no parameters but those of paging."""
+    """A list with the parameters of paging alone."""
 
     makes: ClassVar[Any] = records.PageQuery
     per_page = NumberChoice(
@@ -43,7 +43,7 @@ class PingQueryForm(PageForm):
 
 class MonitorFilterForm(ListForm):
     makes = records.MonitorQuery
-    search = Text("Search", most=records.MAX_SEARCH, description=SEARCHED)
+    search = Text("Search", limit=records.MAX_SEARCH, description=SEARCHED)
     search_by = WordChoice(
         "Search in", records.MonitorSearchBy, default=records.MonitorSearchBy.NAME,
         description="`any` (extension) finds each word in the name, the URL or a tag.",
@@ -52,9 +52,9 @@ class MonitorFilterForm(ListForm):
     contact_id = RecordId(
         "Contact", description="Extension: only the monitors that use this contact."
     )
-    tag = Text("Tag", most=records.MAX_TAG, description="Extension: only those with this tag.")
+    tag = Text("Tag", limit=records.MAX_TAG, description="Extension: only those with this tag.")
     location = Text(
-        "Place", most=records.MAX_LOCATION,
+        "Place", limit=records.MAX_LOCATION,
         description="Extension: only those that this place checks.",
     )  # fmt: skip
     depends_on = RecordId(
@@ -76,7 +76,7 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
 
 class IncidentQueryForm(PageForm):
     makes = records.IncidentQuery
-    search = Text("Search", most=records.MAX_SEARCH, description=SEARCHED)
+    search = Text("Search", limit=records.MAX_SEARCH, description=SEARCHED)
     search_by = WordChoice(
         "Search in", records.IncidentSearchBy, default=records.IncidentSearchBy.URL
     )
@@ -93,7 +93,7 @@ class IncidentQueryForm(PageForm):
 
 
 class BetweenForm(PageForm):
-    """A list of what lies between two moments."""
+    """A list of records between two moments."""
 
     from_ = DateTime("From", name="from", description="The earliest to list.")
     to = DateTime("To", description="The latest to list.")
@@ -112,7 +112,7 @@ class ResultQueryForm(BetweenForm):
         description="Extension: only the first and those at which verdict or cause changed.",
     )  # fmt: skip
     location = Text(
-        "Place", most=records.MAX_LOCATION,
+        "Place", limit=records.MAX_LOCATION,
         description="Extension: only those of the place of this name.",
     )  # fmt: skip
 
@@ -176,7 +176,9 @@ class SlowAlertsQueryForm(SchemaForm):
 
 
 def check_span(start: DateTime, end: DateTime) -> None:
-    """Refuse what is not the time between two moments that figures can be of."""
+    """Refuse a time without start or end, one that ends before it starts, and one that is
+    too long.
+    """
     if start.data is None or end.data is None:
         (end if start.data else start).add_fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
@@ -191,7 +193,7 @@ class ReportQueryForm(SchemaForm):
     from_ = DateTime("From", name="from", required=True, description="A whole hour in UTC.")
     to = DateTime("To", required=True, description="A whole hour in UTC; it may be still to come.")
     monitors = Ids(
-        "Monitors", most=records.MAX_REPORT_MONITORS,
+        "Monitors", limit=records.MAX_REPORT_MONITORS,
         description="Comma-separated ids. Leave empty for all.",
     )  # fmt: skip
     days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
@@ -210,7 +212,9 @@ class NoQueryForm(SchemaForm):
 
 
 def list_query(form_class: type[ListForm], pairs: Pairs, **ids: int) -> Any:
-    """The query of a list. ``ids``: by name, of the records that the list belongs to."""
+    """The query of a list. ``ids``: the ids of the records that the list belongs to, by
+    parameter.
+    """
     values = query_values(form_class, pairs)
     if "page" in values:
         values["page"] = min(values["page"], _LAST_PAGE)
@@ -224,6 +228,6 @@ def list_query(form_class: type[ListForm], pairs: Pairs, **ids: int) -> Any:
 
 
 def page_query(pairs: Pairs) -> records.PageQuery:
-    """The query of a list with no parameters but those of paging."""
+    """The query of a list with the parameters of paging alone."""
     query: records.PageQuery = list_query(PageForm, pairs)
     return query

@@ -1,5 +1,5 @@
-"""The forms of the resources; those of few fields stand here. Their fields are what the API
-accepts, and their labels what the audit log calls them.
+"""The table of the forms of all resources, and the small forms of markers and monthly reports. The
+API accepts the fields of a form, and the audit log uses their labels.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from app.rules.url import check_link
 class MarkerForm(SchemaForm):
     """A deploy, or another moment that charts show."""
 
-    name = Text(N_("Name"), required=True, most=MAX_NAME, description=N_("Example: shop v2.1"))
-    link = Text(N_("Link"), most=MAX_LINK, rule=check_link, description=N_("Example: the release"))
+    name = Text(N_("Name"), required=True, limit=MAX_NAME, description=N_("Example: shop v2.1"))
+    link = Text(N_("Link"), limit=MAX_LINK, rule=check_link, description=N_("Example: the release"))
     tags = Tags(N_("Tags"), description=N_("Comma-separated. Leave empty for all monitors."))
     time = DateTime(N_("Time"), description=N_("Leave empty for now."))
 
 
 class ReportMailForm(SchemaForm):
     contact = Text(
-        N_("Contact"), required=True, most=MAX_CONTACT_NAME,
+        N_("Contact"), required=True, limit=MAX_CONTACT_NAME,
         description=N_("Name or id of the contact. The report goes to its email addresses."),
     )  # fmt: skip
     tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))

@@ -1,10 +1,10 @@
 """The base of all forms: WTForms with a record to overlay, a context, and errors under the names as
 sent.
 
-The same classes read a form body, a JSON body (as pairs), a query, and a browser's form.
-``FormContext`` says which, and carries what rules need besides the input. ``bind`` makes of pairs
-the values of a new record, ``overlay`` those of an update, ``query_values`` parameters. They raise
-``Invalid`` with all faults at once.
+The same classes read a form body, a JSON body (as pairs), a query, and a form of a browser.
+``FormContext`` says which, and has the data that rules need besides the input. ``bind`` turns pairs
+into the values of a new record, ``overlay`` into the values of an update, ``query_values`` into
+parameters. They raise ``Invalid`` with all faults at once.
 """
 
 from __future__ import annotations
@@ -30,21 +30,19 @@ NOT_SENT = N_("This server does not say what is stored.")
 NOT_UNDERSTOOD = N_("What this server has stored is hidden, or in a form that is not understood.")
 TWICE = N_("This field was sent more than once. Send it once.")
 EITHER = N_("Send %(field)s either bare or with an index, not both.")
-# The answer stays short even if a body has ten thousand misspelt fields.
-MAX_ERRORS = 50
+MAX_ERRORS = 50  # in one answer: a body may have ten thousand misspelt fields
 _MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
 class FormContext:
-    """The context that rules need besides the input.
+    """The data that rules need besides the input.
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
-    ``places`` are the existing ones, each name with what people call it; none if only the store
-    knows them. ``contact_exists``: whether there is a contact of this name or id; None if only the
-    store knows. ``bare``: the record is of a server that speaks the base API alone, which does not
-    have Wakeful's own rules.
+    ``places``: the titles of the existing places by their names; None if only the store knows them.
+    ``contact_exists``: whether there is a contact of this name or id; None if only the store knows.
+    ``bare``: the record is of a server with the base API alone, which lacks Wakeful's rules.
     """
 
     now: datetime | None = None
@@ -57,7 +55,7 @@ class FormContext:
 
 
 class SentPairs(dict[str, list[str]]):
-    """Pairs in the form that WTForms reads: every name with its values in order."""
+    """Pairs as WTForms reads them: every name with its values in order."""
 
     def __init__(self, pairs: Pairs) -> None:
         grouped: defaultdict[str, list[str]] = defaultdict(list)
@@ -90,7 +88,7 @@ FormClass = TypeVar("FormClass", bound=type[Form])
 
 
 def defaults_of(record: type) -> Callable[[FormClass], FormClass]:
-    """Give the fields of a form the defaults of the record that it makes."""
+    """Give the fields of a form the defaults of its record."""
     defaults = {field.name: field.default for field in fields(record)}
 
     def give(form: FormClass) -> FormClass:
@@ -107,19 +105,16 @@ class SchemaField(Field):
     """A field that knows whether it was sent, and the names for its errors."""
 
     sent = False
-    # Shown and bound, but not a field of the record: extras of the browser.
-    extra = False
-    # Reads names with an index, such as tags[0]: it has a value for each.
-    several = False
-    # Reads names of three brackets too, such as groups[0][monitors][0].
-    nested = False
-    suggests_tags = False  # a browser offers the tags that exist
-    warning = ""  # what the person should know before it is saved
+    extra = False  # an input of the browser that is not a field of the record
+    several = False  # it reads names with an index, such as tags[0]
+    nested = False  # it reads names with three brackets too, such as groups[0][monitors][0]
+    suggests_tags = False  # a browser offers the existing tags
+    warning = ""  # a sentence for the person before the record is saved
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Why a browser does not show what is stored; empty if it does. Then the field is only sent
-        # when something is entered.
+        # Why a browser cannot show the stored value; empty if it can. An unclear field is sent only
+        # if a value is entered.
         self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
 
     def name_fault(self, name: Name) -> str | None:
@@ -127,12 +122,12 @@ class SchemaField(Field):
         raise NotImplementedError
 
     def how_to_send(self) -> str:
-        """How its value is sent, for names with brackets that no field reads."""
+        """A sentence on how to send its value, for names with brackets that no field reads."""
         raise NotImplementedError
 
     def repeat_fault(self, name: Name) -> str:
-        """The fault of a name that was sent more than once. Several values under the bare name are
-        a list in another notation.
+        """The fault of a name that was sent more than once. Several values under a bare name are a
+        list in another notation than brackets.
         """
         return self.how_to_send() if self.several and not name.index else _(TWICE)
 
@@ -151,13 +146,13 @@ class SchemaField(Field):
             self.data = self.default
 
     def add_fault(self, sentence: str) -> None:
-        """Add the error of a rule that no single value breaks."""
+        """Add the error of a cross-field rule."""
         self.errors = [*self.errors, sentence]
 
 
 class SchemaForm(Form):
-    """A form over pairs. ``record`` fills the fields that were not sent. ``clone``: they make a new
-    record.
+    """A form over pairs. ``record`` fills the fields that were not sent. ``clone``: it creates a
+    new record from them.
     """
 
     clone = False
@@ -204,7 +199,7 @@ class SchemaForm(Form):
         }
 
     def takes_stored_password(self) -> bool:
-        """Whether an empty password stands for the stored one. It does so only in a browser."""
+        """Whether an empty password keeps the stored one, as in a browser."""
         return False
 
     def values(self) -> dict[str, Any]:
@@ -245,7 +240,7 @@ def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     return dict(_queried(form_class, tuple(pair for pair in pairs if pair[1] != "")))
 
 
-@lru_cache(maxsize=256)  # a page that refreshes itself asks for the same, and making a form is slow
+@lru_cache(maxsize=256)  # a page that refreshes itself repeats its query, and forms are slow
 def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     return _validated(form_class, pairs, None, None).values()
 
@@ -265,7 +260,7 @@ def _validated(
 
 
 def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
-    """Names that the form does not have, that were sent twice, or both bare and with an index."""
+    """The errors of unknown names, and of names that were sent twice, or bare and with an index."""
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
     names = {raw: _field_name(parse(raw), fields) for raw in sent}
@@ -290,7 +285,7 @@ def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
 
 
 def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
-    """``name``; None where it has more brackets than its field reads."""
+    """``name``; None if it has more brackets than its field reads."""
     if name is None or name.entry is None:
         return name
     field = fields.get(name.field)
@@ -298,6 +293,6 @@ def _field_name(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | 
 
 
 def _error_key(name: str) -> str:
-    """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
+    """A sent name as the key of an error: cut, and without lone surrogates."""
     short = shortened(name, _MAX_NAME)
     return short.encode("utf-8", "replace").decode()

@@ -18,23 +18,21 @@ PASSWORD_NEEDED = N_("Enter a password for this page.")
 
 
 class Domain(Text):
-    """A host name, kept as browsers send it: in small letters and, if it is international, in
-    its form of ASCII characters.
-    """
+    """A host name, stored as browsers send it: in lower case and IDNA."""
 
     def read(self, value: str) -> str:
         return host_name(super().read(value))
 
 
 class Colour(Text):
-    """A colour as ``#2b59c3``, in whatever letters it is entered."""
+    """A colour such as ``#2b59c3``, in upper or lower case."""
 
     def read(self, value: str) -> str:
         return colours.read_colour(super().read(value))
 
 
 class Image(Text):
-    """An image in base64, which never comes back."""
+    """An image in base64, which is never returned."""
 
     def read(self, value: str) -> str:
         return images.read_base64(super().read(value))
@@ -44,14 +42,14 @@ class Image(Text):
 class StatusPageForm(SchemaForm):
     """What the public sees of some monitors."""
 
-    name = Text(N_("Name"), required=True, most=records.MAX_NAME)
+    name = Text(N_("Name"), required=True, limit=records.MAX_NAME)
     slug = Text(
-        N_("Address"), most=records.MAX_SLUG, rule=slugs.check,
+        N_("Address"), limit=records.MAX_SLUG, rule=slugs.check,
         description=N_(
             "The last part of the page's address. Leave empty to derive it from the name."
         ),
     )  # fmt: skip
-    description = Text(N_("Description"), most=records.MAX_PAGE_DESCRIPTION)
+    description = Text(N_("Description"), limit=records.MAX_PAGE_DESCRIPTION)
     visibility = WordChoice(
         N_("Visible"),
         {
@@ -62,16 +60,16 @@ class StatusPageForm(SchemaForm):
         },
     )
     password: Any = Password(
-        N_("Password"), most=records.MAX_CREDENTIAL,
+        N_("Password"), limit=records.MAX_CREDENTIAL,
         description=N_("Required if visitors need a password."),
     )  # fmt: skip
     domain = Domain(
         N_("Custom domain"),
-        most=4 * records.MAX_DOMAIN,  # an international one is longer as bytes than as characters
+        limit=4 * records.MAX_DOMAIN,  # an international name may get longer in IDNA
         description=N_("A host name for this page alone, such as status.example.com."),
     )
     monitors = IdList(
-        N_("Monitors"), most=records.MAX_PAGE_MONITORS,
+        N_("Monitors"), limit=records.MAX_PAGE_MONITORS,
         description=N_("In the order in which the page shows them."),
     )  # fmt: skip
     names = NameList(
@@ -101,7 +99,7 @@ class StatusPageForm(SchemaForm):
         },
     )
     accent = Colour(
-        N_("Accent colour"), most=100,
+        N_("Accent colour"), limit=100,
         description=N_(
             "The colour of links and buttons, such as #2b59c3. Where a text in it could not be"
             " read, the page makes it darker or lighter."
@@ -115,11 +113,11 @@ class StatusPageForm(SchemaForm):
         ),
     )  # fmt: skip
     home_url = Text(
-        N_("Home page"), most=records.MAX_URL, rule=check_link,
+        N_("Home page"), limit=records.MAX_URL, rule=check_link,
         description=N_("A URL that the logo and a link at the top of the page lead to."),
     )  # fmt: skip
     footer = Text(
-        N_("Line at the foot"), most=records.MAX_FOOTER,
+        N_("Line at the foot"), limit=records.MAX_FOOTER,
         description=N_("A line of your own below the page. URLs become links."),
     )  # fmt: skip
     logo: Any = Image(
@@ -149,7 +147,9 @@ class StatusPageForm(SchemaForm):
             password.add_fault(_(PASSWORD_NEEDED))
 
     def _check_on_page(self, on_page: set[int]) -> None:
-        """Names and groups that are not sent follow the monitors: the store takes them out."""
+        """Check that the monitors of names and groups are on the page. If names or groups are not
+        sent, the store removes the monitors that are no longer on the page from them.
+        """
         if self.names.sent:
             for row, id in list(self.names.keyed()):
                 if id not in on_page:

@@ -23,7 +23,7 @@ def check_repeat(value: str) -> None:
 class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
-    name = Text(N_("Name"), required=True, most=MAX_NAME)
+    name = Text(N_("Name"), required=True, limit=MAX_NAME)
     start_at = DateTime(N_("Start"), required=True, render_kw=TO_THE_MINUTE)
     end_at = DateTime(
         N_("End"), required=True, render_kw=TO_THE_MINUTE,
@@ -36,7 +36,7 @@ class WindowForm(SchemaForm):
         N_("Tags"), description=N_("All monitors that have one of these tags, now or later.")
     )
     repeat = Text(
-        N_("Repeat"), most=MAX_CRON, rule=check_repeat,
+        N_("Repeat"), limit=MAX_CRON, rule=check_repeat,
         description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
     )  # fmt: skip
     repeat_until = DateTime(
@@ -52,11 +52,11 @@ class WindowForm(SchemaForm):
         description=N_("The pages of its monitors announce it, with its times."),
     )
     public_name = Text(
-        N_("Public name"), most=MAX_NAME,
+        N_("Public name"), limit=MAX_NAME,
         description=N_('What status pages call it. Leave empty for "Maintenance".'),
     )  # fmt: skip
     public_text = Text(
-        N_("Public text"), most=MAX_PAGE_DESCRIPTION, lines=True,
+        N_("Public text"), limit=MAX_PAGE_DESCRIPTION, lines=True,
         description=N_("What visitors should know about it."),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from app.i18n import _, _n, spoken
 from app.records import Component, PublicDay
-from app.rules.figures import BRIEF, day_and_month, percent, span
+from app.rules.figures import BRIEF_OUTAGE, day_and_month, percent, span
 
 STEP = 4  # units for each day
 HEIGHT = 32
@@ -36,12 +36,12 @@ _Drawn = tuple[float | None, Sequence[PublicDay]]
 
 
 class BarsCache:
-    """The bars of at most ``most`` monitors, the least used forgotten first. Few change from one
+    """The bars of at most ``limit`` monitors, the least used forgotten first. Few change from one
     reading to the next, and comparing days costs a hundredth of drawing them.
     """
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._cache: LRUCache[Hashable, tuple[_Drawn, Bars]] = LRUCache(most)
+    def __init__(self, limit: int = 10_000) -> None:
+        self._cache: LRUCache[Hashable, tuple[_Drawn, Bars]] = LRUCache(limit)
 
     def of(self, component: Component) -> Bars:
         # A monitor is drawn with days of its pages' zones and languages, and of each month.
@@ -61,7 +61,7 @@ def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
 def kind_of(day: PublicDay) -> str:
     """n: nothing known, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
     if day.down_s:
-        return "p" if day.down_s <= BRIEF else "d"
+        return "p" if day.down_s <= BRIEF_OUTAGE else "d"
     if day.uptime is None:
         return "m" if day.maintenance_s else "u" if day.unknown_s else "n"
     return "g" if day.maintenance_s < 3600 else "m"

@@ -52,7 +52,7 @@ class MemoryEntry(Generic[V]):
 
 
 class Memory(Generic[K, V]):
-    """At most ``most`` values, the least used forgotten first.
+    """At most ``limit`` values, the least used forgotten first.
 
     ``read(key, before)`` returns the present value and may return ``before``, if nothing has
     changed. It raises NotFound, and Unavailable; then ``copied`` may have an older value. It is
@@ -62,14 +62,14 @@ class Memory(Generic[K, V]):
     def __init__(
         self,
         read: Callable[[K, V | None], V],
-        most: int,
+        limit: int,
         copied: Callable[[K], V | None] = lambda _key: None,
         clock: Callable[[], float] = time.monotonic,
         prompt: float = PROMPT_SECONDS,
     ) -> None:
         self._read, self._copied, self._clock = read, copied, clock
         self._prompt = prompt
-        self._entries: LRUCache[K, MemoryEntry[V]] = LRUCache(most)
+        self._entries: LRUCache[K, MemoryEntry[V]] = LRUCache(limit)
         self._guard = threading.Lock()
         self._versions = count(1)
         self._version = 0

@@ -1,9 +1,9 @@
-"""The words that every room speaks: enums, limits and frozen records, a module for each resource.
+"""Enums, limits and frozen records for the whole of Wakeful, a module for each resource.
 
-Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations
-say their unit in the name. The enums and limits are the only place where the base API's choices are
-written down; forms, API, OpenAPI document and templates read them from here. The JSON of a record
-has its fields in their order here.
+Nothing here imports Flask or SQLAlchemy, or reads the clock. Times are aware ``datetime`` in UTC;
+names of durations end with their unit. Forms, API, OpenAPI document and templates read the choices
+and limits of the API from here, and nowhere else. The fields of a record have here the order that
+they have in its JSON.
 
     from app.records import Monitor    # every name may be imported from the package
 """

@@ -1,4 +1,4 @@
-"""People, API keys, and what stands on every page while it holds."""
+"""People, API keys, sessions, links to the wall, and the notices that every page shows."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Role(StrEnum):
 
     @property
     def scope(self) -> Scope:
-        """The most that a key of such a person may do."""
+        """The widest scope of a key of such a person."""
         return {Role.ADMIN: Scope.ADMIN, Role.EDITOR: Scope.WRITE}.get(self, Scope.READ)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key as shown; the secret part is not kept.
+    """An API key as shown; the secret part is not stored.
 
-    ``scope`` is what it may do now: at most what its owner may do; ``granted`` is what it was
-    created with. ``owner``: the person's email address, None if it is nobody's. ``networks``: the
-    CIDRs that it may be used from, all if empty. ``tag``: it sees and changes only the monitors
-    with this tag.
+    ``granted``: the scope that it was created with; ``scope``: its scope now, limited by its
+    owner's role. ``owner``: the person's email address; None for a key without an owner.
+    ``networks``: the CIDRs that it may be used from; all if empty. ``tag``: the key sees and
+    changes only the monitors with this tag.
     """
 
     id: Annotated[int, Mark.INTERNAL]
@@ -85,7 +85,7 @@ class Person:
     theme: str = "auto"  # auto, light, dark
     name: str | None = None
     second_factor: bool = False  # asked for at each login, after the password
-    first_steps_away: bool = False  # put away on the home page
+    first_steps_away: bool = False  # the person has hidden the first steps on the home page
 
     @property
     def label(self) -> str:
@@ -106,8 +106,8 @@ class Passkey:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactor:
-    """The second factors of a person. ``app_at``: since when there is an authenticator app; None
-    for none. ``app_unreadable``: its secret cannot be read, so no code of it is right.
+    """The second factors of a person. ``app_at``: when the authenticator app was added; None
+    without one. ``app_unreadable``: its secret cannot be read, so every code of it is refused.
     """
 
     app_at: datetime | None = None
@@ -123,7 +123,7 @@ class SecondFactor:
 @dataclass(frozen=True, slots=True)
 class Client:
     """The origin of a request. ``device``: the token in its cookie, if it has one. ``host``: the
-    name of this server that it was sent to.
+    host name of this server in the request.
     """
 
     address: str | None = None
@@ -161,8 +161,8 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class WallLink:
-    """A link that shows the wall without an account; its token is not kept. ``tag``: only the
-    monitors with it. ``server``: the name of a remote server, if there are several.
+    """A link that shows the wall without an account; its token is not stored. ``tag``: the wall
+    shows only the monitors with it. ``server``: the name of a remote server, if there are several.
     """
 
     id: int
@@ -176,10 +176,12 @@ class WallLink:
 
 
 class Notice(StrEnum):
-    """Notices that stand on every page while they hold: names of rows of the ``settings`` table."""
+    """Notices that every page shows as long as they apply: names of rows of the
+    ``settings`` table.
+    """
 
     NETWORK_DOWN = "notice.network_down"  # the value: since when
-    PLACES_SILENT = "notice.places_silent"  # the value: what people call them
+    PLACES_SILENT = "notice.places_silent"  # the value: their titles
     DEMO = "notice.demo"
 
 

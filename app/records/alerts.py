@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Annotated, TypedDict
 
 from app.i18n import N_
-from app.records.marks import Id, Mark, TextOrNone, TimeText
+from app.records.marks import Id, Mark, TextOrDefault, TimeText
 from app.records.paging import DEFAULT_PAGE_SIZE
 
 
 class Channel(StrEnum):
-    """How an alert reaches people. ``OWN_CHANNELS`` are our addition (decision 5)."""
+    """How an alert reaches people. The base API lacks ``ADDED_CHANNELS`` (decision 5)."""
 
     EMAIL = "email"
     WEBHOOK = "webhook"
@@ -31,9 +31,9 @@ class Channel(StrEnum):
     OPSGENIE = "opsgenie"
 
 
-# Their services have an alert for each incident, so nothing is grouped for them.
+# The services of these channels have an alert for each incident, so messages are not grouped.
 BY_INCIDENT = frozenset({Channel.PAGERDUTY, Channel.OPSGENIE})
-OWN_CHANNELS = BY_INCIDENT | {Channel.APPRISE, Channel.NTFY, Channel.GOTIFY, Channel.PUSHOVER}
+ADDED_CHANNELS = BY_INCIDENT | {Channel.APPRISE, Channel.NTFY, Channel.GOTIFY, Channel.PUSHOVER}
 
 
 class Event(StrEnum):
@@ -46,7 +46,7 @@ class Event(StrEnum):
     INCIDENTS_OPENED = "incidents.opened"  # a burst in one message
     INCIDENTS_ACKNOWLEDGED = "incidents.acknowledged"  # by one person at once, in one message
     INCIDENTS_RESOLVED = "incidents.resolved"
-    INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours deferred, in one message
+    INCIDENTS_DIGEST = "incidents.digest"  # the alerts that quiet hours deferred, in one message
     CERTIFICATE_EXPIRING = "certificate.expiring"
     DOMAIN_EXPIRING = "domain.expiring"
     LOCATION_SILENT = "location.silent"  # to the default contacts, once
@@ -62,13 +62,13 @@ class DeliveryStatus(StrEnum):
     HELD = "held"
 
 
-# The beginning of the reason of a delivery that was given up without an attempt: the message is
-# lost, and the channel may work. It is stored in English and compared, like the two below: never
-# change it.
+# The reason of a delivery that was given up without an attempt begins with this: the message is
+# lost, although the channel may work. This and the two reasons below are stored in English and
+# compared, so they must never change.
 NOT_SENT = N_("Not sent") + ": "
 # Reasons of deliveries on hold:
-QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
-RESTORED = N_("restored")  # it is older than a restored backup, and a person decides (decisions 16)
+QUIET_HOURS = N_("quiet hours")  # it waits, or waited, for their end
+RESTORED = N_("restored")  # it is older than a restored backup: a person decides (decision 16)
 
 
 class Attempt(TypedDict):
@@ -88,7 +88,7 @@ class Delivery:
     monitor_id: int | None
     incident_id: int | None
     channel: Annotated[str, Channel]
-    target: TextOrNone
+    target: TextOrDefault
     status: Annotated[str, DeliveryStatus]
     reason: str | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -96,15 +96,15 @@ class Delivery:
     next_attempt_at: datetime | None = None
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
-    contacts: tuple[str, ...] = ()  # the names of those that it was for
+    contacts: tuple[str, ...] = ()  # the names of the contacts that it was for
     location: str | None = None  # the name of the place that it is about
-    unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
-    # What was sent, as text and without tokens. Lists have none
+    unreadable: tuple[str, ...] = ()  # ``target``, ``message``: if the stored one cannot be read
+    # The text that was sent, without tokens. Lists leave it out
     message: str | None = None
 
     @property
     def last_answer(self) -> str | None:
-        """The answer of the channel's service, or of Wakeful, at the last attempt."""
+        """The answer of the channel's service, or Wakeful's reason, at the last attempt."""
         return self.attempts[-1]["answer"] if self.attempts else None
 
     @property

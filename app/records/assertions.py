@@ -1,4 +1,4 @@
-"""A monitor's assertions about an answer (decision 19): the words, the limits, and the records."""
+"""A monitor's assertions about an answer (decision 19): enums, limits and records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.records.secrets import SECRET_NAME, mask
 MAX_ASSERTIONS = 20
 MAX_ASSERTION_PROPERTY = 255
 MAX_ASSERTION_VALUE = 2_048
-MAX_FOUND = 255  # characters of what an answer has, as it is shown and stored
+MAX_FOUND = 255  # characters of ``CheckedAssertion.found``
 
 
 class AssertionSource(StrEnum):
@@ -70,7 +70,7 @@ class Assertion:
         return bool(self.property and SECRET_NAME.search(self.property))
 
     def masked(self) -> Assertion:
-        """With its value masked if it looks secret; most are no secrets."""
+        """The assertion, with its value masked if that looks like a secret."""
         if self.value is None or not self.looks_secret():
             return self
         return Assertion(self.source, self.property, self.op, mask(self.value))
@@ -78,9 +78,9 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAssertion(Assertion):
-    """An assertion as a check judged it, masked if it looks secret. ``found``: what the answer
-    has there, None for nothing. ``ok`` is None if it was not judged: the answer failed before, or
-    was cut at the cap.
+    """An assertion with the outcome of a check, masked if it looks secret. ``found``: the value in
+    the answer; None if there is none. ``ok``: whether it holds; None if it was not evaluated,
+    because the check had failed already or the body was cut at the cap.
     """
 
     found: str | None = None

@@ -10,24 +10,22 @@ from typing import Any
 
 from app.records.resources import ObjectKind
 
-AUDIT_DAYS = 400  # a line is kept
+AUDIT_DAYS = 400  # until a line is deleted
 AUDIT_PER_PAGE = 50
 
 
 class ActorKind(StrEnum):
-    """Who acts."""
-
     PERSON = "person"  # logged in to the dashboard
     KEY = "key"  # an API key
-    LINK = "link"  # whoever has the link of an alert
-    VISITOR = "visitor"  # whoever is not logged in
+    LINK = "link"  # somebody with the link of an alert
+    VISITOR = "visitor"  # somebody who is not logged in
     COMMAND = "command"  # the command line on the server
     AGENT = "agent"
     WAKEFUL = "wakeful"  # the service itself
 
 
 class Action(StrEnum):
-    """The actions of the log. A new word here needs its label in ``app/web/shown/audit.py``."""
+    """The actions of the log. Each needs a label in ``app/web/shown/audit.py``."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -56,8 +54,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, and from which address. ``name`` is kept with each line: a line must still say who
-    it was when the person or the key is gone.
+    """Who acts, and from which address. Each line stores the ``name``, so that it still names the
+    actor after the person or the key is deleted.
     """
 
     kind: ActorKind
@@ -67,8 +65,8 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
-    """The kinds of objects of the log."""
+class AuditedObject:
+    """The object of a line in the log."""
 
     kind: ObjectKind
     id: int | None = None
@@ -77,22 +75,22 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """One line. ``changes``: by field, ``{"old": ..., "new": ...}``, or ``"changed"`` for a secret.
-    ``text`` and numbers alone: nothing in it is a secret.
+    """One line. ``changes``: by field, ``{"old": ..., "new": ...}``, or ``"changed"`` for a
+    secret.
     """
 
     id: int
     at: datetime
     actor: Actor
     action: str
-    thing: Thing | None
+    thing: AuditedObject | None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """The lines that are asked for, the newest first. ``before``: the time and the id of the last
-    line of the page before this one; ``start`` and ``end`` are included.
+    """Lines of the log, the newest first. ``before``: the time and the id of the last line on the
+    previous page. ``start`` and ``end`` are included.
     """
 
     search: str | None = None
@@ -109,8 +107,8 @@ class AuditQuery:
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """``older``: where the next page begins, None at the end. ``searched_until``: the search read
-    so far back and found nothing more; there may be more before it.
+    """``older``: ``AuditQuery.before`` of the next page; None on the last page. ``searched_until``:
+    the search stopped at this time; older lines were not searched.
     """
 
     lines: Sequence[AuditLine]

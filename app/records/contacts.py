@@ -1,5 +1,5 @@
-"""Contacts: named sets of channels that monitors pick (decision 13), and the
-monthly reports that they get by email.
+"""Contacts: named sets of channels for monitors (decision 13), and the monthly reports that they
+get by email.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from app.records.marks import ClockTime, Id, Mark, TextOrNone
+from app.records.marks import ClockTime, Id, Mark, TextOrDefault
 from app.records.monitors import DEFAULT_QUIET_ZONE
 from app.records.secrets import Pair
 
@@ -32,35 +32,34 @@ def masked_alert(pair: Pair) -> Pair:
     return pair if pair.key == CONTACT else pair.masked()
 
 
-def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
-    """A monitor's alerts without its contacts."""
+def alerts_without_contacts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in alerts if pair.key != CONTACT)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedChannel:
-    """A channel of a monitor that several monitors have as their own. ``place``, as the API calls
-    it: its position among the monitor's own channels. ``value`` is masked; ``mark`` names it.
-    ``monitors``: how many have it.
+    """A channel that several monitors have, without a contact. ``place``, as the API calls it: its
+    position among the channels of the monitor. ``value`` is masked; ``mark`` identifies the
+    channel. ``monitors``: how many have it.
     """
 
     place: int
     key: str
-    value: TextOrNone
+    value: TextOrDefault
     mark: str
     monitors: int
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """``channels`` are here in the clear; whoever shows them masks them first."""
+    """``channels`` are not masked here. Mask them before you show them."""
 
     id: Id
-    name: TextOrNone
+    name: TextOrDefault
     channels: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
     quiet_start: ClockTime | None = None  # with ``quiet_end``: its alerts wait until then
     quiet_end: ClockTime | None = None
-    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
+    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of ``quiet_start``, ``quiet_end``
     default: bool = False  # new monitors of the dashboard start with it
     min_severity: Annotated[str, MinSeverity] = MinSeverity.ALL
     acknowledgements: bool = True  # whether it is notified that somebody acknowledged an incident
@@ -69,13 +68,13 @@ class Contact:
     monitors: int = 0  # how many use it
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
-    unreadable: tuple[str, ...] = ()  # ``channels``, if they are stored so that nobody can read
+    unreadable: tuple[str, ...] = ()  # ``channels``, if the stored ones cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class ReportMail:
-    """A report that is sent on the first of each month to the email addresses of a contact, by its
-    name; of the monitors with ``tag``, or of all.
+    """A report on the monitors with ``tag``, or on all, that is sent on the first of each month to
+    the email addresses of a contact. ``contact``: its name.
     """
 
     id: Id

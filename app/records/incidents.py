@@ -12,14 +12,11 @@ from app.records.marks import Id, Mark
 from app.records.monitors import MonitorRef
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 
-MAX_OWN_NAME = 80  # of somebody who acknowledges without an account
+MAX_VISITOR_NAME = 80  # of somebody who acknowledges without an account
 
 
 class IncidentSearchBy(StrEnum):
-    """``url`` is the base API's documented default:
-
-    it matches the monitor's name or URL (decision 4).
-    """
+    """``url`` is the default: it matches the monitor's name or URL (decision 4)."""
 
     MONITOR = "monitor"
     CAUSE = "cause"
@@ -32,7 +29,7 @@ class IncidentSortBy(StrEnum):
 
 
 class IncidentSeverity(StrEnum):
-    """How bad an incident is (decision 19): one that is degraded becomes down when checks fail."""
+    """How bad an incident is (decision 19). A degraded one becomes down when checks fail."""
 
     DOWN = "down"
     DEGRADED = "degraded"  # slow for so long that it alerts; it is no downtime
@@ -49,8 +46,8 @@ class Ending(StrEnum):
     """The reason why an incident ended (extension)."""
 
     RECOVERED = "recovered"  # checks were good again
-    SILENCE = "silence"  # places that saw it fell silent: nobody saw whether it recovered there
-    CHANGED = "changed"  # the monitor was changed: by its present rule and places, it is not down
+    SILENCE = "silence"  # the places that saw the failure fell silent
+    CHANGED = "changed"  # the monitor was changed: with its present rule and places, it is not down
     PERSON = "person"
     PAUSE = "pause"
 
@@ -62,7 +59,7 @@ class IncidentStatus(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """The parts of a check in which a failing one may differ from a good one before it."""
+    """The parts of a check that are compared between a failing check and an earlier good one."""
 
     ADDRESS = "address"
     CERTIFICATE = "certificate"
@@ -80,8 +77,8 @@ CLOCK_SKEW_SECONDS = 60  # a time typed as "now" may be this far in the future
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between the failing check and a good one before it, as ``text`` and as its
-    two values; see ``app/rules/what_changed.py``.
+    """One difference between the failing check and an earlier good one, as ``text`` and as its two
+    values; see ``app/rules/what_changed.py``.
     """
 
     what: Annotated[str, ChangeKind]
@@ -92,9 +89,8 @@ class Change:
 
 @dataclass(frozen=True)  # without slots, as Monitor
 class Incident:
-    """A period of trouble.
-
-    Open means ``ended_at`` is None. ``duration`` in whole seconds so far.
+    """A period in which a monitor is down or slow. ``ended_at`` is None while it is open.
+    ``duration``: whole seconds so far.
     """
 
     id: Id
@@ -109,9 +105,9 @@ class Incident:
     cause_code: str | None = None
     comment: str | None = None
     evidence: Mapping[str, Any] | None = None
-    # additions of ours
+    # additions to the base API
     severity: Annotated[str, IncidentSeverity] = IncidentSeverity.DOWN
-    # When one that was degraded became down; None for any other
+    # When a degraded incident became down; None for any other
     down_since: datetime | None = None
     acknowledged_by: str | None = None
     by_hand: bool = False
@@ -120,30 +116,30 @@ class Incident:
     ending: Annotated[str | None, Ending] = None
     # The titles of the places that saw the failure; empty if the monitor has one place.
     seen_by: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()  # ``evidence``, if what is stored cannot be read
-    changes: tuple[Change, ...] = ()  # since the last good check that is known in full
+    unreadable: tuple[str, ...] = ()  # ``evidence``, if the stored one cannot be read
+    changes: tuple[Change, ...] = ()  # since the last good check whose evidence is stored
     # The ids of the monitors that were unreachable because of it, in the order in which they failed
     affected: tuple[int, ...] = ()
-    # Gaps without checks, from and to: if there are any, the duration is an upper limit.
+    # Gaps without checks, from and to. With a gap, the duration is an upper limit.
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
-    # as a monitor's
+    # as in ``Monitor``
     missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
     misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
 
     @property
     def is_open(self) -> bool:
-        """Whether it is open. A remote server may say that it is resolved, and not when."""
+        """Whether it is open. A remote server may send the status ``resolved`` without the time."""
         return self.ended_at is None and self.status != IncidentStatus.RESOLVED
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long,
+    """The incident list's parameters, validated. ``brief`` leaves out ``evidence``, which is long,
     and ``affected`` of incidents that have ended.
-    ``bound_tag``: the tag that a key is bound to, besides all filters. ``counted``: whether
-    ``total`` must be right; counting reads each incident, and not every list shows the number.
+    ``bound_tag``: the tag of a key that is bound to one; it filters too. ``counted``: whether
+    ``total`` must be right. Counting reads each incident, and not every list shows the number.
     """
 
     search: str | None = None

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from app.records.marks import Id, Mark, TextOrNone
+from app.records.marks import Id, Mark, TextOrDefault
 
 
 class Carrier(StrEnum):
@@ -18,12 +18,11 @@ class Carrier(StrEnum):
     AGENT = "agent"
 
 
-def needs_admin(carrier: str, before: str | None) -> bool:
-    """Whether only an admin may give a place this carrier; ``before``: the one that it has, None
-    for a new place. Somebody who has an agent's token gets the secrets of the monitors of its
-    place.
+def needs_admin(carrier: str, present: str | None) -> bool:
+    """Whether only an admin may give a place this carrier: an agent's token opens the secrets of
+    the monitors of its place. ``present``: the carrier that it has; None for a new place.
     """
-    return carrier == Carrier.AGENT if before is None else carrier != before
+    return carrier == Carrier.AGENT if present is None else carrier != present
 
 
 class PlaceState(StrEnum):
@@ -42,8 +41,8 @@ class LocationRule(StrEnum):
 
 DEFAULT_LOCATION = "default"
 DEFAULT_PLACE_ID = 1  # its row always exists
-DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # names, of a monitor that names none
-DELETED_LOCATION = "deleted"  # in place of a name: where a result was made, if that is gone
+DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # of a monitor without a choice of places
+DELETED_LOCATION = "deleted"  # the place of results whose place is deleted
 MAX_LOCATIONS = 50  # of one monitor
 MAX_LOCATION = 64  # characters of a name
 MAX_LOCATION_LABEL = 80
@@ -51,10 +50,10 @@ MAX_LOCATION_LABEL = 80
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that checks run from. ``token`` is there once: in the answer that creates it."""
+    """A place that checks run from. Only the answer that creates the ``token`` has it."""
 
     id: Id
-    name: TextOrNone
+    name: TextOrDefault
     label: str | None = None
     carrier: Annotated[str, Carrier] = Carrier.LOCAL
     # read only
@@ -64,9 +63,9 @@ class Place:
     clock_offset_ms: int | None = None  # how far its clock is ahead of the server's
     checks_per_minute: int | None = None
     monitors: int = 0  # how many are checked from here
-    trouble: str | None = None  # if none of its newest checks has a verdict: that, and why
+    trouble: str | None = None  # why none of its newest checks has a verdict, as a sentence
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
-    token: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
+    token: Annotated[str | None, Mark.OMIT_EMPTY] = None
 
     @property
     def title(self) -> str:
@@ -76,12 +75,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSeen:
-    """A place of a monitor: its last check and, as long as that counts, its result; and the
+    """A place of a monitor: its last check, the result while that counts as a vote, and the
     response times of 24 hours, in ms.
     """
 
     id: Id
-    name: TextOrNone
+    name: TextOrDefault
     label: str | None = None
     state: Annotated[str, PlaceState] = PlaceState.NEVER_SEEN
     checked_at: datetime | None = None

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from app.records.marks import Id, Mark, TextOrNone
+from app.records.marks import Id, Mark, TextOrDefault
 from app.records.paging import DEFAULT_PAGE_SIZE
 
 MAX_LINK = 2048
 MARKERS_KEPT_DAYS = 400
-# A marker earlier than this is no likely cause of an incident, and so many are named.
-SUSPECTED = timedelta(hours=1)
-MARKERS_NAMED = 3
+# A marker within this time before an incident may be its cause. So many of them are named.
+LIKELY_CAUSE_WITHIN = timedelta(hours=1)
+MAX_MARKERS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A moment at which something was changed: of the monitors that have one of ``tags``, or of all
-    if there are none.
+    """The time of a change, such as a deploy, to the monitors with one of ``tags``, or to all if
+    there are none.
     """
 
     id: Id
-    name: TextOrNone
+    name: TextOrDefault
     time: datetime
     link: str | None = None
     tags: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class MarkerQuery:
-    """Markers between two times, newest first. ``monitor_id``: only those that concern it."""
+    """Markers between two times, newest first. ``monitor_id``: only markers that concern it."""
 
     monitor_id: int | None = None
     from_: datetime | None = None

@@ -12,26 +12,26 @@ MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
 class Mark(Enum):
     """How a field is written as JSON and read from it, if its type alone does not decide that.
 
-    ``app/codec`` reads the records' annotations: types, these marks, ``FixedKeys``, and the
-    ``StrEnum`` whose words a text is one of.
+    ``app/codec`` reads the annotations of records: types, these marks, ``FixedKeys``, and for a
+    text the ``StrEnum`` with its values.
     """
 
     # of a value
     ID = auto()  # from 1 to MAX_ID
-    BIT = auto()  # 0 or 1; read from anything that says yes or no
+    BIT = auto()  # 0 or 1; true and false are read as well
     PERCENT = auto()
     CLOCK_TIME = auto()  # HH:MM
-    TIME_TEXT = auto()  # a time that is text here too
-    MAY_LACK = auto()  # text that other servers may not have: then the default, or the empty text
+    TIME_TEXT = auto()  # a time that is text in the record too
+    DEFAULT_IF_NULL = auto()  # text; null of another server becomes the default, or empty
     SPANS = auto()  # pairs of times, from and to
     ALERT_DAYS = auto()  # a whole number, or ``auto``
     ALERTS = auto()  # pairs of channel and value, or of ``contact`` and its name
     # of a field
-    PROMISED = auto()  # None only if another server did not send it: this one always does
+    PROMISED = auto()  # always in this server's JSON; None only if another server lacks it
     SECRET = auto()  # masked for a key that may only read
-    WHERE_ASKED_FOR = auto()  # left out of the JSON if it is empty
+    OMIT_EMPTY = auto()  # left out of the JSON if it is empty
     INTERNAL = auto()  # not in the JSON
-    OPTION = auto()  # of one kind of check: stored with the others in one column
+    OPTION = auto()  # an option of one kind of check; one column holds all options
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class FixedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The least and the most of a whole number."""
+    """The bounds of a whole number, both included."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 Id = Annotated[int, Mark.ID]
@@ -55,4 +55,4 @@ AlertDays = Annotated[int | str, Mark.ALERT_DAYS]
 Percent = Annotated[float, Mark.PERCENT]
 ClockTime = Annotated[str, Mark.CLOCK_TIME]
 TimeText = Annotated[str, Mark.TIME_TEXT]
-TextOrNone = Annotated[str, Mark.MAY_LACK]
+TextOrDefault = Annotated[str, Mark.DEFAULT_IF_NULL]

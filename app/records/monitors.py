@@ -20,7 +20,7 @@ from app.records.marks import (
     Mark,
     Percent,
     Range,
-    TextOrNone,
+    TextOrDefault,
 )
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 from app.records.pings import (
@@ -67,15 +67,16 @@ class StartTls(StrEnum):
 class MonitorSearchBy(StrEnum):
     NAME = "name"
     URL = "url"
-    ANY = "any"  # an addition of ours: each word of it in the name, the URL or a tag
+    ANY = "any"  # an addition to the base API: each word is in the name, the URL or a tag
 
 
 class MonitorSortBy(StrEnum):
     ID = "id"
     NAME = "name"
     URL = "url"
-    NATURAL = "natural"  # additions of ours: by name, "Shop 2" before "Shop 10"
-    STATE = "state"  # the worst state or the slowest first when descending
+    # additions to the base API
+    NATURAL = "natural"  # by name, "Shop 2" before "Shop 10"
+    STATE = "state"  # descending: the worst first
     RESPONSE_TIME = "response_time"
     EXPIRES_AT = "expires_at"  # the earlier of certificate and domain
 
@@ -83,10 +84,10 @@ class MonitorSortBy(StrEnum):
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
 CHECK_EVERY_SECONDS = (10, 86_400)
 ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
-AUTO = "auto"  # of ``ssl_alert_days``: as many days as fit the certificate's life
-DEFAULT_SSL_ALERT_DAYS = 14  # what the dashboard's forms start with
+AUTO = "auto"  # of ``ssl_alert_days``: computed from the lifetime of the certificate
+DEFAULT_SSL_ALERT_DAYS = 14  # of a new monitor in the dashboard
 CACHE_BUSTER = (0, 1)
-UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decision 3)
+UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # of ``Monitor.uptime`` (decision 3)
 # Methods whose answer has no body to search (decision 3).
 METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
 TEXT_CONDITIONS = frozenset({AlertCondition.URL_TEXT, AlertCondition.URL_NO_TEXT})
@@ -117,14 +118,14 @@ DEFAULT_QUIET_ZONE = "UTC"
 
 @lru_cache(maxsize=1_000)  # a list asks for each monitor
 def nearest_interval(seconds: float) -> int:
-    """The nearest of ``INTERVALS``, the shorter of two."""
+    """The nearest of ``INTERVALS``; the shorter one if two are equally near."""
     return min(INTERVALS, key=lambda interval: (abs(interval - seconds), interval))
 
 
 def interval_fields(seconds: int) -> dict[str, int]:
     """The fields that set the pause between checks: ``interval`` alone, or ``check_every`` too."""
-    own = {} if seconds in INTERVALS else {"check_every": seconds}
-    return {"interval": nearest_interval(seconds), **own}
+    fields = {"interval": nearest_interval(seconds)}
+    return fields if seconds in INTERVALS else {**fields, "check_every": seconds}
 
 
 class MonitorStatus(StrEnum):
@@ -149,23 +150,23 @@ WORST_FIRST = (
 )  # fmt: skip
 
 
-def in_api_words(counts: Mapping[str, int]) -> dict[str, int]:
-    """How many monitors are in each status of the API, and of those that are ``down``, how many are
-    ``failing``.
+def counts_for_api(counts: Mapping[str, int]) -> dict[str, int]:
+    """The number of monitors in each status, as the API counts them: those that are ``failing``
+    count as ``down`` too.
     """
-    named = {status.value: counts.get(status, 0) for status in MonitorStatus}
-    named[MonitorStatus.DOWN] += named[MonitorStatus.FAILING]
-    return named
+    for_api = {status.value: counts.get(status, 0) for status in MonitorStatus}
+    for_api[MonitorStatus.DOWN] += for_api[MonitorStatus.FAILING]
+    return for_api
 
 
-@dataclass(frozen=True)  # without slots: lists copy its fields at once, as one dict
+@dataclass(frozen=True)  # without slots: lists copy its fields as one dict
 class Monitor:
     """A monitor as stored, and its present state.
 
-    The fields that ``app/forms/monitor.py`` has are accepted on write. Header values, alert values
-    and ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The
-    password never is. ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None
-    without data. ``response_time`` in ms. Fields that a bare remote server may lack have defaults.
+    A client can write the fields that ``app/forms/monitor.py`` has. Header values, alert values and
+    ``request_body`` are not masked here: ``mask`` them before you show them. The password is not
+    here. ``uptime``: percent for each of ``UPTIME_RANGES``; None without data. ``response_time`` is
+    in ms. Fields that a remote server with the base API alone may lack have defaults.
     """
 
     id: Id
@@ -185,7 +186,7 @@ class Monitor:
     maintenance_start_at: datetime | None = None
     maintenance_end_at: datetime | None = None
     alerts: Annotated[tuple[Pair, ...], Mark.SECRET, Mark.ALERTS] = ()
-    # of our own, optional on write
+    # additions to the base API, optional on write
     check_every: int | None = None  # seconds between checks; None: as ``interval`` says
     timeout: int = DEFAULT_TIMEOUT  # seconds
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
@@ -196,15 +197,15 @@ class Monitor:
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
     # Plain text. None: a list does not load it
-    notes: Annotated[str | None, Mark.PROMISED, Mark.WHERE_ASKED_FOR] = None
+    notes: Annotated[str | None, Mark.PROMISED, Mark.OMIT_EMPTY] = None
     remind_after: int | None = None  # minutes between reminders while unacknowledged
     quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
     quiet_end: ClockTime | None = None
-    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
-    locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
+    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of ``quiet_start``, ``quiet_end``
+    locations: tuple[str, ...] = DEFAULT_LOCATIONS  # the names of its places
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
     depends_on: tuple[int, ...] = ()  # the ids of the monitors that it is reached through
-    # of one kind each
+    # options of kinds of check
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
     assertions: Annotated[tuple[Assertion, ...], Mark.SECRET] = ()
@@ -228,10 +229,10 @@ class Monitor:
         default_factory=dict
     )
     ssl_expires_at: datetime | None = None
-    domain: str | None = None  # the registrable one, once it is looked at
+    domain: str | None = None  # the registrable domain, once its expiry was looked up
     domain_expires_at: datetime | None = None
     open_incident_id: int | None = None
-    behind_id: int | None = None  # of the monitor because of which it is unreachable
+    behind_id: int | None = None  # the id of the monitor that makes it unreachable
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     ssl_issued_at: datetime | None = None  # when the life of the certificate began
@@ -239,22 +240,22 @@ class Monitor:
     ping_url: Annotated[str | None, Mark.SECRET] = None
     last_ping_at: datetime | None = None
     expected_at: datetime | None = None  # when the next ping is due
-    running_since: datetime | None = None  # the start of the oldest run that goes on
+    running_since: datetime | None = None  # the start of the oldest run that has not ended
     # see ``app.stats.series``
-    hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
-    # The fields that another server did not send, and those that it sent in a form that cannot be
-    # read: their values here are defaults, or incomplete.
+    hours: Annotated[Sequence[Mapping[str, Any]], Mark.OMIT_EMPTY] = ()
+    # The fields that another server did not send (``missing``), and those that it sent in a form
+    # that cannot be read (``misread``): their values here are defaults, or incomplete.
     missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
     misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
 
     @property
     def true_interval(self) -> int:
-        """The seconds between its checks. ``interval`` is the nearest that the base API has."""
+        """The seconds between its checks. ``interval`` has the nearest value of the base API."""
         return self.check_every or self.interval
 
     @property
     def sent_secrets(self) -> Sequence[str]:
-        """The names of the stored secrets that its checks send, and so each place of it gets."""
+        """The names of the stored secrets that its checks send. Each of its places gets them."""
         stored = {
             "request_headers": self.request_headers,
             "request_auth_password": self.request_auth_password_set,
@@ -278,23 +279,24 @@ class MonitorRef:
 
     id: int
     name: str
-    url: TextOrNone
+    url: TextOrDefault
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorQuery:
-    """The monitor list's parameters, checked.
+    """The monitor list's parameters, validated.
 
-    ``state``, ``tag``, ``location`` (a place's name) and ``depends_on`` (the id of a monitor that
-    they are directly reached through) are filters of our own. The others choose
-    what is read of each monitor, because figures cost most: the ranges of ``uptime`` (a remote
-    server sends them all), and whether ``hours`` are added, if the store has them. ``counts``: what
-    ``overview`` has just returned for the same filters, so that a list by state need not count
-    again. ``exact``: of the state ``down``, leave out those that are failing and not confirmed.
-    ``bound_tag``: the tag that a key is bound to, besides all filters. ``ids``: the monitors that a
-    search has found already. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``.
-    ``status_only``, for a list by state: ``id``, ``name``, ``url``, ``interval``, ``status``,
-    ``cause`` and ``status_since`` are enough; the other fields may have their defaults.
+    Filters beyond the base API: ``state``, ``tag``, ``location`` (a place's name), ``depends_on``
+    (the id of a monitor that they are directly reached through), ``bound_tag`` (the tag of a key
+    that is bound to one), and ``ids`` (the matches of an earlier search). ``exact``: leave out of
+    the state ``down`` the monitors whose failure is not confirmed.
+
+    Other parameters choose what is read of each monitor, because figures are expensive: the ranges
+    of ``uptime`` (a remote server sends them all), and whether ``hours`` are added, if the store
+    has them. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``. ``status_only``,
+    for a list by state: only ``id``, ``name``, ``url``, ``interval``, ``status``, ``cause`` and
+    ``status_since`` are needed; other fields may have their defaults. ``counts``: the counts that
+    ``overview`` has just returned for the same filters, so that they are not counted again.
     """
 
     search: str | None = None

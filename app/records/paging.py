@@ -23,7 +23,7 @@ DEFAULT_PAGE_SIZE = 10
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """One page of a list. ``total`` counts all that match; ``number`` starts at 1. ``more``: there
-    may be further records, of a server that does not send their number.
+    may be further records, because the server does not send ``total``.
     """
 
     items: Sequence[T]
@@ -49,12 +49,13 @@ class PageQuery:
 
 MAX_NAME = 255
 MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
-DRAINED_BYTES = 8 * MAX_BODY_BYTES  # read of a larger body: its sender must get to the answer
-# A form of the dashboard: a million characters of addresses, three bytes each where encoded.
+# So much of a larger body is read and dropped: many clients read the answer only after they have
+# sent the body.
+DRAINED_BYTES = 8 * MAX_BODY_BYTES
+# A form of the dashboard: a million characters of addresses, three bytes each if encoded.
 MAX_FORM_BYTES = 4 * 1024 * 1024
-# A window may name ten thousand monitors; more fields than that nobody fills in.
-MAX_FIELDS = 20_000
-# Records that one request creates: its body holds 8 KiB and 100 fields of each.
+MAX_FIELDS = 20_000  # a maintenance window may name ten thousand monitors
+# Records that one request may create, with 8 KiB and 100 fields for each.
 MAX_IN_BATCH = 500
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_BATCH_FIELDS = 100 * MAX_IN_BATCH

@@ -20,15 +20,13 @@ MAX_HEARTBEAT_SLUG = 100
 MAX_TOKEN = 64
 MIN_TOKEN = 8
 MAX_PING_BODY_BYTES = 10_000
-PING_DRAINED_BYTES = 64 * 1024 * 1024  # read of a larger body, as the nginx of deploy/ takes it
+PING_DRAINED_BYTES = 64 * 1024 * 1024  # read of a larger body; the limit of the nginx in deploy/
 MAX_EXIT_STATUS = 255
-
-
 DEFAULT_SCHEDULE_ZONE = "UTC"
 
 
 def is_heartbeat(url: str | None) -> bool:
-    """Whether a monitor of this URL is a heartbeat: its scheme alone."""
+    """Whether a monitor with this URL is a heartbeat."""
     return (url or "").lower().startswith(HEARTBEAT_URL)
 
 
@@ -42,7 +40,7 @@ class PingKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ping:
     """A ping as shown. ``duration``: of the run that it ended, in ms. ``body_start``: the first
-    line of what it sent; ``body``: all that is kept of it, only where one ping is shown.
+    line of its body; ``body``: the stored body, which lists leave out.
     """
 
     id: int
@@ -59,7 +57,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedPing:
-    """A ping as it arrives. ``took``: how long the run took, in ms, if it says so itself."""
+    """A ping as it arrives. ``took``: the duration of the run in ms, if the ping has it."""
 
     at: datetime
     kind: PingKind

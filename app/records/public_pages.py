@@ -1,4 +1,4 @@
-"""A status page as the public sees it: nothing that it does not show is in here."""
+"""Status pages as the public sees them: these records have no field that the pages do not show."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class PublicIncident:
-    """An incident of a shown monitor. ``cause`` is in words for the public, never internal text.
-    ``unwatched``: nothing was watched for a part of it, so it may have been shorter.
+    """An incident of a shown monitor. ``cause``: a sentence for the public, without internal
+    details. ``unwatched``: there were no checks for a part of it, so it may have been shorter.
     """
 
     id: int
@@ -87,8 +87,8 @@ class PublicWindow:
     """One occurrence of a maintenance window, or a scheduled post's times.
 
     ``uid`` and ``sequence`` are those of its calendar entry (RFC 5545). ``components``: empty means
-    all. ``cancelled``: it was deleted, and calendars still have to show that. ``repeats``: how it
-    goes on after the first two, such as "and each Sunday".
+    all. ``cancelled``: it was deleted, and calendars must show that. ``repeats``: the occurrences
+    after the first two in words, such as "and each Sunday".
     """
 
     uid: str
@@ -105,12 +105,11 @@ class PublicWindow:
 
 @dataclass(frozen=True, slots=True)
 class PublicPage:
-    """All that a status page's front shows.
+    """The contents of a status page's front.
 
-    ``made_at``: when these figures were read. ``since``: when the state of the page last changed,
-    if that is known. Posts are those that are open or scheduled, and those that ended within the
-    last 14 days, newest first. Windows are those that run or come within 90 days, by start.
-    ``recent_incidents``: how many of its history touch the last 14 days.
+    ``made_at``: when these figures were read. ``posts``: open and scheduled ones, and those that
+    ended within the last 14 days, newest first. ``windows``: those that run now or start within 90
+    days, by start. ``recent_incidents``: how many incidents overlap the last 14 days.
     """
 
     page: StatusPage
@@ -124,9 +123,9 @@ class PublicPage:
 
 @dataclass(frozen=True, slots=True)
 class PublicMonth:
-    """A month of a page's past: incidents, posts and maintenance that touch it, newest first.
-
-    ``components`` have the days of that month alone.
+    """A month of a page's history: the incidents, posts and maintenance windows that overlap it,
+    newest first. ``components`` have the days of that month. ``earlier``, ``later``: whether other
+    months have a history.
     """
 
     page: StatusPage
@@ -143,7 +142,7 @@ class PublicMonth:
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """A page by what its readers' addresses name, and who may read it.
+    """How the address of a status page names it, and who may read it.
 
     ``password_turn`` changes with each new password. ``version`` changes with the page's settings.
     """

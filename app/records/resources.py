@@ -1,8 +1,8 @@
 """The resources of Wakeful, each described once.
 
 The audit log, the API and its document, remote stores, ``wakeful doctor`` and error sentences read
-the words for a resource from here. The API also reads which of the five usual operations a resource
-has: those that ``about`` describes. CONTRIBUTING.md lists what else a new resource needs.
+the names of a resource from here. The API gives a resource the operations that ``about`` describes.
+CONTRIBUTING.md lists what else a new resource needs.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class ObjectKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """``title``: its heading in the audit log; ``singular``, ``plural``: its records in sentences.
-    ``table``: its table in the database. ``named_by``: the attribute that people know its rows by.
-    ``mend``: how a person replaces a damaged value. ``by_row``: whether each change of a row has a
-    line in the audit log by itself; if not, the code that writes the rows notes a line.
+    ``table``: its table in the database. ``named_by``: the attribute with the name of a row.
+    ``mend``: how a person replaces a damaged value. ``by_row``: whether each change of a row gets a
+    line in the audit log automatically; otherwise the code that writes the rows adds a line.
 
-    ``record``: the class that it returns, whose schema is called ``answer``
-    (default: the class's name); ``tag``: the sentence of the API's document about all of its
-    operations; ``about``: the description of each that it has, by its name: ``list``, ``create``,
-    ``show``, ``update`` (PUT and PATCH), ``delete``. ``name``: of its collection in a store, and of
-    its blueprint in the dashboard. What is not named here follows from the table's name.
+    ``record``: the class of its records; ``answer``: the name of their schema (default: the class's
+    name); ``tag``: a sentence about its operations in the API's document; ``about``: the
+    description of each operation: ``list``, ``create``, ``show``, ``update`` (PUT and PATCH),
+    ``delete``. ``name``: the name of its collection in a store and of its blueprint in the
+    dashboard.
     """
 
     kind: ObjectKind

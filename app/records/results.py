@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, TypedDict
 
 from app.records.assertions import Assertion, CheckedAssertion
-from app.records.marks import AlertDays, Mark, TextOrNone
+from app.records.marks import AlertDays, Mark, TextOrDefault
 from app.records.monitors import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_PING_COUNT,
@@ -35,12 +35,12 @@ class StatisticsRange(StrEnum):
 
 MAX_REPORT_MONITORS = 500
 MAX_REPORT_DAYS = 366
-# The most that a check may read (decision 3).
+# Limits of what a check reads (decision 3).
 BODY_CAP_BYTES = 1024 * 1024  # decoded
 HEADERS_CAP_BYTES = 64 * 1024
 MAX_REDIRECTS = 10
 EVIDENCE_BODY_BYTES = 4096
-MAX_RESULT_CAUSE = 1_000  # characters of a sentence, which may quote a URL of a redirect
+MAX_RESULT_CAUSE = 1_000  # characters: the sentence may contain the URL of a redirect
 
 
 class Verdict(StrEnum):
@@ -50,7 +50,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-# The target answers as it should. A tuple: tested for each check, and faster than a set.
+# The target answers as expected. A tuple: tested for each check, and faster than a set.
 GOOD_VERDICTS = (Verdict.UP, Verdict.DEGRADED)
 
 
@@ -91,7 +91,7 @@ class Cause(StrEnum):
     STARTTLS_REFUSED = "starttls_refused"
     PING_TIMEOUT = "ping_timeout"
     ASSERTION_FAILED = "assertion_failed"
-    UNREACHABLE = "unreachable"  # of a monitor whose parent is down; its results have their own
+    UNREACHABLE = "unreachable"  # of an incident whose parent monitor is down, never of a result
     SLOW_RESPONSE = "slow_response"
     HEARTBEAT_MISSED = "heartbeat_missed"
     HEARTBEAT_FAILED = "heartbeat_failed"
@@ -103,10 +103,7 @@ class Cause(StrEnum):
 
 
 class Warn(StrEnum):
-    """Warnings kept with a result; they never change its verdict.
-
-    A result's ``warnings`` holds these words.
-    """
+    """The values of a result's ``warnings``. They never change its verdict."""
 
     IPV6_UNREACHABLE = "ipv6_unreachable"
     IPV4_UNREACHABLE = "ipv4_unreachable"
@@ -138,9 +135,9 @@ PHASES = tuple(phase.name for phase in fields(Timings))  # in the order of a req
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
-    """All that one check needs, without the database. Text is as typed; ``timeout`` in seconds.
+    """Everything that one check needs, so that it reads no database. ``timeout`` in seconds.
 
-    ``monitor_id`` is None for a check of unsaved fields. ``auth`` is (username, password).
+    ``monitor_id`` is None for a check of unsaved fields. ``auth``: user name and password.
     """
 
     url: str
@@ -173,8 +170,7 @@ class Result:
     """The outcome of one check, never changed afterwards (decision 11).
 
     ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None
-    until recorded. ``redirects`` are the URLs that were followed, in order, without user data
-    beyond what the target sent.
+    until recorded. ``redirects``: the URLs that were followed, in order.
     """
 
     id: str | None = field(default=None, kw_only=True)
@@ -190,19 +186,19 @@ class Result:
     http_version: str | None = None  # "1.0", "1.1", "2"
     redirects: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    location: TextOrNone = "default"
+    location: TextOrDefault = "default"
     maintenance: bool = False
     # Not stored: a check on request returns them, and evidence has them
-    assertions: Annotated[tuple[CheckedAssertion, ...], Mark.WHERE_ASKED_FOR] = ()
+    assertions: Annotated[tuple[CheckedAssertion, ...], Mark.OMIT_EMPTY] = ()
 
     @property
     def is_good(self) -> bool:
-        """Up or degraded: the target answers as it should."""
+        """Whether the verdict is up or degraded."""
         return self.verdict in GOOD_VERDICTS
 
     @property
     def was_made(self) -> bool:
-        """Whether the check was made at all, and not kept from its target by policy."""
+        """Whether the check was made: a policy may block it."""
         return self.cause_code != Cause.BLOCKED_BY_POLICY
 
 
@@ -220,8 +216,8 @@ class PlaceChecked:
 class CheckedNow(Result):
     """The answer to a check on request: the worst result, and the answer of each place.
 
-    The worst is ``down``, else ``degraded``, else ``up``; ``unknown`` only if all are. If several
-    are equal, it is the first. ``places`` is empty if another server does not send it.
+    The order is ``down``, ``degraded``, ``up``, ``unknown``; of equal results, it is the first.
+    ``places`` is empty if another server does not send it.
     """
 
     places: Sequence[PlaceChecked] = ()
@@ -229,15 +225,14 @@ class CheckedNow(Result):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a check as the prober returns it: the result, and what goes with it.
+    """The outcome of a check as the prober returns it: the result with its evidence.
 
-    ``evidence`` is JSON-ready and redacted (each kind in app/checks says what is in it). There
-    is some for every check that is not up, and for the last good one. ``ssl_issued_at``,
-    ``ssl_expires_at``, ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that
-    ends first.
-    ``matched`` is the piece of the body around the looked-up text, for "test before saving".
-    ``conclusive``: nothing is repeated to confirm it (a heartbeat says what it means). ``since``:
-    when the failure began, if that was before the check.
+    ``evidence`` is ready for JSON, without secrets (each kind in app/checks says what is in it).
+    Every check that is not up has it, and the last good one. ``ssl_issued_at``, ``ssl_expires_at``,
+    ``ssl_fingerprint`` and ``ssl_host`` are about the certificate that expires first among those of
+    the redirects. ``matched``: the part of the body around the text to find, for a test before
+    saving. ``conclusive``: the failure needs no confirmation, as of a heartbeat. ``since``: when
+    the failure began, if that was before the check.
     """
 
     result: Result
@@ -245,8 +240,8 @@ class Outcome:
     ssl_issued_at: datetime | None = None
     ssl_expires_at: datetime | None = None
     ssl_fingerprint: str | None = None  # SHA-256 of the leaf, hex
-    ssl_host: str | None = None  # who sent it: a host that redirects, or the last
-    answered: bool = False  # some byte of an answer, even a certificate, came from the target
+    ssl_host: str | None = None  # the host that sent the certificate
+    answered: bool = False  # the target sent at least one byte, such as a certificate
     matched: str | None = None
     conclusive: bool = False
     since: datetime | None = None
@@ -256,9 +251,8 @@ class Outcome:
 class ResultQuery:
     """A monitor's results, newest first, between two times.
 
-    ``changes``: only those whose verdict or cause differs from that of the check before, from the
-    same place; the first in the time is one of them. ``location``: only those of the place of this
-    name.
+    ``changes``: only the first result, and results whose verdict or cause differs from the previous
+    one of the same place. ``location``: only results of the place with this name.
     """
 
     monitor_id: int
@@ -273,8 +267,8 @@ class ResultQuery:
 
 @dataclass(frozen=True, slots=True)
 class SlowAlerts:
-    """How often a monitor would have alerted because it is slow. ``since``: how far back its
-    results were looked at; ``last_at``: the start of the last incident.
+    """How often a monitor would have alerted because it is slow. ``since``: the start of the time
+    that was examined; ``last_at``: the start of the last incident.
     """
 
     since: datetime
@@ -282,26 +276,22 @@ class SlowAlerts:
     last_at: datetime | None = None
 
 
-SLOW_ALERTS_DAYS = 30  # that a preview looks back
+SLOW_ALERTS_DAYS = 30  # that a preview examines
 
 
 class Certificate(TypedDict):
-    """The facts of a certificate."""
-
     subject: str | None
     issuer: str | None
     not_before: str | None
     not_after: str | None
     sha256: str | None
-    names: Sequence[str]  # that it is for
+    names: Sequence[str]  # the host names that it is valid for
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateChain:
-    """The certificates that a target sent last, its own first, as ``app.checks.http.outcome`` has
-    them, with None for what could not be read.
-
-    ``seen_at`` is None, and there are no certificates, if none is stored.
+    """The certificates that a target sent last, its own first. None stands for a value that could
+    not be read. ``seen_at`` is None if no certificate is stored.
     """
 
     seen_at: datetime | None = None

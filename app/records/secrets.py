@@ -14,7 +14,7 @@ SECRET_NAME = re.compile(
     r"auth(?!ors?\b)|cookie|token|secret|passw|session|signature|credential|api-?_?key|access-?_?key",
     re.I,
 )
-# The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
+# The labels of the fields of a monitor that are stored encrypted, and so may be unreadable.
 SECRET_FIELDS = {
     "request_headers": N_("request headers"),
     "request_auth_password": N_("password"),
@@ -22,10 +22,9 @@ SECRET_FIELDS = {
     "alerts": N_("alerts"),
     "assertions": N_("assertions"),
 }
-# The fields that a check sends to the monitored server and to no other, and the user name, which
-# belongs to the password.
+# The secrets that a check sends to the monitored server, and the user name of the password.
 SENT_SECRETS = ("request_headers", "request_auth_username", "request_auth_password", "request_body")
-# Other fields without which a monitor cannot be checked as people want it.
+# Other fields that a check needs, with their labels.
 CHECK_FIELDS = {
     "request_method": N_("method"),
     "accepted_statuses": N_("accepted status codes"),
@@ -42,12 +41,12 @@ _FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 
 def words_of(fields: Sequence[str]) -> str:
-    """``request headers and alerts``, of those fields."""
+    """The labels of fields in a sentence: ``request headers and alerts``."""
     return listed(_(_FIELDS.get(name, name)) for name in fields)
 
 
 def mask(secret: str) -> str:
-    """The mask of a secret, with the last four characters if it is longer than twelve."""
+    """The mask, followed by the last four characters of a secret that is longer than twelve."""
     return MASK + (secret[-4:] if len(secret) > 12 else "")
 
 

@@ -1,4 +1,4 @@
-"""Status pages, what people write on them, and who subscribed (decision 12)."""
+"""Status pages, their posts and their subscribers (decision 12)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from app.records.marks import Id, Mark, TextOrNone
+from app.records.marks import Id, Mark, TextOrDefault
 from app.records.paging import DEFAULT_PAGE_SIZE
 
 
@@ -35,7 +35,7 @@ class PageState(StrEnum):
 
 
 class ComponentState(StrEnum):
-    """The state of a monitor on a status page, the worst first; from confirmed states alone."""
+    """The confirmed state of a monitor on a status page, the worst first."""
 
     OUTAGE = "outage"
     DEGRADED = "degraded"
@@ -64,19 +64,19 @@ class PostImpact(StrEnum):
 
 
 class SubscriberEvent(StrEnum):
-    """The events that the subscribers of a page are notified of. The API's deliveries, which are
-    alerts, have none of them.
+    """The events that the subscribers of a page are notified of. They are no alerts, so the API
+    lists no deliveries for them.
     """
 
     POST_PUBLISHED = "post.published"
     POST_UPDATED = "post.updated"
-    CONFIRM = "subscription.confirm"  # asks whether it was they who subscribed
+    CONFIRM = "subscription.confirm"  # asks the owner of an address to confirm
     KNOWN = "subscription.known"  # for a subscriber who subscribes again
 
 
 MAINTENANCE_STATES = (PostState.SCHEDULED, PostState.IN_PROGRESS, PostState.COMPLETED)
 ENDED_STATES = (PostState.RESOLVED, PostState.COMPLETED)
-# A ``scheduled`` post announces; it is open only from ``in_progress``.
+# A ``scheduled`` post is not open yet; it becomes open with ``in_progress``.
 OPEN_STATES = tuple(
     state for state in PostState if state not in (*ENDED_STATES, PostState.SCHEDULED)
 )
@@ -93,7 +93,7 @@ SUBSCRIBER_CHANNELS = ("email", "webhook")
 DEFAULT_PAGE_ZONE = "UTC"
 PAGE_IMAGES = ("logo", "favicon")
 DEFAULT_PAGE_LANGUAGE = "en"
-# Each in its own words. Sentences are in English if there is no translation.
+# The names of languages, each in that language. A page is in English if there is no translation.
 PAGE_LANGUAGES: Mapping[str, str] = {
     "bg": "Български", "ca": "Català", "cs": "Čeština", "da": "Dansk", "de": "Deutsch",
     "el": "Ελληνικά", "en": "English", "eo": "Esperanto", "es": "Español", "et": "Eesti",
@@ -126,7 +126,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class StatusPage:
-    """What the public sees of some monitors. ``monitors`` are in their order on the page."""
+    """A page that shows some monitors to the public. ``monitors`` are in their order on the
+    page.
+    """
 
     id: Id
     name: str
@@ -140,7 +142,7 @@ class StatusPage:
     show_urls: bool = False
     show_response_times: bool = False
     auto_post_after: int | None = None  # minutes
-    zone: TextOrNone = DEFAULT_PAGE_ZONE
+    zone: TextOrDefault = DEFAULT_PAGE_ZONE
     theme: Annotated[str, PageTheme] = PageTheme.SYSTEM
     accent: str | None = None  # #2b59c3
     language: str = DEFAULT_PAGE_LANGUAGE
@@ -149,7 +151,7 @@ class StatusPage:
     # read only
     logo_link: str | None = None
     favicon_link: str | None = None
-    link: TextOrNone = ""
+    link: TextOrDefault = ""
     password_set: bool = False
     state: Annotated[str, PageState] = PageState.UNKNOWN
     subscribers: int = 0  # confirmed ones
@@ -170,7 +172,7 @@ class PostUpdate:
 
 @dataclass(frozen=True, slots=True)
 class MonitorImpact:
-    """What a post says of a monitor. ``key`` is the monitor's id."""
+    """The impact of a post on a monitor. ``key`` is the monitor's id."""
 
     key: Id
     value: Annotated[str, PostImpact]
@@ -178,10 +180,10 @@ class MonitorImpact:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post on a status page. ``impact`` is that of each of its monitors.
+    """A post on a status page. ``impact`` has an entry for each of its monitors.
 
-    ``updates`` are in the order in which they were written; the first one has the text that the
-    post was created with. ``state`` is that of the last one, ``body`` the text of the first.
+    ``updates`` are in the order in which they were written. The first one has the text that the
+    post was created with, which is ``body`` too; ``state`` is the state of the last one.
     """
 
     id: Id
@@ -203,10 +205,10 @@ class Post:
 
     @property
     def affected(self) -> tuple[int, ...]:
-        """The monitors on which it has an impact; all, if its state says nothing of that."""
-        hit = tuple(entry.key for entry in self.impact if entry.value != PostImpact.NONE)
-        all_ = self.state in (*MAINTENANCE_STATES, *ENDED_STATES) or self.automatic
-        return hit or (self.monitors if all_ or not self.impact else ())
+        """The monitors on which it has an impact; all of them if the impact does not tell."""
+        impaired = tuple(entry.key for entry in self.impact if entry.value != PostImpact.NONE)
+        for_all = self.state in (*MAINTENANCE_STATES, *ENDED_STATES) or self.automatic
+        return impaired or (self.monitors if for_all or not self.impact else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +217,14 @@ class Subscriber:
 
     id: Id
     channel: str
-    target: TextOrNone
+    target: TextOrDefault
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     confirmed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PostQuery:
-    """The posts of a page, newest first. ``open``: only those that are open or scheduled."""
+    """The posts of a page, newest first. ``open``: only open and scheduled posts."""
 
     status_page_id: int
     open: bool = False
@@ -244,7 +246,7 @@ MAX_TEMPLATE_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class PostTemplate:
-    """A post to start from, for every status page. No two have names that differ in case alone."""
+    """A post to start from, for every status page. Names are unique, whatever their case."""
 
     id: Id
     name: str

@@ -1,5 +1,5 @@
-"""Pure rules about values: what may be stored, and how it is read.
+"""Pure rules about values: which values may be stored, and how they are read.
 
-Forms, stores, engine and alerts call the same functions, so that a value that one of them accepts
-is never refused by another. Nothing here uses a clock, a network or a database.
+Forms, stores, engine and alerts call the same functions, so that none refuses a value that another
+accepts. Nothing here uses a clock, a network or a database.
 """

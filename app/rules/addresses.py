@@ -1,6 +1,6 @@
-"""Email addresses: which may be stored, and how they go on the wire. One rule for people, contacts,
-monitors, subscribers and the sender: what it lets through can stand in a header and in an SMTP
-command, and nothing in it begins another one.
+"""Email addresses: which may be stored, and how they are sent. The rule is the same for people,
+contacts, monitors, subscribers and the sender: an address that it accepts can be part of a mail
+header and of an SMTP command, and cannot begin another one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from app.i18n import N_, _
 from app.rules.text import characters
 from app.rules.url import ascii_host
 
-MAX_ADDRESS = 254  # bytes. RFC 5321: what fits between < and > in a mail session
+MAX_ADDRESS = 254  # bytes (RFC 5321)
 MAX_LOCAL = 64  # bytes
 NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.")
-ENCODED = "=?"  # begins an encoded word (RFC 2047), which a header would decode
+ENCODED = "=?"  # the start of an encoded word (RFC 2047), which a mail program would decode
 
 _ATOM = r"[^\s@<>()\[\],;:\\\".\x00-\x20\x7f-\x9f\ud800-\udfff]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
@@ -31,8 +31,8 @@ def check(value: str) -> str:
 
 
 def wire(address: str) -> str:
-    """The address as it goes on the wire: an international domain as IDNA; the part before the @
-    stays as it is, and may need SMTPUTF8. Raises ValueError with a sentence.
+    """The address as it is sent: an international domain becomes IDNA; the part before the @ stays
+    as it is, and may need SMTPUTF8. Raises ValueError with a sentence.
     """
     local, _at, domain = address.rpartition("@")
     if len(address) > MAX_ADDRESS or ENCODED in address or not _LOCAL.fullmatch(local):
@@ -47,8 +47,8 @@ def sender_parts(sender: str) -> tuple[str, str]:
     """The name and the address of ``Name <address>``; the name is empty for an address alone.
     Raises ValueError with a sentence.
 
-    Not ``email.utils.parseaddr``, which drops what it does not understand, and an address with an
-    IP address as its domain is among that.
+    ``email.utils.parseaddr`` is not used, because it drops parts that it cannot read, such as an IP
+    address as the domain.
     """
     match = _SENDER.fullmatch(characters(sender).strip())
     name, address = (match["name"].strip(' "'), match["address"]) if match else ("", sender)

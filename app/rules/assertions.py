@@ -1,11 +1,12 @@
-"""Assertions about an answer (decision 19): what one may say, and whether it holds. Pure.
+"""Assertions about an answer (decision 19): which are valid, and whether they hold. Pure.
 
-``faults`` is what the form refuses. ``evaluate`` takes the parts of an answer and returns each
-assertion with what the answer has there, and the sentence of the first that does not hold.
+``faults`` validates an assertion for the form. ``evaluate`` takes the parts of an answer and
+returns each assertion with its value in the answer, and the sentence of the first that does not
+hold.
 
-A source gives a list of values: a path finds any number of them, a header may come twice, other
-sources have one. A value holds its own; ``!=`` and the ops with ``not_`` hold if their opposite
-does not: for all values, and if there are none.
+A source gives a list of values: a path matches any number of them, a header may occur twice, other
+sources have one. An assertion holds if it holds for one of the values. ``!=`` and the ops with
+``not_`` hold if their opposite does not, so they must hold for all values, and hold without any.
 """
 
 from __future__ import annotations
@@ -53,18 +54,19 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _COMPARED = frozenset({AssertionOp.EQ, AssertionOp.NE, *_ORDERS})
 _PATTERNS = frozenset({AssertionOp.MATCHES, AssertionOp.NOT_MATCHES})
-# These are not evaluated if the body was cut and more of it could change whether they hold.
+# If the body was cut, its missing part could still make these hold.
 _SEARCHES = frozenset({AssertionOp.CONTAINS, AssertionOp.MATCHES})
 # Possessive (``++``): with backtracking, a million digits before a letter take quadratic time.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?", re.ASCII)
 _SECRET_MEMBER = re.compile(rf'("[^"]*(?:{SECRET_NAME.pattern})[^"]*"\s*:\s*"?)([^",}}\]]+)', re.I)
 _MAX_QUOTED = 80  # characters of a value in a sentence
-# Characters of text that count as one unit of work: that are compared, that are written as JSON.
-_CHARACTERS, _WRITTEN = 200, 10
-UNENDING = "1e999"  # a size that is larger than any
+# Characters of text that count as one unit of work: when they are compared, and when they are
+# written as JSON.
+_COMPARED_CHARACTERS, _WRITTEN_CHARACTERS = 200, 10
+INFINITE_SIZE = "1e999"
 
 
-# --- What an assertion may say
+# --- Which assertions are valid
 
 
 def faults(assertion: Assertion) -> dict[str, str]:
@@ -121,8 +123,9 @@ def _value(assertion: Assertion) -> None:
 class AnswerParts:
     """The parts of an answer that assertions are about.
 
-    ``single``: the value of each other source, or a tuple of texts. ``decode`` is called once, if a
-    body is asked for, with whether it is JSON. ``hide`` masks the monitor's own secrets.
+    ``single``: the values of all sources but headers, body and JSON; a tuple for several texts.
+    ``decode(is_json)`` returns the body, and is called only if an assertion needs it. ``hide``
+    masks the monitor's secrets.
     """
 
     single: Mapping[Any, object]
@@ -143,7 +146,9 @@ class AnswerParts:
         return parsed(self.decode(True) if self.decode else "")
 
     def values(self, assertion: Assertion) -> Sequence[Any]:
-        """The values in the answer: text, or parts of JSON. Raises ValueError with a sentence."""
+        """The values of the assertion's source in the answer: text, or parts of JSON. Raises
+        ValueError with a sentence.
+        """
         name = assertion.property or ""
         if assertion.source == AssertionSource.JSON:
             from app.rules.json_path import values_at
@@ -161,7 +166,7 @@ class AnswerParts:
 
 
 class _Json:
-    """A value of JSON, which may be a list or an object; other sources have texts."""
+    """A value of JSON. It tells a list or an object from the text of other sources."""
 
     __slots__ = ("value",)
 
@@ -182,42 +187,42 @@ def evaluate(
             if not (answer.cut and assertion.source == AssertionSource.JSON):
                 values = answer.values(assertion)
                 ok = _evaluated(assertion, values, answer)
-            why = None
+            error = None
         except (ValueError, RecursionError) as fault:
             reason = fault if isinstance(fault, ValueError) else _(TOO_DEEP)
-            ok, why = False, f"{_name(assertion)}: {reason}"
+            ok, error = False, f"{_name(assertion)}: {reason}"
         shown = _shown(assertion, values, answer)
-        plain = assertion.masked()
+        masked = assertion.masked()
         checked.append(
-            CheckedAssertion(plain.source, plain.property, plain.op, plain.value, shown, ok)
+            CheckedAssertion(masked.source, masked.property, masked.op, masked.value, shown, ok)
         )
         if ok is False and sentence is None:
-            sentence = why or _sentence(plain, shown)
+            sentence = error or _sentence(masked, shown)
     return tuple(checked), sentence
 
 
 def unevaluated(assertions: Sequence[Assertion]) -> tuple[CheckedAssertion, ...]:
-    """The assertions about an answer that failed before."""
+    """The assertions of a check that failed before they could be evaluated."""
     return tuple(
-        CheckedAssertion(plain.source, plain.property, plain.op, plain.value)
-        for plain in (assertion.masked() for assertion in assertions)
+        CheckedAssertion(masked.source, masked.property, masked.op, masked.value)
+        for masked in (assertion.masked() for assertion in assertions)
     )
 
 
 def _evaluated(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> bool | None:
-    """Whether it holds; None if more of a body that was cut could change that."""
+    """Whether it holds; None if the missing part of a body that was cut could change that."""
     op, expected, work = AssertionOp(assertion.op), assertion.value or "", answer.work
-    plain = OPPOSITES.get(op, op)
-    holds = _holds(plain, values, expected, work)
+    positive = OPPOSITES.get(op, op)
+    holds = _holds(positive, values, expected, work)
     if answer.cut and assertion.source == AssertionSource.BODY:
-        if plain in _SEARCHES and not holds:
+        if positive in _SEARCHES and not holds:
             return None
     elif answer.cut and assertion.source == AssertionSource.SIZE:
-        least = [str(BODY_CAP_BYTES + 1)]
-        holds = _holds(plain, least, expected, work)
-        if holds != _holds(plain, [UNENDING], expected, work):
+        smallest = [str(BODY_CAP_BYTES + 1)]
+        holds = _holds(positive, smallest, expected, work)
+        if holds != _holds(positive, [INFINITE_SIZE], expected, work):
             return None
-    return holds if plain == op else not holds
+    return holds if positive == op else not holds
 
 
 def _holds(op: str, values: Sequence[Any], expected: str, work: WorkBudget) -> bool:
@@ -233,49 +238,52 @@ def _is_empty(value: Any) -> bool:
 
 
 def _value_holds(op: str, value: Any, expected: str, work: WorkBudget) -> bool:
-    written = _text(value)
+    value_text = _text(value)
     is_written = isinstance(value, _Json) and isinstance(value.value, list | dict)
-    work.spend(1 + len(written) // (_WRITTEN if is_written else _CHARACTERS))
+    work.spend(1 + len(value_text) // (_WRITTEN_CHARACTERS if is_written else _COMPARED_CHARACTERS))
     if op == AssertionOp.CONTAINS:
-        return expected in written
+        return expected in value_text
     if op == AssertionOp.MATCHES:
-        return matches(expected, written, work)
+        return matches(expected, value_text, work)
     limit = number_of(expected)
     if op == AssertionOp.EQ:
-        number = None if limit is None else _number(value, written, strings=False)
-        return written == expected or (number is not None and number == limit)
-    number = _number(value, written, strings=True)
+        number = None if limit is None else _number(value, value_text, strings=False)
+        return value_text == expected or (number is not None and number == limit)
+    number = _number(value, value_text, strings=True)
     if number is not None and limit is not None:
         return _ORDERS[op](number, limit)
     # A number is neither more nor less than a text: "error" is not above 100.
-    return (number is limit is None) and _ORDERS[op](written, expected)
+    return (number is limit is None) and _ORDERS[op](value_text, expected)
 
 
 def _text(value: Any) -> str:
-    """A value as it is compared: of JSON, texts as they are, all else as JSON writes it."""
+    """A value as it is compared: a text as it is, any other value of JSON as it is spelled
+    there.
+    """
     content = value.value if isinstance(value, _Json) else value
     return content if isinstance(content, str) else spelled(content)
 
 
-def _number(value: Any, written: str, *, strings: bool) -> Decimal | None:
-    """``strings``: whether a text of JSON may be a number; as a version, 1.10 is not 1.1."""
+def _number(value: Any, value_text: str, *, strings: bool) -> Decimal | None:
+    """``strings``: whether to read a text of JSON as a number. In ``=`` it is none: the version
+    1.10 is not 1.1.
+    """
     content = value.value if isinstance(value, _Json) else None
     if isinstance(content, bool | list | dict) or (isinstance(content, str) and not strings):
         return None
-    return number_of(written)
+    return number_of(value_text)
 
 
-def number_of(written: str) -> Decimal | None:
-    plain = written.strip()
-    if not _NUMBER.fullmatch(plain):
+def number_of(text: str) -> Decimal | None:
+    if not _NUMBER.fullmatch(text.strip()):
         return None
     try:
-        return Decimal(plain)
-    except InvalidOperation:  # an exponent beyond all
+        return Decimal(text.strip())
+    except InvalidOperation:  # the exponent is too large
         return None
 
 
-# --- What people read
+# --- Sentences for people
 
 
 def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> str | None:
@@ -286,12 +294,12 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
     for value in values:
         if length > MAX_FOUND:
             break
-        written = _text(value)
-        answer.work.left -= len(written) // _CHARACTERS
-        pieces.append(mask(written) if written and assertion.looks_secret() else written)
-        length += len(written)
+        value_text = _text(value)
+        answer.work.left -= len(value_text) // _COMPARED_CHARACTERS
+        pieces.append(mask(value_text) if value_text and assertion.looks_secret() else value_text)
+        length += len(value_text)
     shown = ", ".join(pieces)
-    # Twice as much is looked at: what is left of a secret that is cut in half would not be masked.
+    # Masked before it is cut to half of that: a secret that was cut first would not be recognized.
     shown = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(shown[: 2 * MAX_FOUND]))
     return text.shortened(text.printable(shown), MAX_FOUND)
 
@@ -339,9 +347,9 @@ _SIMPLE_PATH = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
 
 def words(assertion: Assertion) -> str:
     """An assertion in a list, without its secret."""
-    plain = assertion.masked()
-    op = OP_LABELS.get(plain.op)  # type: ignore[call-overload] # another server may have more
-    parts = (_name(plain), _(op) if op else plain.op, plain.value)
+    masked = assertion.masked()
+    op = OP_LABELS.get(masked.op)  # type: ignore[call-overload] # another server may have more
+    parts = (_name(masked), _(op) if op else masked.op, masked.value)
     return " ".join(part for part in parts if part)
 
 

@@ -1,9 +1,8 @@
-"""JSON of a stranger, and regular expressions that people enter, matched against what strangers'
-servers send.
+"""JSON and regular expressions with bounded work: both meet the answers of servers that may be
+hostile.
 
-RE2 matches in time that grows with the text alone, whatever the pattern. How fast it grows is the
-pattern's size: one of 9,000 instructions takes half a minute for 1 MiB, so larger ones are refused,
-and ``WorkBudget`` counts the rest.
+RE2 takes time proportional to the text, and to the size of the pattern: with 9,000 instructions it
+takes half a minute for 1 MiB. So large patterns are refused, and ``WorkBudget`` limits the total.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from typing import Any
 from app.i18n import N_, _
 
 MAX_PATTERN_SIZE = 1_000  # of RE2's program
-_MEMORY = 1024 * 1024  # bytes of one pattern's automaton, which stays cached with it
+_MEMORY = 1024 * 1024  # bytes of the automaton of one pattern, which is cached with the pattern
 _STEPS = 200  # instructions times characters that count as one unit of work
-MAX_WORK = 500_000  # of all assertions of one check: about a second at worst
-MAX_DIGITS = 4_000  # of a whole number; Python takes quadratic time and refuses more than 4,300
+MAX_WORK = 500_000  # units for all assertions of one check: about a second at worst
+MAX_DIGITS = 4_000  # of a whole number: Python refuses to read more than 4,300
 _plain = json.JSONEncoder(ensure_ascii=False).encode
 TOO_DEEP = N_("the JSON is nested too deeply")
 
 
 class TooMuchWork(ValueError):
-    """The answer is too large for what is asked of it. ``str`` is a sentence."""
+    """The answer is too large for a path or a pattern. ``str`` is a sentence."""
 
 
 class WorkBudget:
-    """Counts what an evaluation does, and ends it when that is too much: a path or a pattern can
-    ask for more than all other checks of this process take.
+    """Limits the work of an evaluation: a path or a pattern could take more time than all other
+    checks of this process.
     """
 
     __slots__ = ("left",)
 
-    def __init__(self, most: int = MAX_WORK) -> None:
-        self.left = most
+    def __init__(self, limit: int = MAX_WORK) -> None:
+        self.left = limit
 
     def spend(self, units: int) -> None:
         self.left -= units
@@ -67,16 +66,16 @@ def compiled(pattern: str) -> Any:
 
 
 def matches(pattern: str, text: str, work: WorkBudget, *, whole: bool = False) -> bool:
-    """Whether the pattern is in the text, or is the ``whole`` of it."""
+    """Whether the pattern matches a part of the text, or the ``whole`` text."""
     expression = compiled(pattern)
     work.spend(1 + len(text) * expression.programsize // _STEPS)
-    # A lone surrogate, which JSON can hold, is no UTF-8.
-    plain = text.encode("utf-8", "replace").decode()
-    return (expression.fullmatch if whole else expression.search)(plain) is not None
+    # JSON can contain a lone surrogate, which UTF-8 cannot.
+    utf8_text = text.encode("utf-8", "replace").decode()
+    return (expression.fullmatch if whole else expression.search)(utf8_text) is not None
 
 
 class WrittenNumber(float):
-    """A number of JSON with its spelling: as a float alone, ``0.10`` and 400 digits lose theirs."""
+    """A number of JSON with its spelling, which a float alone would lose: ``0.10``, 400 digits."""
 
     __slots__ = ("text",)
     text: str
@@ -88,7 +87,9 @@ class WrittenNumber(float):
 
 
 def parsed(text: str) -> Any:
-    """The last of equal names in an object counts. Raises ValueError with a sentence."""
+    """The value of a JSON text; the last of equal names in an object counts. Raises ValueError with
+    a sentence.
+    """
     try:
         return json.loads(
             text, parse_int=_whole, parse_float=WrittenNumber, parse_constant=_no_constant
@@ -103,15 +104,16 @@ _SCALARS: dict[type, Callable[[Any], str]] = {int: str, WrittenNumber: attrgette
 
 
 def spelled(document: Any) -> str:
-    """What ``parsed`` returned as JSON, its numbers as they were spelled: ``json.dumps`` writes
-    those within lists and objects as floats. Not recursive, as a stranger may nest deeply.
+    """The JSON of a value of ``parsed``, with its numbers as they were spelled: ``json.dumps``
+    would write those within lists and objects as floats. A loop, because deep nesting would exceed
+    Python's limit of recursion.
     """
     pieces: list[str] = []
     opened: list[tuple[Iterator[tuple[str, Any]], str]] = [(iter([("", document)]), "")]
     while opened:
         members, end = opened[-1]
-        for before, value in members:
-            pieces.append(before)
+        for prefix, value in members:
+            pieces.append(prefix)
             if isinstance(value, list):
                 pieces.append("[")
                 opened.append((zip(_commas(), value, strict=False), "]"))
@@ -139,5 +141,5 @@ def _whole(digits: str) -> int | WrittenNumber:
 
 
 def _no_constant(_name: str) -> None:
-    """NaN and Infinity are Python's, not JSON's."""
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
     raise ValueError

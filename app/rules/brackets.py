@@ -1,5 +1,5 @@
-"""The bracket notation of API 3: ``alerts[0][key]``, read and written in one place.
-``groups[0][monitors][0]`` is one level deeper.
+"""Read and write the bracket notation of API 3: ``alerts[0][key]``, and one level deeper
+``groups[0][monitors][0]``.
 
 A request becomes a list of pairs (name, text): a form or a query directly, a JSON object through
 ``flatten``. ``write`` turns a form's fields back into pairs, for a remote server and for tests.
@@ -26,8 +26,8 @@ _NAME = re.compile(
 class Typed(str):
     """A JSON value other than a string, as a form would send it; ``kind`` is its JSON type.
 
-    ``list`` and ``object`` mark nesting that hardly any field accepts; their text is empty.
-    ``items``: the values of a list within an object of a list, for those that do.
+    ``list`` and ``object`` stand for nesting that hardly any field accepts; their text is empty.
+    ``items``: the values of a list within an object of a list, for the fields that accept it.
     """
 
     __slots__ = ("items", "kind")
@@ -41,7 +41,7 @@ class Typed(str):
 
 
 class JsonMembers(list[tuple[str, Any]]):
-    """The members of a JSON object in order; a name that was sent twice is there twice."""
+    """The members of a JSON object in order, with repeated names."""
 
 
 def is_list(value: Any) -> bool:
@@ -51,8 +51,8 @@ def is_list(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A field's name split into its parts. ``index`` is text as sent: no number type holds all of
-    the digits that a client may send.
+    """A field's name split into its parts. ``index`` is text, because a client may send more digits
+    than a number type holds.
     """
 
     field: str
@@ -62,7 +62,7 @@ class Name:
 
     @property
     def dotted(self) -> str:
-        """The name as errors write it: ``alerts.7.value`` (decision 1)."""
+        """The name in errors: ``alerts.7.value`` (decision 1)."""
         parts = (self.field, self.index, self.column, self.entry)
         return ".".join(part for part in parts if part is not None)
 
@@ -84,28 +84,29 @@ def parse(name: str) -> Name | None:
 
 
 def rows(pairs: Pairs, field: str) -> tuple[list[list[tuple[str, str]]], list[tuple[str, str]]]:
-    """The rows of a list of records, ``monitors[0][alerts][0][key]``, in the order of their
-    indices, each with its own names (``alerts[0][key]``); and the pairs that are of no row.
+    """Split the pairs of a list of records. ``monitors[0][alerts][0][key]`` becomes
+    ``alerts[0][key]`` in row 0. Return the rows in the order of their indices, and the pairs of no
+    row.
     """
     by_index: dict[str, list[tuple[str, str]]] = {}
-    rest = []
+    others = []
     name_in_row = re.compile(rf"{re.escape(field)}\[([0-9]+)\]\[([^\[\]]+)\](.*)", re.DOTALL)
     for name, value in pairs:
         if match := name_in_row.fullmatch(name):
-            index, first, others = match.groups()
-            by_index.setdefault(index, []).append((first + others, value))
+            index, first, brackets = match.groups()
+            by_index.setdefault(index, []).append((first + brackets, value))
         else:
-            rest.append((name, value))
-    return [by_index[index] for index in sorted(by_index, key=index_order)], rest
+            others.append((name, value))
+    return [by_index[index] for index in sorted(by_index, key=index_order)], others
 
 
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     """Convert a JSON object's members to pairs; lists of values and of flat objects become
     brackets.
 
-    Numbers must be ``Typed`` already (the reader keeps their spelling). ``null`` and an empty list
-    become an empty value. Deeper nesting becomes a ``Typed`` of kind ``list`` or ``object``, which
-    every field refuses that does not take such lists.
+    Numbers must be ``Typed`` already, which keeps their spelling. ``null`` and an empty list become
+    an empty value. Deeper nesting becomes a ``Typed`` of kind ``list`` or ``object``; a field that
+    takes no such lists refuses it.
     """
     pairs: list[tuple[str, str]] = []
     for name, value in members:
@@ -155,8 +156,8 @@ def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-# Lists of text that go under indices; others are one text with commas.
-ONE_EACH = frozenset({"locations", "schedule"})
+# Lists of texts that are sent as a value for each index; others are sent as one text with commas.
+INDEXED_LISTS = frozenset({"locations", "schedule"})
 
 
 def _written(name: str, value: Any) -> list[tuple[str, str]]:
@@ -183,7 +184,7 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
                     *_written(f"{name}[{index}][monitors]", group.monitors),
                 )
             ]
-        if isinstance(value[0], str) and name not in ONE_EACH:
+        if isinstance(value[0], str) and name not in INDEXED_LISTS:
             return [(name, ",".join(value))]
         return [(f"{name}[{index}]", str(item)) for index, item in enumerate(value)]
     return [(name, str(value))]

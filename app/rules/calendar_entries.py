@@ -1,8 +1,8 @@
-"""The identity of a calendar entry (RFC 5545): its UID, and the SEQUENCE that grows. Pure.
+"""The UID and the SEQUENCE of a calendar entry (RFC 5545). Pure.
 
-A UID is ``SERIES@wakeful``, or ``SERIES.OCCURRENCE@wakeful`` for one occurrence of what repeats.
-The series names the page too: what is cancelled on one page may continue on another. The moment of
-creation tells the entries of two installations apart, which count their ids alike.
+A UID is ``SERIES@wakeful``, or ``SERIES.OCCURRENCE@wakeful`` for one occurrence of a repeated
+window. The series contains the id of the page, because an entry may be cancelled on one page and
+continue on another. It contains the time of creation, because two installations have the same ids.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from app.records import Post
 
-# SEQUENCE has 31 bits: seconds since 1970 no longer fit in 2038, these do until 2088.
+# SEQUENCE has 31 bits: seconds since 1970 fit until 2038, seconds since this time until 2088.
 _BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 _LARGEST = 2**31 - 1
 
@@ -28,7 +28,7 @@ def uid_of_post(post: Post) -> str:
 
 
 def series(uid: str) -> str:
-    """What all occurrences of the same thing have in common."""
+    """The series of a UID, which all occurrences share."""
     return uid.partition("@")[0].partition(".")[0]
 
 

@@ -31,7 +31,7 @@ _APPRISE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 
 @dataclass(frozen=True, slots=True)
 class TelegramTarget:
-    """Where a Telegram message goes. ``token`` is None when the instance's own bot sends it."""
+    """Where a Telegram message goes. ``token`` is None if the bot of the installation sends it."""
 
     chat: str
     token: str | None = field(default=None, repr=False)
@@ -80,7 +80,7 @@ def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | 
 
 
 def channel_label(channel: str) -> str:
-    """What people call this channel. A row that a newer version wrote may have an unknown one."""
+    """The label of a channel. A row of a newer version may have an unknown channel."""
     return _(CHANNELS[Channel(channel)].label) if channel in CHANNELS else channel
 
 
@@ -110,8 +110,8 @@ def parse_ntfy(value: str) -> NtfyTarget:
     """``https://[TOKEN@]HOST/TOPIC``. Raises ValueError with a sentence that does not repeat the
     token.
     """
-    scheme, slashes, rest = value.partition("://")
-    authority, slash, path = rest.partition("/")
+    scheme, slashes, after_scheme = value.partition("://")
+    authority, slash, path = after_scheme.partition("/")
     token, at, host = authority.rpartition("@")
     target = parse_url(f"{scheme}{slashes}{host}{slash}{path}")
     topic = target.request_target.strip("/")
@@ -125,8 +125,8 @@ def parse_ntfy(value: str) -> NtfyTarget:
 
 
 def parse_gotify(value: str) -> tuple[str, str]:
-    """The URL that takes messages, and the token, of ``https://HOST/?token=TOKEN``. The server may
-    be below a path. Raises ValueError.
+    """The URL that accepts messages, and the token, for ``https://HOST/?token=TOKEN``. The host may
+    be followed by a path. Raises ValueError.
     """
     target = parse_url(value)
     path, _mark, query = target.request_target.partition("?")
@@ -147,7 +147,7 @@ def parse_pushover(value: str) -> tuple[str, str]:
 
 
 def parse_pagerduty(value: str) -> tuple[str, str]:
-    """The region as hosts have it, and the key, of ``KEY`` and ``eu:KEY``. Raises ValueError."""
+    """The region as a prefix of host names (``eu.`` or empty), and the key. Raises ValueError."""
     if (key := _ROUTING_KEY.fullmatch(value)) is None:
         sentence = N_(
             "Write the integration key of the Events API v2, which has 32 letters and digits, "
@@ -197,7 +197,7 @@ def _sms(value: str, _token: bool) -> str | None:
 
 
 def _by(parse: Callable[[str], object]) -> Callable[[str, bool], str | None]:
-    """The rule of a value that a parser accepts."""
+    """The check of a channel whose values ``parse`` accepts."""
     return lambda value, _token: fault_of(lambda: parse(value))
 
 

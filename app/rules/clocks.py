@@ -1,17 +1,16 @@
-"""Clocks that are wrong: which times are believed, and how far another clock is ahead.
+"""Clocks that are wrong: which stored times count, and how far another clock is ahead.
 
-A clock that was ahead leaves times in the future in the database. Waiting for them would take as
-long as it was wrong. Such times are not repaired at one moment, for more of them follow it: checks
-that are running, good results that are written within a minute, and every other machine whose clock
-is still ahead. So whoever reads such a time asks here:
+A clock that was ahead leaves times in the future in the database. Code that waited for them would
+wait as long as the clock was ahead. They cannot be repaired once, because more of them follow: from
+running checks, from good results that are written within a minute, and from other machines whose
+clocks are still ahead. So code that reads such a time calls one of these:
 
-- ``believable(now)``: the latest time that can be in a row by now. A later one counts as past.
-- ``runs(began, now, lasts)``: what lasts for a time since it began. From the future, it is over.
-- ``is_due(last, now, every)``: what is done again and again.
+- ``believable(now)``: the latest time that a row can have now. A later time counts as past.
+- ``runs(began, now, lasts)``: whether a span is not over. A start in the future counts as over.
+- ``is_due(last, now, every)``: whether a repeated task is due.
 
-What a checker or an agent keeps in memory is put right where the step is noticed, in
-``PlannedLoop.notice_step``; the times of a worker's lanes have an upper bound. Everything else is
-monotonic.
+``PlannedLoop.notice_step`` corrects the times in the memory of a checker or an agent; the times of
+a worker's lanes have an upper bound. All other code uses monotonic time.
 """
 
 from __future__ import annotations
@@ -23,46 +22,43 @@ from datetime import datetime, timedelta
 # How far the clocks of two machines may differ before one treats the other's times as wrong.
 SKEW = timedelta(seconds=10)
 
-# From so many messages, those that took least time measure a clock best.
-MEASURED = 20
-# In seconds. A difference that is smaller is noise of the network.
-MIN = 0.1
+MEASURED = 20  # the last messages that count
+MIN = 0.1  # seconds: a smaller offset may be a delay of the network
 
 
 def believable(now: datetime, lasts: timedelta = timedelta()) -> datetime:
-    """The latest time that can be stored by now. ``lasts``: how far ahead such a time is set on
-    purpose, as a lease is.
+    """The latest time that can be stored now. ``lasts``: how far in the future it may be on
+    purpose, as the end of a lease is.
     """
     return now + lasts + SKEW
 
 
 def runs(began: datetime, now: datetime, lasts: timedelta) -> bool:
-    """Whether what began then and lasts so long is not over."""
+    """Whether a span that began at ``began`` and ``lasts`` so long is not over."""
     return now - lasts < began <= believable(now)
 
 
 def is_due(last: datetime | None, now: datetime, every: timedelta) -> bool:
-    """Whether what was done ``last`` is to be done again; also after the clock was set back."""
+    """Whether a task that ran at ``last`` is due again; also after the clock was set back."""
     return last is None or abs(now - last) >= every
 
 
 class Offset:
-    """How far another clock is ahead of ours, in seconds, from messages that say its time. None
-    leaves before it is sent and none comes before it has left, so each bounds the offset.
+    """How far another clock is ahead of ours, in seconds, from messages with its time. A message
+    arrives after it was sent, so each one gives a lower or an upper bound.
     """
 
     def __init__(self) -> None:
         self._measured: deque[tuple[float, float]] = deque(maxlen=MEASURED)
 
     def bounds(self, low: float, high: float = math.inf) -> tuple[float, float]:
-        """The bounds by the last messages, of which the newest gave ``low`` and ``high``."""
-        # What this one contradicts was measured before a clock was set.
-        fitting = [
-            (least, most)
-            for least, most in self._measured
-            if least - MIN <= high and low <= most + MIN
+        """The bounds after a new message with the bounds ``low`` and ``high``."""
+        # Earlier bounds that contradict it are from before a clock was set.
+        consistent = [
+            (lower, upper)
+            for lower, upper in self._measured
+            if lower - MIN <= high and low <= upper + MIN
         ]
-        self._measured = deque([*fitting, (low, high)], maxlen=MEASURED)
-        return max(least for least, _most in self._measured), min(
-            most for _least, most in self._measured
-        )
+        self._measured = deque([*consistent, (low, high)], maxlen=MEASURED)
+        lowers, uppers = zip(*self._measured, strict=True)
+        return max(lowers), min(uppers)

@@ -1,4 +1,4 @@
-"""The accent colour of a status page: as it was chosen, and as texts in it can be read. Pure."""
+"""The accent colour of a status page, and the readable variants of it for both themes. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ADJUSTED = N_(
     " can be read."
 )
 MIN_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
-# The grounds of static/css/tokens.css on which a text has the least contrast.
+# The backgrounds in static/css/tokens.css on which a text has the least contrast.
 LIGHT_GROUND, DARK_GROUND = "#eef1f4", "#1c232c"
 BLACK, WHITE = "#000000", "#ffffff"
-STEPS = 50  # in which a colour is mixed with black or white
+STEPS = 50  # from a colour to black or white
 _COLOUR = re.compile("#?([0-9a-f]{6}|[0-9a-f]{3})")
 
 
@@ -38,14 +38,14 @@ def read_colour(text: str) -> str:
 
 
 def readable(accent: str) -> AccentColours:
-    """``accent``, darker and lighter by as little as makes it readable."""
+    """``accent``, darkened and lightened only as far as it must be to be readable."""
     return AccentColours(
         _towards(BLACK, accent, LIGHT_GROUND), _towards(WHITE, accent, DARK_GROUND)
     )
 
 
 def adjusted(accent: str) -> str:
-    """The sentence that says what a page makes of ``accent``."""
+    """The sentence with the colours that a page uses instead of ``accent``."""
     colours = readable(accent)
     return _(ADJUSTED, light=colours.light, dark=colours.dark)
 
@@ -83,11 +83,13 @@ def is_colour(text: str) -> bool:
 
 
 def sheet(accent: str) -> str:
-    """The style sheet that gives a page its accent colour. The line at its top has it unchanged."""
+    """The style sheet with the accent colour of a page. The line at the top of the page has the
+    colour as it was chosen.
+    """
     colours = readable(accent)
-    of_theme = f"light-dark({colours.light},{colours.dark})"
+    value = f"light-dark({colours.light},{colours.dark})"
     names = ("accent", "accent-strong", "accent-fill", "accent-fill-hover")
-    values = "".join(f"--{name}:{of_theme};" for name in names)
+    values = "".join(f"--{name}:{value};" for name in names)
     return (
         f":root{{{values}--on-accent:light-dark(#ffffff,#0e1318);"
         "--accent-wash:color-mix(in srgb,var(--accent) 12%,var(--surface))}"

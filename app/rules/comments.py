@@ -1,6 +1,6 @@
-"""An incident's comment is one text (API 4). The dashboard and the recorder add
-paragraphs that say when and by whom they were written, so that several can write and the timeline
-can place each. Pure.
+"""The comment of an incident: one text (API 4) to which the dashboard and the recorder add
+paragraphs. The head of a paragraph names its time and its author, so that several people can write
+and the timeline can show each paragraph at its time. Pure.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def add(comment: str | None, text: str, who: str, at: datetime) -> str:
 
 
 def _without_heads(text: str) -> str:
-    """``text`` in which no line is the head of a remark: a person could write one in the name of
-    another. It gets no longer.
+    """``text`` with brackets replaced in lines that look like the head of a remark: otherwise a
+    person could write in the name of another. The text does not get longer.
     """
     lines = text.strip().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "\n".join(f"({line[1:-1]})" if _HEAD.match(line) else line for line in lines)

@@ -1,7 +1,7 @@
-"""Cross-field rules: what several fields of a monitor may be at once.
+"""Cross-field rules: which combinations of values a monitor or an incident may have.
 
-The form checks them on the stored record with the sent fields over it. The store checks them again
-before it writes, because two valid updates at the same time may combine into an invalid monitor.
+The form checks the stored record with the sent fields over it. The store checks again before it
+writes, because two valid updates at the same time may combine into an invalid monitor.
 Each rule returns the fields that must change, each with a sentence.
 """
 
@@ -35,7 +35,7 @@ def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
 
 
 def body_of_assertions(assertions: object, method: str) -> Faults:
-    """``assertions``: a tuple, or what stands for none and for those that cannot be read."""
+    """``assertions``: a tuple; any other value stands for unreadable ones."""
     if method not in METHODS_WITHOUT_TEXT or not isinstance(assertions, tuple):
         return ()
     if not any(assertion.source in SOURCES_OF_BODY for assertion in assertions):
@@ -89,8 +89,8 @@ RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
 def incident_times(
     times: Mapping[str, datetime | None], now: datetime, new: Collection[str] = INCIDENT_TIMES
 ) -> dict[str, str]:
-    """What is wrong with the times of an incident, under the names of those that are ``new``: a
-    stored one was not in the future when it was stored, whatever the clock says now.
+    """The faults of an incident's times, under the names of the ``new`` ones. Stored times are not
+    compared with ``now``, because the clock may have been set back since.
     """
     started, acknowledged, ended = (times.get(name) for name in INCIDENT_TIMES)
     latest = now + timedelta(seconds=CLOCK_SKEW_SECONDS)

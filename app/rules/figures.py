@@ -1,4 +1,4 @@
-"""How figures are written for people, and what a report of them is titled. Pure."""
+"""Write figures for people, and the title of a report. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from app.i18n import N_, _, _n
 from app.rules.time import in_zone
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-# Seconds down in a day. Up to that its bar is amber, above it red: on status pages and dashboard.
-BRIEF = 30 * MINUTE
-# Seconds, and how a number of the unit is written.
+# Seconds down in a day: up to this, the bar of the day is amber, above it red.
+BRIEF_OUTAGE = 30 * MINUTE
+# The seconds of each unit, and a count of the unit in words.
 UNITS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (DAY, lambda count: _n("%(num)s day", "%(num)s days", count)),
     (HOUR, lambda count: _n("%(num)s hour", "%(num)s hours", count)),
@@ -25,9 +25,9 @@ DECIMALS = 2  # of a percentage, on all pages
 
 
 def percent(value: float | None, seconds: float | None = None) -> str:
-    """``99.95%``: never rounded up to 100, because that would hide an outage. ``seconds``: how much
-    time it is of, if that is known: of less than an hour it has no decimals, which would tell
-    apart what the checks of that time cannot.
+    """``99.95%``: never rounded up to 100, because that would hide an outage. ``seconds``: the
+    length of the time, if known. For less than an hour there are no decimals, because too few
+    checks are made in that time.
     """
     if value is None:
         return "–"
@@ -41,18 +41,18 @@ def percent(value: float | None, seconds: float | None = None) -> str:
 
 def about(seconds: float) -> str:
     """A duration in its largest unit, in words: ``3 minutes``."""
-    for size, written in UNITS:
+    for size, in_words in UNITS:
         if count := int(seconds // size):
-            return written(count)
+            return in_words(count)
     return _(INSTANT)
 
 
 def span(seconds: float) -> str:
     """A duration in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
-    left = max(0, int(seconds))
+    remainder = max(0, int(seconds))
     parts: list[str] = []
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
-        count, left = divmod(left, size)
+        count, remainder = divmod(remainder, size)
         if count or (unit == "s" and not parts):
             parts.append(f"{count} {unit}")
         elif parts:
@@ -63,9 +63,9 @@ def span(seconds: float) -> str:
 
 
 def milliseconds(ms: float, *, largest: float = 0, exact: bool = False) -> str:
-    """A duration: ``240 ms``, ``1.5 s``, ``12 min 5 s``; jobs may run for hours. A figure is
-    ``exact``, ``25,001 ms``: a table, a chart and what pointing at it shows agree without knowing
-    of each other. A sentence is rounded, to the unit of the ``largest`` duration in it.
+    """A duration: ``240 ms``, ``1.5 s``, ``12 min 5 s``. ``exact``: as ``25,001 ms``, for tables,
+    charts and their tooltips, which must agree. Otherwise, for a sentence, it is rounded to the
+    unit of the ``largest`` duration in the sentence.
     """
     if ms > MINUTE * 1000:
         return span(ms / 1000)
@@ -75,7 +75,7 @@ def milliseconds(ms: float, *, largest: float = 0, exact: bool = False) -> str:
 
 
 def in_one_unit(*times: float) -> list[str]:
-    """The durations (ms) of a sentence."""
+    """The durations (ms) of one sentence, in the same unit."""
     return [milliseconds(ms, largest=max(times)) for ms in times]
 
 
@@ -109,9 +109,8 @@ def month_name(moment: datetime) -> str:
 
 
 def report_subject(names: list[str], tag: str | None, *, chosen: bool) -> str:
-    """``12 monitors tagged shop``, ``all 12 monitors``, or the name of the only one.
-
-    ``chosen``: somebody picked them.
+    """``12 monitors tagged shop``, ``all 12 monitors``, or the name of a single monitor.
+    ``chosen``: a person selected them.
     """
     if len(names) == 1 and not tag:
         return names[0]

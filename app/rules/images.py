@@ -1,4 +1,4 @@
-"""The images that people give to a status page: what is taken for one, by its bytes. Pure."""
+"""Validate the images of a status page by their bytes. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ACTIVE = ("script", "foreignObject")
 
 
 class _NotPlain(Exception):
-    """An SVG file has what runs, or what expands."""
+    """An SVG file has scripts or entities."""
 
 
 def read_base64(text: str) -> str:
@@ -51,7 +51,7 @@ def check(data: bytes) -> None:
             _check_svg(data)
     except _NotPlain:
         raise ValueError(_(ACTIVE_SVG)) from None
-    except (expat.ExpatError, LookupError, ValueError):  # LookupError: an encoding of no name
+    except (expat.ExpatError, LookupError, ValueError):  # LookupError: an unknown encoding
         raise ValueError(_(NO_IMAGE)) from None
 
 
@@ -64,8 +64,9 @@ def type_of(data: bytes) -> str:
 
 
 def _check_svg(data: bytes) -> None:
-    """Browsers run no script of an image in a page, and an own address forbids it (``IMAGE_POLICY``
-    in app/pages/answers.py): what is refused here would be lost without a word.
+    """Refuse scripts and entities. No browser would run them: not as an image in a page, nor at the
+    address of the image (``IMAGE_POLICY`` in app/pages/answers.py). A refusal tells the person that
+    a part of the image would be missing.
     """
     names: list[str] = []
 

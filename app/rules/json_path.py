@@ -1,9 +1,9 @@
-"""JSONPath (RFC 9535) in JSON of a stranger. Import it at its first use: it takes 1 MB, and few
+"""JSONPath (RFC 9535) with bounded work. Import it at its first use: it takes 1 MB, and few
 monitors have assertions with a path.
 
 A path can visit one value many times (``$[0,0][0,0]…``, ``$..*..*``, filters in filters), so
-``WorkBudget`` counts what it visits: nodes are made by ``_Node``, and ``_counted`` replaces the
-filters and inner queries of a compiled path. ``match()`` and ``search()`` run on RE2.
+``WorkBudget`` counts the visits: ``_Node`` counts each node, and ``_counted`` replaces the filters
+and inner queries of a compiled path. ``match()`` and ``search()`` run on RE2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from jsonpath_rfc9535.selectors import FilterSelector
 from app.i18n import _
 from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches
 
-_CHARACTERS = 8  # of a filter that count as one unit of work for each value that it tests
+_CHARACTERS = 8  # of a filter: so many count as one unit of work for each value that it tests
 
 _work: ContextVar[WorkBudget] = ContextVar("work")
 
@@ -104,8 +104,9 @@ def _counted(plain: JSONPathQuery) -> JSONPathQuery:
 
 
 def _count_queries(expression: Expression) -> None:
-    """Replace the queries in a filter. Raises ValueError with a sentence for what cannot be
-    counted."""
+    """Replace the queries in a filter. Raises ValueError with a sentence for a filter whose work
+    cannot be counted.
+    """
     if isinstance(expression, FilterQuery):
         expression.query = _counted(expression.query)
     elif isinstance(expression, FilterExpression):
@@ -126,14 +127,16 @@ def _count_queries(expression: Expression) -> None:
 
 
 def _refuse_of_root(sides: Iterable[Expression]) -> None:
-    """Two large parts of the document would be compared once for each value."""
+    """Refuse a comparison with the root: for each value it would compare two large parts of the
+    document.
+    """
     queries = [side for side in sides if isinstance(side, FilterQuery)]
     if len(queries) == 2 and any(isinstance(side, RootFilterQuery) for side in queries):
         raise ValueError(_("A filter compares values at @ with each other or with a literal."))
 
 
 def _require_pattern(argument: Expression) -> None:
-    """A pattern of the document is a stranger's."""
+    """Refuse a pattern that is read from the document, whose size nobody has validated."""
     if not isinstance(argument, StringLiteral):
         raise ValueError(_("Write the pattern of match() or search() in the path, in quotes."))
     compiled(argument.value)

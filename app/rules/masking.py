@@ -1,7 +1,6 @@
-"""Remove secrets from a service's answer before it is stored or logged. An exception
-is logged by its frames, without its text and their values, which may be secrets.
-
-Services quote what they were sent: a Telegram error names the bot's path, a proxy the whole URL.
+"""Remove secrets from the answer of a service before it is stored or logged: an error of Telegram
+contains the bot's path, one of a proxy the whole URL. An exception is logged by its frames, because
+its text and its values may be secrets.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ _MIN_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary word
 
 
 def secrets_in_url(url: str) -> list[str]:
-    """The secrets in a webhook URL: the parts of its path and query, the user and the password.
-
-    The host is not one: an error is of no use without it.
+    """The secrets in a webhook URL: the parts of its path and query, the user and the password. The
+    host is not among them, because an error without it does not help.
     """
     try:
         parts = urlsplit(url)
@@ -65,8 +63,9 @@ def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
 def spellings(
     secrets: Iterable[str], flags: re.RegexFlag = re.NOFLAG, shortest: int = _MIN_SECRET
 ) -> list[re.Pattern[str]]:
-    """Patterns of every spelling of the secrets, the longest first: it may contain a shorter one.
-    Those shorter than ``shortest``, which would blank out ordinary words, are left out.
+    """Patterns of every spelling of the secrets, the longest first, because it may contain a
+    shorter one. Spellings below ``shortest`` characters are left out: they would mask ordinary
+    words.
     """
     texts = {spelling for secret in secrets for spelling in _spellings(secret)}
     long = [spelling for spelling in texts if len(spelling.strip("/")) >= shortest]
@@ -76,7 +75,7 @@ def spellings(
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """The secret as it is, percent-decoded, and as quoted in a traceback or in JSON."""
+    """The secret as it is and percent-decoded, each also as quoted in a traceback or in JSON."""
     for plain in (secret, unquote(secret)):
         yield plain
         for quoted in (repr(plain), ascii(plain), json.dumps(plain)):
@@ -84,8 +83,8 @@ def _spellings(secret: str) -> Iterable[str]:
 
 
 def _pattern(spelling: str) -> str:
-    """Each character may be percent-encoded: libraries differ in which they encode, and write the
-    password ``a+b/c`` as ``a+b%2Fc``.
+    """A pattern in which each character may be percent-encoded: libraries encode different
+    characters, such as the password ``a+b/c`` as ``a+b%2Fc``.
     """
     return "".join(map(_letter, spelling))
 
@@ -98,12 +97,12 @@ def _letter(character: str) -> str:
     return f"(?:{re.escape(character)}|(?i:{encoded}){space})"
 
 
-MAX = 8  # frames, the innermost
+MAX_FRAMES = 8
 
 
 def frames_of(fault: BaseException) -> str:
-    """The type of an exception and the lines that led to it, the innermost last."""
-    frames = traceback.extract_tb(fault.__traceback__)[-MAX:]
+    """The type of an exception and its innermost frames, the innermost last."""
+    frames = traceback.extract_tb(fault.__traceback__)[-MAX_FRAMES:]
     lines = [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
     return " > ".join([*lines, type(fault).__name__])
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Longer ones would not fit in PostgreSQL's index, and have said enough.
+# A longer key would not fit in PostgreSQL's index.
 MAX_KEY = 600
 _DIGITS = re.compile("[0-9]+")
-# Letters that no decomposition leads back to a plain one.
+# Letters that Unicode does not decompose.
 _PLAIN = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h"}
 )
@@ -24,6 +24,6 @@ def natural_key(name: str) -> str:
 
 
 def _number(match: re.Match[str]) -> str:
-    """A number after how many digits it has: a longer one is larger."""
+    """A number with the count of its digits before it, because a longer number is larger."""
     digits = match[0].lstrip("0") or "0"
     return f"{len(digits):03}{digits}"

@@ -1,4 +1,4 @@
-"""The state of a status page, the sentence that says it, how it looks, and the links to it
+"""The state of a status page, its sentence, its icon and colour, and the links to the page
 (decision 12). Pure.
 """
 
@@ -38,9 +38,8 @@ SENTENCES: Mapping[PageState, str] = {
 def component_state(
     *, paused: bool, checked: bool, in_maintenance: bool, incident_open: bool, verdict: str | None
 ) -> ComponentState:
-    """The state of one monitor. ``incident_open``: a failure was confirmed and lasts.
-
-    A check that failed and is not confirmed changes nothing: the monitor stays what it was.
+    """The state of one monitor. ``incident_open``: a failure was confirmed and has not ended. A
+    failure that is not confirmed changes nothing.
     """
     if paused or not checked:
         return ComponentState.UNKNOWN
@@ -56,8 +55,8 @@ def component_state(
 def page_state(components: Collection[ComponentState], open_posts: Iterable[str]) -> PageState:
     """The state of a page from its monitors' states and the states of its open posts.
 
-    ``components`` are those that count: paused and never checked monitors do not. An open post
-    never leaves a page operational.
+    ``components``: without paused and never checked monitors, which do not count. With an open
+    post, a page is never operational.
     """
     state = _of_components(components)
     posts = set(open_posts)
@@ -81,12 +80,12 @@ def worst(components: Collection[ComponentState]) -> ComponentState:
     return min(components, key=ORDER.index, default=ComponentState.UNKNOWN)
 
 
-def impact_of(own: str | None, post_state: str, *, automatic: bool) -> str:
-    """The impact of a post on a monitor: its ``own`` one, else what the post's state says. While
-    nobody has written on an automatic post, the monitors say it themselves.
+def impact_of(impact: str | None, post_state: str, *, automatic: bool) -> str:
+    """The impact of a post on a monitor: ``impact``, or the usual one for the state of the post. An
+    automatic post that nobody has edited has no impact: the page shows the monitor's state.
     """
-    if own is not None:
-        return own
+    if impact is not None:
+        return impact
     unwritten = automatic and post_state == PostState.INVESTIGATING
     if unwritten or post_state in (*MAINTENANCE_STATES, *ENDED_STATES):
         return PostImpact.NONE
@@ -94,7 +93,9 @@ def impact_of(own: str | None, post_state: str, *, automatic: bool) -> str:
 
 
 def stated(post_state: str, impact: str) -> ComponentState:
-    """What an open post says of a monitor's state; the worse of that and its own one is shown."""
+    """The state of a monitor according to an open post. The page shows the worse of this and the
+    monitor's state.
+    """
     if impact != PostImpact.NONE:
         return ComponentState(impact)
     if post_state == PostState.IN_PROGRESS:
@@ -102,9 +103,8 @@ def stated(post_state: str, impact: str) -> ComponentState:
     return ComponentState.OPERATIONAL
 
 
-# How the states of status pages look, on the page and on the dashboard: word, shape, tone. Pure.
-#
-# ``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
+# The word, icon (``shape``, of ``components/icons.html``) and colour (``tone``, of ``tokens.css``)
+# of each state, on the page and on the dashboard.
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ def page_link(base_url: str, slug: str, domain: str | None) -> str:
 
 
 def image_link(page: str, name: str, version: str) -> str:
-    """The address of a page's logo or favicon. Another image has another version, so that a copy is
-    never outdated.
+    """The address of a page's logo or favicon. A new image has a new version, so that a browser
+    shows no old copy.
     """
     return f"{page}/{name}?v={version}"
 
@@ -175,5 +175,5 @@ def confirm_link(page: str, token: str) -> str:
 
 
 def unsubscribe_link(page: str, token: str) -> str:
-    """GET shows a button. POST ends the subscription, also that of RFC 8058."""
+    """The address to unsubscribe: GET shows a button; POST, also by RFC 8058, unsubscribes."""
     return f"{page}/unsubscribe/{token}"

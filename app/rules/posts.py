@@ -1,6 +1,4 @@
-"""Posts on status pages: what one may become, and the templates to start from (decision 12).
-Pure.
-"""
+"""Posts on status pages: the allowed changes of state, and the templates (decision 12). Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ END_NEEDED = N_("A scheduled post needs the time when it ends.")
 NO_TIMES = N_("A scheduled post needs both times. Send starts_at and ends_at with the post first.")
 
 
-def family_fault(before: str | None, state: str) -> str | None:
-    """Why a post of the state ``before`` cannot get this one; None if it can."""
-    if before is None or (before in MAINTENANCE_STATES) == (state in MAINTENANCE_STATES):
+def state_change_fault(present: str | None, state: str) -> str | None:
+    """Why a post whose state is ``present`` cannot get ``state``; None if it can."""
+    if present is None or (present in MAINTENANCE_STATES) == (state in MAINTENANCE_STATES):
         return None
-    return _(OF_MAINTENANCE if before in MAINTENANCE_STATES else OF_INCIDENT)
+    return _(OF_MAINTENANCE if present in MAINTENANCE_STATES else OF_INCIDENT)
 
 
 def time_faults(
@@ -47,9 +45,9 @@ def time_faults(
     return faults
 
 
-# --- The templates that are built in, and how people's own ones join them
+# --- The built-in templates, and those that people have written
 
-BUILT_IN_ID = 0  # no stored template has it
+BUILT_IN_ID = 0  # no stored template has this id
 # Name, title, state and body of each.
 BUILT_IN: tuple[tuple[str, str, PostState, str], ...] = (
     (N_("Investigating"), N_("Service disruption"), PostState.INVESTIGATING,
@@ -73,13 +71,13 @@ def built_in() -> list[PostTemplate]:
     ]
 
 
-def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
-    """The built-in templates and then ``own``, by name. An own template with the name of a built-in
-    one replaces it.
+def offered(stored: Iterable[PostTemplate]) -> list[PostTemplate]:
+    """The built-in templates, then the stored ones by name. A stored template replaces the built-in
+    one of the same name.
     """
-    own = sorted(own, key=lambda template: natural_key(template.name))
-    taken = {folded(template.name) for template in own}
-    return [*(template for template in built_in() if folded(template.name) not in taken), *own]
+    by_name = sorted(stored, key=lambda template: natural_key(template.name))
+    taken = {folded(template.name) for template in by_name}
+    return [*(template for template in built_in() if folded(template.name) not in taken), *by_name]
 
 
 def folded(name: str) -> str:

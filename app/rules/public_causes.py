@@ -1,7 +1,7 @@
-"""What the public reads of a cause, and what a post about an incident starts with. Pure.
+"""The sentence for the public for each cause code, and the draft of a post about an incident. Pure.
 
-The cause that people with an account read may name hosts, addresses, URLs, texts that are looked
-for and what a server sent. None of it is for the public, so each code has its own sentence here.
+The cause that people with an account read may contain hosts, addresses, URLs, texts to find and
+parts of an answer. The public must not see them.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _CAUSES: Mapping[str, Sequence[Cause]] = {
     ),
 }  # fmt: skip
 SENTENCES = {cause: sentence for sentence, causes in _CAUSES.items() for cause in causes}
-_NAMED = 3  # in a title
+_MAX_NAMES = 3  # in a title
 
 
 def public_cause(cause_code: str | None) -> str:
-    """The sentence for a cause code; one that says less for a code that nobody knows."""
-    # The status code stays private: it shows what the service is built of.
+    """The sentence for a cause code; a general one for an unknown code."""
+    # The status code stays private: it may show which software the service uses.
     code = Cause.HTTP_STATUS if (cause_code or "").startswith("http_status:") else cause_code
     return _(SENTENCES[Cause(code)] if code in set(Cause) else UNKNOWN_CAUSE)
 
@@ -74,18 +74,18 @@ def draft(
     *,
     zone: str | None,
 ) -> dict[str, str]:
-    """What a post about an incident starts with. ``names`` are those that the page gives to the
-    monitors, in its order; ``zone`` is the page's.
+    """The fields of a new post about an incident. ``names``: of its monitors on the page, in the
+    page's order. ``zone``: the page's time zone.
     """
     state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
-    began = _("It began at %(time)s.", time=zoned_moment(started_at, zone_of(zone)))
-    rest = _("We are looking into it.")
+    start = _("It began at %(time)s.", time=zoned_moment(started_at, zone_of(zone)))
+    progress = _("We are looking into it.")
     if ended_at is not None:
-        rest = _("It ended at %(time)s.", time=zoned_moment(ended_at, zone_of(zone)))
+        progress = _("It ended at %(time)s.", time=zoned_moment(ended_at, zone_of(zone)))
     return {
         "title": _title(names),
         "state": state.value,
-        "body": f"{public_cause(cause_code)} {began} {rest}",
+        "body": f"{public_cause(cause_code)} {start} {progress}",
     }
 
 
@@ -93,8 +93,8 @@ def _title(names: Sequence[str]) -> str:
     """``Problems with A, B and C``, at most 255 characters."""
     if not names:
         return _("Service disruption")
-    shown = [_cut(name) for name in names[:_NAMED]]
-    if (more := len(names) - _NAMED) > 0:
+    shown = [_cut(name) for name in names[:_MAX_NAMES]]
+    if (more := len(names) - _MAX_NAMES) > 0:
         shown.append(_n("%(num)s more", "%(num)s more", more))
     return _("Problems with %(names)s", names=listed(shown))
 

@@ -1,7 +1,7 @@
-"""Quiet hours: the times of day, in a time zone, during which a monitor's alerts wait. Pure.
+"""Quiet hours: the times of day, in a time zone, during which alerts wait. Pure.
 
-A window may cross midnight. A time that the clocks skip counts as an hour later; of a time that
-occurs twice, the first begins the window and the second ends it.
+They may cross midnight. If the clocks skip a time, it counts as an hour later. If a time occurs
+twice, quiet hours begin at the first and end at the second.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class QuietHours:
     def until(self, at: datetime) -> datetime | None:
         """The end, in UTC, of the quiet hours that contain ``at``; None outside of them."""
         start, end = parse_clock(self.start), parse_clock(self.end)
-        # The zone was valid when it was stored. An alert an hour off is better than none.
+        # The zone was valid when it was stored. If it no longer is, UTC is better than no alert.
         zone = zone_of(self.zone)
         today = at.astimezone(zone).date()
         for days in _DAYS:
             day = today + timedelta(days)
             last = day + timedelta(end <= start)
-            began = clock_moment(datetime.combine(day, start), zone, second=False)
-            over = clock_moment(datetime.combine(last, end), zone, second=True)
-            if began <= at < over:
-                return over
+            starts_at = clock_moment(datetime.combine(day, start), zone, second=False)
+            ends_at = clock_moment(datetime.combine(last, end), zone, second=True)
+            if starts_at <= at < ends_at:
+                return ends_at
         return None
 
 
 def of(start: str | None, end: str | None, zone: str | None) -> QuietHours | None:
-    """The quiet hours of a monitor's three fields; None if it has none."""
+    """The quiet hours in the fields of a monitor or a contact; None if it has none."""
     return QuietHours(start, end, zone or "UTC") if start and end else None
 
 

@@ -1,16 +1,16 @@
-"""When maintenance takes place: windows that occur once, repeat, or follow a cron line. Pure.
+"""The occurrences of maintenance windows, which occur once, repeat, or follow a cron line. Pure.
 
-Moments are in UTC; repeats follow the clocks of the window's zone. The first occurrence is the
-window as typed, from ``start_at`` to ``end_at``. Every later one has the same times of day:
+Moments are in UTC; repeats follow the clocks of the window's zone. The first occurrence is from
+``start_at`` to ``end_at``. Later occurrences start:
 
     daily, weekly    at the same time of day
     monthly          on the same day; in a shorter month on its last day, so that none is skipped
     a cron line      whenever the line matches, after ``start_at``
 
-A start that the clocks skip becomes the moment of the skip; of one that occurs twice, the first
-counts. So the order on the clocks is the order in time. An end is read as the end of quiet hours
-is: 22:00 to 06:00 ends at 06:00, however long that night was. An occurrence within an hour that is
-skipped or occurs twice is as long as the clocks say: it neither vanishes nor lasts for both hours.
+If the clocks skip a start, it becomes the moment of the skip. If a start occurs twice, the first
+counts. So the order on the clocks is the order in time. An end is read like the end of quiet hours:
+22:00 to 06:00 ends at 06:00, however long that night was. An occurrence within an hour that is
+skipped or repeated is as long as the clocks say: it neither vanishes nor lasts for both hours.
 
 No occurrence starts after ``repeat_until``. An occurrence includes its start but not its end.
 """
@@ -48,7 +48,7 @@ def repeat_fault(repeat: str) -> str | None:
     )
 
 
-@lru_cache(maxsize=256)  # asked for each result of a check
+@lru_cache(maxsize=256)  # called for each result of a check
 def is_repeat(repeat: str) -> bool:
     if repeat in WORDS:
         return True
@@ -60,7 +60,7 @@ def is_repeat(repeat: str) -> bool:
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
-    """Say in words when ``repeat`` occurs; a cron line's times are in the time zone ``zone``."""
+    """``repeat`` in words; the times of a cron line are in the time zone ``zone``."""
     if repeat in WORDS:
         return {ONCE: _("Once"), "daily": _("Every day"), "weekly": _("Every week")}.get(
             repeat, _("Every month")
@@ -78,7 +78,7 @@ _EACH_DAY_OF_THE_WEEK = (
 
 
 def repeated(window: MaintenanceWindow, begin: datetime) -> str:
-    """How a window goes on after some occurrences, one of which begins at ``begin``."""
+    """The later occurrences of a window in words: ``and each Sunday``. ``begin``: of any one."""
     if window.repeat == "weekly":
         return _(_EACH_DAY_OF_THE_WEEK[begin.astimezone(zone_of(window.zone)).weekday()])
     if window.repeat in WORDS:
@@ -94,47 +94,45 @@ def covers(window: MaintenanceWindow, moment: datetime) -> bool:
     return span is not None and span[0] <= moment
 
 
-@lru_cache(maxsize=256)  # asked for each result of a check, which are many in a minute
+@lru_cache(maxsize=256)  # called for each result of a check, of which a minute has many
 def _first(window: MaintenanceWindow, after: datetime) -> Occurrence | None:
     return next(_spans(window, after), None)
 
 
 def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list[Occurrence]:
-    """The next ``n`` occurrences that are not over at ``after``, in order; fewer when it ends."""
+    """The first ``n`` occurrences that are not over at ``after``, in order, or fewer."""
     return list(islice(_spans(window, after), n))
 
 
 def occurrences_between(
-    window: MaintenanceWindow, start: datetime, end: datetime, most: int | None = None
+    window: MaintenanceWindow, start: datetime, end: datetime, limit: int | None = None
 ) -> list[Occurrence]:
-    """The occurrences that touch the time from ``start`` to ``end``, in order; the first ``most``
-    of them.
-    """
-    touching = takewhile(lambda span: span[0] < end, _spans(window, start))
-    return list(islice(touching, most))
+    """The first ``limit`` occurrences that overlap the time from ``start`` to ``end``, in order."""
+    overlapping = takewhile(lambda span: span[0] < end, _spans(window, start))
+    return list(islice(overlapping, limit))
 
 
 def in_maintenance(
     moment: datetime,
-    own: tuple[datetime | None, datetime | None],
+    monitor_window: tuple[datetime | None, datetime | None],
     windows: Iterable[MaintenanceWindow],
 ) -> bool:
-    """Whether a monitor with its ``own`` window and these others is in maintenance at
-    ``moment``.
+    """Whether a monitor is in maintenance at ``moment``. ``monitor_window``: the times that are set
+    on the monitor itself.
     """
-    start, end = own
+    start, end = monitor_window
     if start is not None and end is not None and start <= moment < end:
         return True
     return any(covers(window, moment) for window in windows)
 
 
 def for_all(window: MaintenanceWindow) -> bool:
-    """A window without monitors and tags is for all monitors."""
+    """Whether a window is for all monitors: one without monitors and tags is."""
     return not window.monitors and not window.tags
 
 
 def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]) -> bool:
-    """``tags``: those that the monitor has now."""
+    """``tags``: the present tags of the monitor."""
     return (
         for_all(window) or monitor_id in window.monitors or any(tag in window.tags for tag in tags)
     )
@@ -162,12 +160,12 @@ def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Occurrence]:
 
 
 def _since(window: MaintenanceWindow, after: datetime) -> datetime:
-    """What started before this is over at ``after``."""
+    """A time before which no occurrence starts that is not over at ``after``."""
     longest = max(_length(window), window.end_at - window.start_at)
     if after - window.start_at <= longest + SET_BACK:
         return window.start_at
     since = after - longest
-    # An occurrence during which the clocks are set back takes longer than they say.
+    # If the clocks are set back during an occurrence, it takes longer than they say.
     offsets = {
         moment.astimezone(zone_of(window.zone)).utcoffset()
         for moment in (since - SET_BACK, since, after)
@@ -176,14 +174,14 @@ def _since(window: MaintenanceWindow, after: datetime) -> datetime:
 
 
 def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Starts in order, from the last one at ``since`` or from one before, and the times on the
-    clocks that they stand for.
+    """Starts in order, each with its time on the clocks. The first start is at or before
+    ``since``.
     """
     if since <= window.start_at:
         yield window.start_at, _wall(window, window.start_at)
     if window.repeat == ONCE:
         return
-    # Several skipped times of day are one moment.
+    # All times that the clocks skip become the same moment.
     for start, walls in groupby(_walls(window, since), lambda wall: _moment(window, wall)):
         if start > window.start_at:
             yield start, max(walls)
@@ -197,7 +195,7 @@ def _walls(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
     if window.repeat in STEPS:
         step = STEPS[window.repeat]
         return (first + n * step for n in count(max(0, (last - first) // step - 1)))
-    # Reverse search looks before the given moment, and a tick at the moment itself counts.
+    # The reverse search begins before the given moment, and a tick at the moment itself counts.
     beyond = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
     ticks = CronSim(window.repeat, beyond, reverse=True)
     tick = next((tick for tick in ticks if _moment(window, tick) <= since), first)
@@ -206,7 +204,7 @@ def _walls(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
 
 # Clocks ---------------------------------------------------------------------------------------
 
-# No zone has set its clocks back by more than this in our time.
+# Since 1970, no zone has set its clocks back by more than this.
 SET_BACK = timedelta(hours=3)
 
 
@@ -222,13 +220,13 @@ def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
 
 
 def _length(window: MaintenanceWindow) -> timedelta:
-    """What the clocks say of the window as typed. They may show an earlier time at its end."""
+    """The length of the window on the clocks, which may show an earlier time at its end."""
     on_clocks = _wall(window, window.end_at) - _wall(window, window.start_at)
     return on_clocks if on_clocks > timedelta() else window.end_at - window.start_at
 
 
 def _end(window: MaintenanceWindow, start: datetime, wall: datetime) -> datetime:
-    """The end of the occurrence that starts at ``start``, which stands for ``wall``."""
+    """The end of the occurrence that starts at ``start``; ``wall`` is the start on the clocks."""
     if start == window.start_at:
         return window.end_at
     length, zone = _length(window), zone_of(window.zone)
@@ -239,9 +237,9 @@ def _end(window: MaintenanceWindow, start: datetime, wall: datetime) -> datetime
 
 
 def _change(window: MaintenanceWindow, wall: datetime) -> tuple[object, object] | None:
-    """The change of the clocks that skips ``wall`` or lets it occur twice."""
-    there = wall.replace(tzinfo=zone_of(window.zone))
-    offsets = (there.utcoffset(), there.replace(fold=1).utcoffset())
+    """The change of the clocks that skips ``wall`` or repeats it; None if there is none."""
+    in_zone = wall.replace(tzinfo=zone_of(window.zone))
+    offsets = (in_zone.utcoffset(), in_zone.replace(fold=1).utcoffset())
     return None if offsets[0] == offsets[1] else offsets
 
 

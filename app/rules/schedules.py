@@ -1,10 +1,11 @@
-"""When the next ping of a heartbeat is due: by cron lines and OnCalendar lines, as systemd's timers
-have them, in a zone (decision 18). Pure.
+"""When the next ping of a heartbeat is due: by cron lines and by OnCalendar lines (as in timers of
+systemd), in a zone (decision 18). Pure.
 
-The library for OnCalendar has no wheel, and Wakeful is installed from wheels alone.
+OnCalendar is read here, because its library has no wheel, and Wakeful is installed from wheels
+alone.
 
-A time that the clocks skip is due as soon as they have skipped it. One that they show twice is due
-the first time: a job that a machine runs twice, or once, is expected once.
+A time that the clocks skip is due as soon as they have skipped it. A time that occurs twice is due
+the first time, whether the machine runs the job once or twice.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def _due(line: str, zone: str, after: datetime) -> datetime | None:
         head, _space, last = line.rpartition(" ")
         if head and not last[0].isdigit() and last[0] != "*" and is_zone(last):
             line, zone = head, last
-    there = zone_of(zone)
-    wall = after.astimezone(there).replace(tzinfo=None)
-    moments = (first_moment(shown, there) for shown in _walls(line, wall))
+    tz = zone_of(zone)
+    wall = after.astimezone(tz).replace(tzinfo=None)
+    moments = (first_moment(due_wall, tz) for due_wall in _walls(line, wall))
     return next((moment for moment in moments if moment > after), None)
 
 
@@ -86,7 +87,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class _CalendarLine:
-    """What each part allows. ``from_end``: days of the month, counted from its end."""
+    """The allowed values of each part. ``from_end``: ``days`` are counted from the month's end."""
 
     weekdays: frozenset[int]
     years: frozenset[int]
@@ -98,7 +99,7 @@ class _CalendarLine:
     seconds: Sequence[int]
 
     def after(self, wall: datetime) -> Iterator[datetime]:
-        """The times after ``wall`` in order, on the clocks that it is meant on."""
+        """The times after ``wall`` in order, on the same clocks."""
         day, end = wall.date(), wall.date() + 366 * SEARCHED_YEARS * DAY
         while day < end:
             if self._has(day):
@@ -124,7 +125,7 @@ class _CalendarLine:
 
 
 def _calendar_line(line: str) -> _CalendarLine:
-    """Raises ValueError for what is no such line. It may still name a day that never comes."""
+    """Raises ValueError for any other line. The line may still name a day that never comes."""
     parts = SHORTHANDS.get(line.lower(), line).split()
     if not parts:
         raise ValueError(line)

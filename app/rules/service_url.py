@@ -1,6 +1,6 @@
-"""Addresses of services that settings name: ``scheme://user:password@host:port/path?query``.
+"""URLs of services in settings: ``scheme://user:password@host:port/path?query``.
 
-No sentence repeats any of it: it may hold a password, even if nobody expects it.
+No sentence repeats a part of the URL, because any part may contain a password.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from app.rules.url import either, parse_url, scheme_of, take_apart
 
 ESCAPED = N_(
     "In a user name and a password, write / ? # @ : and % as %2F %3F %23 %40 %3A and %25."
-)  # a string that no values are put into, so its percent signs stay single
+)  # its percent signs are single, because it is used without values
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``host`` is without brackets; ``port`` is None if none is named, ``path`` "" for none."""
+    """``host`` is without brackets. ``port`` is None and ``path`` is empty if the URL has none."""
 
     scheme: str
     host: str
@@ -38,9 +38,9 @@ def take_apart_service(text: str, *schemes: str) -> Service:
     scheme = scheme_of(text)
     if scheme not in schemes or not text[len(scheme) :].startswith("://"):
         raise ValueError(_("it must start with %(schemes)s.", schemes=either(schemes)))
-    rest, _hash, fragment = text[len(scheme) + 3 :].partition("#")
-    rest, _mark, query = rest.partition("?")
-    authority, slash, path = rest.partition("/")
+    before_hash, _hash, fragment = text[len(scheme) + 3 :].partition("#")
+    before_query, _mark, query = before_hash.partition("?")
+    authority, slash, path = before_query.partition("/")
     login, at, host = authority.rpartition("@")
     try:
         if fragment or "@" in path:
@@ -98,14 +98,14 @@ def base_url(text: str) -> str:
     return text.rstrip("/")
 
 
-# Variables that Kubernetes and Docker set for the services beside a container. A service that is
-# called ``wakeful``, or ``wakeful-web``, gives them names that begin as our settings do.
+# Kubernetes and Docker set variables (links) for the other services of a container. For a service
+# named ``wakeful`` or ``wakeful-web``, their names begin like the settings of Wakeful.
 #
-# They are recognised by their values as well: a ``_PORT`` of 8000 is a setting that somebody made
-# up, one of tcp://10.0.0.1:8000 is a link.
+# The values are compared too: with a ``_PORT`` of 8000 the variable is an unknown setting, with
+# tcp://10.0.0.1:8000 it is a link.
 
 _LINK = re.compile(
-    r"(?P<service>.{,255}?)_(?:"  # Docker and Kubernetes name none longer
+    r"(?P<service>.{,255}?)_(?:"  # the longest name in Docker and Kubernetes
     r"(?P<host>SERVICE_HOST)|(?P<port>SERVICE_PORT(?:_[A-Z0-9_]+)?)|"
     r"PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:START|END))?"
     r"(?P<part>_PROTO|_PORT(?:_START|_END)?|_ADDR)?)?|"
@@ -117,16 +117,16 @@ _PROTOCOLS = frozenset({"tcp", "udp", "sctp"})
 
 
 def is_link(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether the variable is such a link."""
+    """Whether the variable is a link to a service."""
     link = _LINK.fullmatch(name)
     if link is None:
         return False
     value, service = environ[name], link["service"]
     if link["host"]:
         return _is_address(value)
-    if link["port"]:  # a number alone could be anybody's
+    if link["port"]:  # a number alone could be a setting
         return _is_port(value) and _is_address(environ.get(f"{service}_SERVICE_HOST", ""))
-    if link["name"] or link["env"]:  # ENV_ has whatever the other container's environment has
+    if link["name"] or link["env"]:  # ENV_ has any variable of the other container
         return bool(_CONTAINERS.fullmatch(environ.get(f"{service}_NAME", "")))
     part = link["part"]
     if part is None:

@@ -1,10 +1,9 @@
-"""The incidents that have one cause: home shows them as one card, and they are acknowledged
-together.
+"""Incidents with a shared cause: home shows them as one card, and people acknowledge them together.
 
-A code alone is not enough: of two monitors that lack a text, each lacks another one. And sentences
-alone are never the same if a switch fails: each names its own host. So two causes are one if
-their codes are the same, and their sentences too, without what is the monitor's own: its host, the
-addresses, ports, times and sizes of its check.
+The code alone is not enough: two monitors with a missing text may look for different texts. The
+sentences are not equal either: if a switch fails, each sentence names another host. So incidents
+share a cause if their codes are equal, and their sentences are equal without the host, addresses,
+ports, times and sizes of the monitor.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from urllib.parse import urlsplit
 
 from app.records import Incident
 
-OWN = "…"  # in place of what is the monitor's own
+OWN = "…"  # in place of the monitor's host, addresses and figures
 _ADDRESS = r"\[?(?:[0-9a-f]{0,4}:){2,7}(?:[0-9a-f]{1,4}|[0-9.]+)?\]?"  # of IPv6
-_FIGURE = r"\d[\d.,:]*(?<![.,:])"  # also an address of IPv4, and the time of a day
+_FIGURE = r"\d[\d.,:]*(?<![.,:])"  # also an IPv4 address, and a time of day
 _VARIES = re.compile(rf"(?<![\w…])(?:{_ADDRESS}|{_FIGURE})(?!\w)", re.IGNORECASE)
-_SEVERAL = re.compile(rf"{OWN}(?:, {OWN})+")  # one host has two addresses, another has one
+_SEVERAL = re.compile(rf"{OWN}(?:, {OWN})+")  # a host may have several addresses
 
 
 def shared_cause(incident: Incident) -> tuple[str, str, str] | None:
-    """What is the same for all incidents with this cause: severity, code, and the sentence. None
-    for one that shares its cause with none, such as one that a person has written.
+    """The key of the shared cause: severity, code and sentence. None for an incident that shares
+    its cause with no other, such as one that a person has written.
     """
     if not incident.cause_code or not incident.cause:
         return None
@@ -32,7 +31,7 @@ def shared_cause(incident: Incident) -> tuple[str, str, str] | None:
 
 
 def sentence_without(cause: str, url: str) -> str:
-    """The sentence of a cause without what belongs to the monitor of this URL alone."""
+    """The sentence of a cause without the host, addresses and figures of the monitor."""
     if host := _host(url):
         cause = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", OWN, cause, flags=re.IGNORECASE)
     return _SEVERAL.sub(OWN, _VARIES.sub(OWN, cause))

@@ -1,5 +1,6 @@
-"""Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decision 12). Pure,
-but for chance. The tokens of heartbeats, and the one name that no place may have.
+"""Slugs of status pages and heartbeats, tokens of heartbeats, and the reserved name of a place.
+
+A slug of a page is ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decision 12).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HEARTBEAT_SLUG = N_("Use lower-case letters a to z, digits, - and _; at most 100
 NAMELESS = "status"
 _RANDOM_BYTES = 10  # 80 bits
 _ALLOWED = frozenset(ascii_lowercase + digits)
-# Letters that Unicode does not take apart.
+# Letters that Unicode does not decompose.
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th"}
 )
@@ -52,8 +53,8 @@ def of_name(name: str) -> str:
     # Normalizing a long run of combining marks takes quadratic time.
     short = name[:MAX_NAME].lower().translate(_LETTERS)
     plain = unicodedata.normalize("NFKD", short).lower()
-    kept = "".join(c if c in _ALLOWED else " " for c in plain if unicodedata.category(c) != "Mn")
-    return _cut("-".join(kept.split()), MAX_SLUG) or NAMELESS
+    spaced = "".join(c if c in _ALLOWED else " " for c in plain if unicodedata.category(c) != "Mn")
+    return _cut("-".join(spaced.split()), MAX_SLUG) or NAMELESS
 
 
 def is_heartbeat_slug(value: str) -> bool:
@@ -78,7 +79,7 @@ def of_heartbeat(name: str) -> str | None:
 
 
 def numbered(slug: str, taken: Callable[[str], bool]) -> str:
-    """``slug`` if it is free, else with the first number from 2 that makes it so."""
+    """``slug`` if it is free, otherwise with the first number from 2 that is free."""
     candidate, number = slug, 1
     while taken(candidate):
         number += 1
@@ -92,8 +93,8 @@ def random() -> str:
     return secrets.token_hex(_RANDOM_BYTES)
 
 
-def _cut(slug: str, most: int) -> str:
-    return slug[:most].rstrip("-")
+def _cut(slug: str, limit: int) -> str:
+    return slug[:limit].rstrip("-")
 
 
 NAME_OF_DELETED = N_("Results of deleted places have this name. Choose another one.")

@@ -1,4 +1,4 @@
-"""A provider of SMS as one URL, which is how the environment names it:
+"""A provider of SMS as one URL, as in the environment:
 
 twilio://ACCOUNT:TOKEN@FROM   https://www.twilio.com/docs/messaging/api/message-resource
 vonage://KEY:SECRET@FROM      https://developer.vonage.com/messaging/sms/overview
@@ -32,17 +32,17 @@ class Provider:
 
 def parse(url: str) -> Provider:
     """Raises ValueError with a sentence that contains nothing of the URL."""
-    kind, _sign, rest = url.partition("://")
-    rest, _mark, query = rest.partition("?")
-    credentials, at, sender = rest.rstrip("/").rpartition("@")
+    kind, _sign, after_scheme = url.partition("://")
+    before_query, _mark, query = after_scheme.partition("?")
+    credentials, at, sender = before_query.rstrip("/").rpartition("@")
     user, colon, password = credentials.partition(":")
     if kind not in APIS or not (at and colon and password and _ACCOUNT.fullmatch(user)):
         raise ValueError(_(FORM))
     sender, password = unescaped(sender).strip(), unescaped(password)
     if not 0 < len(sender) <= MAX_SENDER or any(mark in sender for mark in "/?#"):
         raise ValueError(_(FORM))
-    asked = parameters(query)
-    api = base_url(asked.pop("api", "") or APIS[kind])
-    if asked:
+    options = parameters(query)
+    api = base_url(options.pop("api", "") or APIS[kind])
+    if options:
         raise ValueError(_("the only parameter after ? is %(name)s.", name="api"))
     return Provider(kind, user, password, sender, api)

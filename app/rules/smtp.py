@@ -1,9 +1,9 @@
-"""A mail server as one URL, which is how the environment and the settings table hold it:
+"""A mail server as one URL, as in the environment and in the settings table:
 
 smtp://user:password@host:port?from=Wakeful <alerts@example.com>&tls=required
 
-STARTTLS is used if the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
-is TLS from the first byte.
+STARTTLS is used if the server offers it; with ``tls=required``, nothing is sent without it.
+``smtps://`` is TLS from the first byte.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Tls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The parts of the URL. ``sender`` is empty if neither ``from`` nor the user is an address:
-    who sends mail takes its own name then.
+    """The parts of the URL. ``sender`` is empty if neither ``from`` nor the user is an address; the
+    caller then uses a default.
     """
 
     host: str
@@ -56,9 +56,9 @@ class Server:
 def parse(url: str) -> Server:
     """Raises ValueError with a sentence that contains nothing of the URL."""
     service = take_apart_service(url, *_PORTS)
-    asked = dict(service.query)
-    sender, tls = asked.pop("from", ""), asked.pop("tls", "")
-    if service.path or asked:
+    options = dict(service.query)
+    sender, tls = options.pop("from", ""), options.pop("tls", "")
+    if service.path or options:
         raise ValueError(
             _("after the host and port, only ?from= and &tls=required may stand.")
             + " "

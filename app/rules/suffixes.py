@@ -1,4 +1,6 @@
-"""The public suffix list: which names are registered, and which belong to many owners."""
+"""The public suffix list: the registered domain of a host, and the suffixes below which names
+belong to different owners.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from publicsuffixlist import PublicSuffixList
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # Both parts of the list: below a private suffix (uk.com, github.io) each name has an owner of
-    # its own, whom the suffix's registration does not concern.
+    # With the private part of the list: below a private suffix (uk.com, github.io), each name has a
+    # different owner, and the expiry of the suffix does not concern them.
     return PublicSuffixList()
 
 
@@ -46,8 +48,8 @@ def registrable_domain(host: str) -> str | None:
 
 
 def is_public_suffix(name: str) -> bool:
-    """Whether the list names ``name`` as a suffix. A top-level domain that it lacks is none:
-    servers of an internal network may share cookies below it.
+    """Whether ``name`` is a suffix in the list. An unknown top-level domain is none: servers of an
+    internal network may share cookies below it.
     """
     return bool(_suffixes().is_public(name, accept_unknown=False))
 

@@ -60,7 +60,7 @@ def fault_of(rule: Callable[[], object]) -> str | None:
 
 
 def one_value(value: str) -> str:
-    """Refuse nested JSON where a single value belongs."""
+    """Refuse nested JSON in a field with a single value."""
     if isinstance(value, Typed) and value.kind in ("list", "object"):
         raise ValueError(_(ONE_VALUE if value.kind == "list" else NO_OBJECT))
     return value
@@ -82,24 +82,24 @@ def characters(value: str, *, lines: bool = False) -> str:
     return value
 
 
-def length(value: str, most: int) -> str:
-    if len(value) > most:
+def length(value: str, limit: int) -> str:
+    if len(value) > limit:
         sentence = N_("This is too long: %(count)s characters. Use %(most)s at most.")
-        raise ValueError(_(sentence, count=f"{len(value):,}", most=f"{most:,}"))
+        raise ValueError(_(sentence, count=f"{len(value):,}", most=f"{limit:,}"))
     return value
 
 
-def size(value: str, most: int) -> str:
-    """``most`` counts UTF-8 bytes."""
+def size(value: str, limit: int) -> str:
+    """``limit``: in bytes of UTF-8."""
     count = len(value.encode("utf-8", "replace"))
-    if count > most:
+    if count > limit:
         sentence = N_("This is too large: %(count)s bytes as UTF-8. Use %(most)s at most.")
-        raise ValueError(_(sentence, count=f"{count:,}", most=f"{most:,}"))
+        raise ValueError(_(sentence, count=f"{count:,}", most=f"{limit:,}"))
     return value
 
 
-def too_many(most: int) -> str:
-    return _("There are too many. Use %(most)s at most.", most=f"{most:,}")
+def too_many(limit: int) -> str:
+    return _("There are too many. Use %(most)s at most.", most=f"{limit:,}")
 
 
 def record_id(value: str, kind: str = "monitor") -> int:
@@ -174,32 +174,32 @@ def header_name(value: str) -> str:
 
 
 def header_value(name: str, value: str) -> str:
-    """The value of the header of this name: without line breaks, which would begin another one."""
+    """Refuse line breaks, which would begin another header, and a header that is too long."""
     size(name + value, MAX_HEADER_BYTES)
     return characters(value)
 
 
-# --- Texts of strangers
+# --- Texts from outside, for logs and sentences
 
 
 def printable(value: str) -> str:
-    """``value`` with a space for each character that ends a line or is not shown."""
+    """``value`` with a space in place of each line break and unprintable character."""
     if value.isprintable():
         return value
     return "".join(character if character.isprintable() else " " for character in value)
 
 
-def one_line(value: str, most: int) -> str:
-    """A stranger's text as it may be in a log or a sentence: on one line, and not long. Otherwise
-    its line breaks forge lines of a log.
+def one_line(value: str, limit: int) -> str:
+    """A text from outside for a log or a sentence: on one line, because line breaks could forge
+    lines of a log, and cut to ``limit`` characters.
     """
-    line = " ".join(printable(value[: 4 * most]).split())
-    return shortened(line, most)
+    line = " ".join(printable(value[: 4 * limit]).split())
+    return shortened(line, limit)
 
 
-def shortened(value: str, most: int) -> str:
-    """The text, or its beginning and an ellipsis: at most ``most`` characters."""
-    return value if len(value) <= most else f"{value[: most - 1]}…"
+def shortened(value: str, limit: int) -> str:
+    """``value``, cut to ``limit`` characters with an ellipsis at the end."""
+    return value if len(value) <= limit else f"{value[: limit - 1]}…"
 
 
 Ranges = tuple[tuple[int, int], ...]

@@ -1,9 +1,7 @@
-"""One way to write moments and to count days: the ISO stamp, the days until an expiry, zones;
-how long to wait before another try; and when to warn that a certificate expires. Clocks that are
-wrong are in ``clocks``.
+"""Times: ISO timestamps, days until an expiry and when to warn of it, time zones, pauses before
+another attempt, durations. ``clocks`` is about clocks that are wrong.
 
-Check, list, page and alert count a certificate's days here, so they agree. Separate counts did not:
-one said "expires today" while another said "tomorrow".
+Checks, lists, pages and alerts count the days of a certificate here, so that they agree.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from zoneinfo import ZoneInfo
 from app.i18n import _, _n
 from app.records import AUTO
 
-# A person's and another server's times are of these years: at the ends of the calendar, other zones
-# and what is counted from a time would be beyond it.
+# Times of people and of other servers are limited to these years: near the ends of Python's
+# calendar, another zone or a sum would be beyond it.
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 
 
@@ -37,8 +35,8 @@ def iso(moment: datetime) -> str:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """The moment in this zone; unchanged at the ends of the calendar, which some zones lack: the
-    expiry of a certificate that has none is in the last hours of 9999.
+    """The moment in this zone; unchanged if Python's calendar does not have it there. A certificate
+    without an expiry ends in the last hours of the year 9999.
     """
     try:
         return moment.astimezone(zone)
@@ -68,27 +66,27 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def clock_moment(wall: datetime, zone: tzinfo, *, second: bool) -> datetime:
-    """When the clocks of ``zone`` show ``wall``, in UTC. A time that they skip counts as much later
-    as they skip. If they show it twice, it is the first of the two, or the second.
+    """When the clocks of ``zone`` show ``wall``, in UTC. A time that they skip becomes later by the
+    length of the skip. ``second``: of a time that they show twice, take the second moment.
     """
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.
+    # For a skipped time, fold=1 gives an earlier moment, so the maximum is the first.
     return max(first, wall.replace(tzinfo=zone, fold=1).astimezone(UTC)) if second else first
 
 
 def first_moment(wall: datetime, zone: tzinfo) -> datetime:
-    """When the clocks of ``zone`` first show ``wall``, in UTC. A time that they skip counts as the
-    moment when they have skipped it.
+    """When the clocks of ``zone`` first show ``wall``, in UTC. A time that they skip becomes the
+    moment of the skip.
     """
     moment = wall.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) == wall:
         return moment
     # The skip lies between the moments that the two offsets give.
     early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
-    before = early.astimezone(zone).utcoffset()
+    offset = early.astimezone(zone).utcoffset()
     while late - early > timedelta(seconds=1):
         middle = (early + (late - early) / 2).replace(microsecond=0)
-        if middle.astimezone(zone).utcoffset() == before:
+        if middle.astimezone(zone).utcoffset() == offset:
             early = middle
         else:
             late = middle
@@ -96,7 +94,9 @@ def first_moment(wall: datetime, zone: tzinfo) -> datetime:
 
 
 def next_change(zone: tzinfo, after: datetime, within: timedelta) -> datetime | None:
-    """When the clocks of ``zone`` are next changed, to the minute; None if not ``within`` this."""
+    """When the clocks of ``zone`` are next changed, to the minute; None if not ``within`` this
+    time.
+    """
     early, offset = after.replace(second=0, microsecond=0), after.astimezone(zone).utcoffset()
     end = early + within
     while early < end:
@@ -138,7 +138,7 @@ def _expired(days: int) -> str:
 
 
 class Backoff:
-    """The pauses between tries of what fails, in seconds: each is twice as long as the last."""
+    """The pauses between failed attempts, in seconds: each is twice as long as the last."""
 
     def __init__(self, first: float, longest: float) -> None:
         self._first, self._longest = first, longest
@@ -153,15 +153,15 @@ class Backoff:
 
 
 def pause_of(header: str | None, now: datetime, longest: float) -> float | None:
-    """The pause in seconds, ``longest`` at most, which the header gives as such or as a date. None
-    if it is neither, or a date that has passed.
+    """The pause of a Retry-After header, which has seconds or a date: in seconds, ``longest`` at
+    most. None if it has neither, or a date that has passed.
     """
     text = (header or "").strip()
     if text.isascii() and text.replace(".", "", 1).isdigit():  # Discord's has a fraction
         return min(float(text[:9]), longest)  # a very long number overflows a float
     try:
         at = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # the latter of an offset of twenty digits
+    except (ValueError, OverflowError):  # OverflowError: an offset of twenty digits
         return None
     seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
     return min(seconds, longest) if seconds > 0 else None
@@ -176,8 +176,8 @@ _AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([a-zµ]+)[ ,]*")
 
 
 def duration_seconds(text: str, units: Mapping[str, float] = UNIT_SECONDS) -> float | None:
-    """The seconds of a stranger's ``5m``, ``1h30m`` or ``1 hour, 5 minutes``; None for anything
-    else, also for a number without a unit.
+    """The seconds of ``5m``, ``1h30m`` or ``1 hour, 5 minutes``; None for any other text, also for
+    a number without a unit.
     """
     words = text.strip().lower()
     if len(words) > MAX_DURATION:
@@ -193,17 +193,16 @@ def duration_seconds(text: str, units: Mapping[str, float] = UNIT_SECONDS) -> fl
 
 
 SHORT_LIFE = timedelta(days=10)
-_LAST_SECOND = timedelta(seconds=1)  # a life of 90 days ends at 23:59:59: its last second counts
+_LAST_SECOND = timedelta(seconds=1)  # 90 days end at 23:59:59: the last second counts
 
 
 def alert_days(
     setting: int | str | None, issued: datetime | None, expires: datetime | None
 ) -> int | None:
-    """The days before its expiry from which a certificate is warned about; None for never.
+    """How many days before the expiry of a certificate the warning starts; None for never.
 
-    ``auto`` is a third of the certificate's whole life, or half of it if it lives 10 days or
-    less: by then, a certificate that renews itself has been renewed. None for ``auto`` while the
-    certificate's life is not known.
+    ``auto`` is a third of the certificate's lifetime, or half of a lifetime of 10 days or less: by
+    then, automatic renewal has renewed it. None for ``auto`` while the lifetime is not known.
     """
     if isinstance(setting, int) or setting is None:
         return setting
@@ -216,6 +215,6 @@ def alert_days(
 def warns(
     setting: int | str | None, issued: datetime | None, expires: datetime, now: datetime
 ) -> bool:
-    """Whether so few days remain that people are to be warned."""
+    """Whether the warning of an expiry has started."""
     days = alert_days(setting, issued, expires)
     return days is not None and days_left(expires, now) <= days

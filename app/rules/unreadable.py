@@ -1,5 +1,5 @@
-"""The sentences for a monitor whose stored alerts cannot be read, so that nobody would be notified
-of its incidents. Logs, pages and refusals all use these.
+"""Sentences for monitors and contacts whose stored alerts or channels cannot be read, so that
+nobody would be notified of incidents.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from app.i18n import N_, _
 
 ENTER_ALERTS_AGAIN = N_("Edit the monitor and enter its alerts again.")
 
-# In the comment of an incident that opens meanwhile: it stays true when alerts are entered again.
+# For the comment of an incident that opens meanwhile.
 NOBODY_NOTIFIED = N_(
     "Nobody was alerted when this began: the stored alerts of the monitor could not be read then."
 )

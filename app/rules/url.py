@@ -1,9 +1,8 @@
-"""Read a URL: which ones may be stored, and what is sent for them (decision 9).
+"""Read a URL: whether it may be stored, and how it is sent (decision 9).
 
-``parse_url`` reads an http or https URL, ``take_apart`` one of any schemes. An IP address in an odd
-spelling (decimal, octal, hexadecimal, short, full-width digits) is accepted and read as
-``inet_aton`` reads it. So policy judges the address that the connection goes to, and curl cannot
-read the spelling differently.
+``parse_url`` reads an http or https URL, ``take_apart`` a URL of other schemes. An IP address in an
+unusual spelling (decimal, octal, hexadecimal, short, full-width digits) is read as ``inet_aton``
+reads it. So the policy judges the address that curl connects to.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]
 # quadratic time.
 _MAX_HOST = 1_000
 _TOO_LONG = N_("The URL's host is too long: 253 characters in all, 63 between dots.")
-# What browsers and urljoin strip from around a Location, and remove from within it.
+# The characters that browsers and urljoin strip from both ends of a Location, and remove within it.
 _AROUND = "".join(map(chr, range(0x21)))
 _WITHIN = str.maketrans("", "", "\t\r\n")
 NO_HOST_NAME = N_(
@@ -50,10 +49,10 @@ _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 class Target:
     """The parts of a URL.
 
-    ``host`` is as typed. ``ascii_host`` is what is sent: IDNA, or a plain IP address without
-    brackets. ``address`` is the IP address if the host is one. ``port`` is 0 if there is none.
-    ``request_target`` is path and query, never empty. ``absolute``: the host was written with a
-    final dot, which is not sent.
+    ``host`` is as typed. ``ascii_host`` is the host as it is sent: in IDNA, or an IP address
+    without brackets. ``address`` is the IP address if the host is one. ``port`` is 0 if there is
+    none. ``request_target`` is path and query, never empty. ``absolute``: the host was written with
+    a final dot, which is not sent.
     """
 
     scheme: str
@@ -66,7 +65,7 @@ class Target:
 
     @property
     def dns_name(self) -> str:
-        """What is looked up. With a final dot, no search domain is tried."""
+        """The name for DNS. With a final dot, no search domain is tried."""
         return f"{self.ascii_host}." if self.absolute else self.ascii_host
 
     @property
@@ -77,7 +76,7 @@ class Target:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Whose server it is: without its final dot, a name may be one of a search domain."""
+        """The origin, with the final dot: without it, the name may resolve in a search domain."""
         return (self.scheme, self.dns_name, self.port)
 
     @property
@@ -145,8 +144,8 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
 
 
 def host_name(text: str) -> str:
-    """A host name as it is sent, in lower case and IDNA. Raises ValueError with a sentence for one
-    with a port, for an address and for what no DNS name is.
+    """A host name as it is sent, in lower case and IDNA. Raises ValueError with a sentence if the
+    text has a port, or is an IP address or no valid name.
     """
     try:
         refuse_odd_characters(text)
@@ -178,8 +177,8 @@ def _is_label(label: str) -> bool:
 
 
 def either(schemes: Iterable[str]) -> str:
-    """``schemes`` in a sentence, as a URL starts. One with a colon, such as ``dns:``, needs no
-    slashes.
+    """``schemes`` in a sentence: ``http:// or https://``. A scheme with a colon, such as ``dns:``,
+    gets no slashes.
     """
     return listed((scheme if ":" in scheme else f"{scheme}://" for scheme in schemes), OR)
 
@@ -187,8 +186,8 @@ def either(schemes: Iterable[str]) -> str:
 def join(base: Target, location: str) -> Target:
     """The target of a ``Location`` header, absolute or relative. Raises ValueError with a sentence.
 
-    Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the
-    rest is as strict as ``parse_url``.
+    Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do.
+    Otherwise this is as strict as ``parse_url``.
     """
     # Not cached: a server may send a different one, of any length, each time.
     tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
@@ -198,7 +197,7 @@ def join(base: Target, location: str) -> Target:
         tidy = urljoin(base.url, tidy)
     target = take_apart(tidy, DEFAULT_PORTS)
     if base.absolute and target.ascii_host == base.ascii_host:
-        return replace(target, absolute=True)  # the server does not see the dot, so it names none
+        return replace(target, absolute=True)  # the server does not see the dot, so it sends none
     return target
 
 
@@ -214,11 +213,11 @@ def refuse_odd_characters(text: str) -> None:
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
     if authority.startswith("["):
-        host, bracket, rest = authority[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
+        host, bracket, port = authority[1:].partition("]")
+        if not bracket or (port and not port.startswith(":")):
             sentence = N_("The URL's IPv6 address must be in brackets, such as [2001:db8::1].")
             raise ValueError(_(sentence))
-        return f"[{host}]", _port(rest[1:])
+        return f"[{host}]", _port(port[1:])
     host, _colon, port = authority.partition(":")
     if ":" in port:
         raise ValueError(_("The URL's port must be a number. An IPv6 address must be in brackets."))
@@ -288,13 +287,13 @@ def _legacy_ipv4(host: str) -> str | None:
         return None
 
 
-# --- Links to pages elsewhere, which people follow from ours
+# --- Links from pages of Wakeful to other pages
 
 NO_LINK = N_("This is not a URL. Enter one such as https://example.com/page.")
 
 
 def is_link(text: str) -> bool:
-    """Whether this is an http or https URL: a ``javascript:`` one would run on our page."""
+    """Whether this is an http or https URL: ``javascript:`` would run code on a page of Wakeful."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname)

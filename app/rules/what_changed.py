@@ -1,9 +1,8 @@
-"""What is different between a failing check and a good one before it. Pure.
+"""The differences between a failing check and an earlier good one. Pure.
 
-It compares what ``app/engine/recorder/evidence.py`` keeps of an incident. Any part may be missing:
-another kind of check, an older version or another server may not have written it. None is of
-another type: to ``app/db/contents.py`` such stored evidence is damaged, and
-``app/codec/evidence.py`` leaves such parts out of what others send.
+They come from the evidence of an incident (``app/engine/recorder/evidence.py``). Any part of it may
+be missing, as another kind of check, an older version or another server has written it. A part that
+is there has the right type: ``app/db/contents.py`` and ``app/codec/evidence.py`` validate it.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from app.rules.text import shortened
 
 Check = Mapping[str, Any]
 
-# The headers that say another program answers, or another answer is meant. Others differ each time.
+# The headers that are compared: a change shows another program or another kind of answer.
 HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
-NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
+NEW_HEADERS = ("retry-after", "www-authenticate")  # shown only if new: their values always differ
 PHASES = {
     "dns": N_("DNS lookup"),
     "connect": N_("connect"),
@@ -31,17 +30,18 @@ PHASES = {
     "ttfb": N_("first byte"),
     "download": N_("body"),
 }
-MANY_ADDRESSES = 5  # a name with as many changes its addresses all the time
-SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
+MANY_ADDRESSES = 5  # a name with so many addresses changes them all the time
+# A difference is shown if it exceeds both the factor and the amount.
+SLOWER_TIMES, SLOWER_MS = 2, 100
 BODY_TIMES, BODY_BYTES = 2, 512
-LONGEST = 120
+MAX_VALUE = 120  # characters
 MAX_CHANGES = 10
 
 
 def phase_words(
     names: Collection[str], spent: Mapping[str, int | None] | None = None
 ) -> dict[str, str]:
-    """What people call these phases of one check. ``spent``: ms by phase."""
+    """The labels of these phases of one check. ``spent``: ms by phase."""
     words = {name: _(PHASES[name]) for name in names}
     if "ttfb" in words and "connect" not in words:  # a ping, or a name server
         words["ttfb"] = _("answer")
@@ -73,7 +73,7 @@ class _Pair:
 
 
 def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
-    """What changed, the most telling change first; nothing if one of the two checks is missing."""
+    """The changes, the most telling first; none if one of the two checks is missing."""
     pair = _pair(evidence)
     if pair is None:
         return ()
@@ -83,8 +83,8 @@ def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GoodCheck:
-    """The check that a failure is compared with. ``is_last``: of the good ones before it.
-    ``is_slow``: it was above the limit itself.
+    """The check that a failure is compared with. ``is_last``: it was the last good one before the
+    failure. ``is_slow``: it was above the slow limit.
     """
 
     at: datetime | None
@@ -107,8 +107,8 @@ class GoodCheck:
 
 
 def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
-    """The good check that the evidence has. The evidence of good checks is stored every ten
-    minutes, and when an answer changes.
+    """The good check in the evidence. It may not be the last one: the evidence of good checks is
+    stored every ten minutes, and when an answer changes.
     """
     pair = _pair(evidence)
     if pair is None:
@@ -125,7 +125,7 @@ def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
 def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
     checks = evidence or {}
     failing, good = checks.get("failing"), checks.get("last_good")
-    # Another place may get another address, certificate or server all the time.
+    # Checks of two places are not compared: each may have its own address, certificate or server.
     if not failing or not good or failing.get("location") != good.get("location"):
         return None
     return _Pair(failing, good, checks.get("usual") or {})
@@ -223,7 +223,7 @@ def _body(pair: _Pair) -> Iterator[Change]:
 
 
 def _slower(pair: _Pair) -> Iterator[Change]:
-    """The phase that grew most, if the whole has grown by much."""
+    """The change of the response time, with the phase that grew by the largest amount."""
     usual = pair.usual if _took(pair.usual) is not None else pair.good
     before, now = _took(usual), _took(pair.failing)
     if before is None or now is None or not _grew(before, now):
@@ -265,7 +265,7 @@ def _change(kind: ChangeKind, sentence: str, before: str, now: str, **values: st
 def _come_or_gone(
     kind: ChangeKind, sentences: Sequence[str], before: str | None, now: str | None, **values: str
 ) -> Change:
-    """``sentences``: for what was and is, for what is new, and for what was removed."""
+    """``sentences``: for a changed value, for a new one, and for a removed one."""
     changed, new, removed = sentences
     if before and now:
         return _change(kind, changed, before, now, **values)
@@ -276,7 +276,7 @@ def _come_or_gone(
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return shortened(line, LONGEST)
+    return shortened(line, MAX_VALUE)
 
 
 def _time(value: Any) -> datetime | None:
@@ -292,7 +292,7 @@ def _moment(check: Mapping[str, Any]) -> datetime | None:
 
 
 def _addresses(check: Check) -> list[str]:
-    """The address that was connected to; if there was no connection, all that were found."""
+    """The address of the connection; without a connection, all addresses of the name."""
     ip = check.get("ip")
     return [ip] if ip else check.get("resolved") or []
 
@@ -318,7 +318,7 @@ def _redirects(check: Check) -> list[str]:
 
 
 def _redirects_differ(pair: _Pair) -> bool:
-    """A check that ended on the way did not see the rest of it."""
+    """Whether the redirects differ. Those that a failing check did not reach do not count."""
     before, now = _redirects(pair.good), _redirects(pair.failing)
     if pair.failing.get("status_code") is None:
         before = before[: len(now)]
@@ -347,7 +347,7 @@ def _timings(check: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _took(check: Mapping[str, Any]) -> int | None:
-    """How long it took in all; what never ended took as long as its phases."""
+    """The duration of a check; for one that did not end, the sum of its phases."""
     whole = check.get("response_time")
     return whole if whole is not None else sum(_timings(check).values()) or None
 

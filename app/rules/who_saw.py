@@ -10,7 +10,7 @@ from typing import Any
 from app.i18n import N_, _, _n, listed
 from app.records import DEFAULT_LOCATION, Ending
 
-NAMED = 3  # places that do not see it
+MAX_PLACES_NAMED = 3
 ENDED: Mapping[str, str] = {
     Ending.RECOVERED: N_("Recovered after %(length)s"),
     Ending.SILENCE: N_("Ended after %(length)s: a place that saw it fell silent"),
@@ -25,19 +25,19 @@ CHANGED = N_(
 NOT_SLOW_NOW = N_(
     "The monitor was changed during the incident. As it is judged now, it is not slow."
 )
-# What ended it is not known: an old incident, or one of a server that says nothing of it.
+# For an unknown ending: of an old incident, or of a server that does not send it.
 OVER = N_("Over after %(length)s")
 
 
 def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    """What each place saw; nothing if the monitor has one place."""
+    """The verdicts of the places in the evidence; none if the monitor has one place."""
     places = (evidence or {}).get("places") or ()
     return places if len(places) > 1 else ()
 
 
 def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    """The places that are named with a failure: several, or the only one if it is not the server's
-    own, which people take it for.
+    """The places to name with a failure. If the only place is the server itself, it is not
+    named.
     """
     places = (evidence or {}).get("places") or ()
     return () if [place.get("name") for place in places] == [DEFAULT_LOCATION] else places
@@ -45,8 +45,8 @@ def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, An
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
     """A phrase such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." if
-    fewer see it than not, or "Oslo" if that is the only place. None if only the server's own place
-    saw the failure. ``still``: the incident is open.
+    only a minority sees it, or "Oslo" if that is the only place. None if the only place is the
+    server itself. ``still``: the incident is open.
     """
     places = named_places(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
@@ -60,10 +60,10 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     counted = _n(
         "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(places), down=len(down)
     )
-    named = len(down) <= min(NAMED, len(good))
+    named = len(down) <= min(MAX_PLACES_NAMED, len(good))
     parts = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
-    parts += _what_others_see([*good[:NAMED], *silent[:NAMED]], still)
-    if (more := len(good) - NAMED) > 0:
+    parts += _what_others_see([*good[:MAX_PLACES_NAMED], *silent[:MAX_PLACES_NAMED]], still)
+    if (more := len(good) - MAX_PLACES_NAMED) > 0:
         parts.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
     return "; ".join(parts)
 
@@ -78,7 +78,7 @@ def title_of(place: Mapping[str, Any]) -> str:
 
 
 def fell_silent(titles: Sequence[str]) -> str:
-    """Why an incident ended that these places saw to the last."""
+    """Why an incident ended whose last witnesses were these places."""
     return _(
         "%(places)s saw the failure, then fell silent. The other places do not confirm it.",
         places=", ".join(titles),
@@ -89,15 +89,14 @@ def seen_from(titles: Sequence[str]) -> str | None:
     """The places that saw it, in a few words for a list; None if no place is named."""
     if not titles:
         return None
-    if len(titles) > NAMED:
+    if len(titles) > MAX_PLACES_NAMED:
         return _n("Seen from %(num)s place", "Seen from %(num)s places", len(titles))
     return _("Seen from %(places)s", places=", ".join(titles))
 
 
 def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     """How an incident ended after ``length``, in a few words for a list. ``titles``: of the places
-    whose silence ended it; empty if they are not known. What ended an old incident may not be
-    known.
+    whose silence ended it; empty if they are not known.
     """
     if ending == Ending.SILENCE and titles:
         sentence = N_("Ended after %(length)s: %(places)s fell silent")
@@ -106,7 +105,7 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
 
 
 def _what_others_see(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
-    """What the places see that do not see the failure, grouped by what they see."""
+    """The answers of places that do not see the failure, each with the places that got it."""
     by_answer: dict[object, list[str]] = {}
     for place in places:
         by_answer.setdefault(_answer_of(place), []).append(title_of(place))

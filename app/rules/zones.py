@@ -1,7 +1,7 @@
-"""The time zones that people choose from: UTC and one for each place, without the old names, the
-fixed offsets and the entries that are none (``Etc/GMT+5``, ``EST5EDT``, ``Factory``). Pure.
+"""The time zones that people choose from: UTC and the zones of regions, without old names, fixed
+offsets and special entries (``Etc/GMT+5``, ``EST5EDT``, ``Factory``). Pure.
 
-Every other name that the machine knows is still taken and shown where it is stored.
+Any other zone that the machine has is accepted too, and shown if it is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.i18n import N_, _
 UTC = "UTC"
 ELSEWHERE = N_("Other")  # the region of a stored zone that is not offered
 
-# Browsers still give these names.
+# Old names that browsers still send, and the present ones.
 RENAMED = {
     "Africa/Asmera": "Africa/Asmara", "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
     "America/Catamarca": "America/Argentina/Catamarca", "America/Coral_Harbour": "America/Atikokan",
@@ -40,7 +40,7 @@ def zones() -> frozenset[str]:
 
 @cache
 def offered() -> tuple[str, ...]:
-    """The names to choose from, in the order of the list: UTC, then by region and place."""
+    """The names to choose from, in the order of the list: UTC, then by region and city."""
     named = (line.split("\t") for line in _table().splitlines() if not line.startswith("#"))
     names = {fields[2] for fields in named if len(fields) > 2}
     return (UTC, *sorted(names & zones()))
@@ -54,7 +54,7 @@ def by_region() -> dict[str, list[str]]:
     return regions
 
 
-# Names that the time zone database cannot spell.
+# City names with signs that the time zone database does not allow.
 SPELLED = {"DumontDUrville": N_("Dumont d'Urville")}
 
 
@@ -69,7 +69,7 @@ def city_of(name: str) -> str:
 
 
 def present_name(name: str | None) -> str | None:
-    """The present name of a zone that a browser names; None if there is no such zone."""
+    """The present name of a zone in a browser; None if there is no such zone."""
     present = RENAMED.get(name or "", name)
     return present if present in zones() else None
 

@@ -1,14 +1,14 @@
 """Figures from results and incidents: pure functions over rows, without database and clock.
 
-What counts (one definition, also for what is shown on pages):
+What counts, for statistics, reports and pages alike:
 
 - A result covers the time from its check until the next one in its place, at most
   ``cover_limit_ms`` by the interval of its monitor at the time. Time without cover is a gap. A
   pause ends the cover, as does removing the place from the monitor. A check on request of a paused
   monitor does not count; one in a place that does not check the monitor covers a second.
 - Covered time in a maintenance window, to the second, is neither up nor down; the time of an
-  ``unknown`` result is neither, too, unless the result of another place covers it. For a window
-  that was changed or deleted since, the mark on the results tells what was maintenance.
+  ``unknown`` result is neither, too, unless the result of another place covers it. If a window was
+  changed or deleted since, ``maintenance`` of the results counts instead.
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
   ``ended_at``, also one that only late results show (``found_late``). It is up otherwise: a single
   failure that a recheck cancelled is not downtime, nor is one that too few places see. Up is

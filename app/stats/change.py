@@ -1,7 +1,5 @@
-"""Whether response times changed at a moment, such as a deploy: the same span before it and after
-it. Pure.
-
-docs/slow.md has the rule for people.
+"""Whether response times changed at a moment, such as a deploy: compares equal spans before and
+after it. Pure. docs/slow.md has the rule for people.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ from app.records import PHASES
 
 Bucket = Mapping[str, Any]
 
-# On each side of the moment. Fewer say more of chance than of a deploy.
+# On each side of the moment. With fewer, a difference may be chance.
 MIN_BUCKETS, MIN_CHECKS = 4, 12
-# Less is not worth a sentence: times are whole milliseconds, and a target nearby takes three.
+# Smaller changes are not shown: times are whole milliseconds, and a target nearby takes three.
 MIN_PERCENT, MIN_MS = 10, 5
 
 
 class ResponseChange(NamedTuple):
     """Medians in ms, before and after. ``percent`` is above 0 if it is slower. ``phase``: the
-    one that changed most; None if none is measured. ``length``: of each side.
+    phase that changed most; None if none is measured. ``length``: of each side.
     """
 
     before: int
@@ -38,8 +36,8 @@ class ResponseChange(NamedTuple):
 def changes(
     buckets: Sequence[Bucket], moments: Sequence[datetime]
 ) -> Iterator[tuple[Sequence[int], ResponseChange]]:
-    """The changes at ``moments``, which are in order and within the buckets: the indexes of moments
-    that have too few buckets between them to tell them apart, and the change there.
+    """The changes at ``moments``, which are in order and within the buckets. Moments with too few
+    buckets between them are one group: each change comes with the indexes of its group.
 
     A side ends at the next moment, since something else may have changed there. A bucket with a
     moment in it is on neither side.
@@ -56,10 +54,10 @@ def changes(
     begins = [0, *(ceil(offsets[group[-1]]) for group in groups)]
     ends = [*(floor(offsets[group[0]]) for group in groups), len(buckets)]
     sides = [_trimmed(buckets[begin:end]) for begin, end in zip(begins, ends, strict=True)]
-    for group, (before, after) in zip(groups, pairwise(sides), strict=True):
-        count = min(len(before), len(after))
-        earlier = list(filter(_has_time, before[len(before) - count :]))
-        later = list(filter(_has_time, after[:count]))
+    for group, (left_side, right_side) in zip(groups, pairwise(sides), strict=True):
+        count = min(len(left_side), len(right_side))
+        earlier = list(filter(_has_time, left_side[len(left_side) - count :]))
+        later = list(filter(_has_time, right_side[:count]))
         if _is_enough(earlier) and _is_enough(later):
             change = _change(earlier, later, count * width)
             if change is not None:
@@ -87,19 +85,20 @@ def _change(
     """The change between two sides; None if it is no larger than the differences within them."""
     times = [[bucket["response_time"] for bucket in side] for side in (earlier, later)]
     before, after = map(median, times)
-    grown = after - before
-    if not before or abs(grown) < max(MIN_MS, before * MIN_PERCENT / 100) or _overlap(*times):
+    difference = after - before
+    smallest = max(MIN_MS, before * MIN_PERCENT / 100)
+    if not before or abs(difference) < smallest or _overlap(*times):
         return None
-    sign = copysign(1, grown)
+    sign = copysign(1, difference)
     by_phase = {name: sign * (_middle(later, name) - _middle(earlier, name)) for name in PHASES}
     phase = max(PHASES, key=by_phase.__getitem__)
-    percent = round(100 * grown / before)
-    named = phase if by_phase[phase] > 0 else None
-    return ResponseChange(round(before), round(after), percent, named, length)
+    percent = round(100 * difference / before)
+    largest = phase if by_phase[phase] > 0 else None
+    return ResponseChange(round(before), round(after), percent, largest, length)
 
 
 def _overlap(times: Sequence[int], others: Sequence[int]) -> bool:
-    """Whether the middle halves of both overlap."""
+    """Whether the middle halves (between the quartiles) overlap."""
     low, _, high = quantiles(times, n=4, method="inclusive")
     other_low, _, other_high = quantiles(others, n=4, method="inclusive")
     return low <= other_high and other_low <= high

@@ -1,4 +1,4 @@
-"""The time that checks cover, and what was seen in it: of one place, or of several together."""
+"""The time that checks of one place or of several cover, and its kind."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TypeVar
 from app.judge.verdict import PastResult, failures_after
 from app.records import Verdict
 
-OVERDUE_MS = 60_000  # how late a check may be before the time until it is a gap
+OVERDUE_MS = 60_000  # a check may be so late without a gap before it
 Span = tuple[int, int]  # begin and end, ms
 At = TypeVar("At", int, datetime)
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
-# A failure that one place of several sees: not confirmed, and through all confirmations.
+# A failure that one place of several sees, before and after all confirmations.
 _FAILING, _LASTING = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
 _CONCLUSIVE = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
@@ -26,8 +26,8 @@ ALL_TIME: Sequence[Span] = ((-(2**62), 2**62),)
 
 
 def cover_limit_ms(interval: int, timeout: int) -> int:
-    """How long one result of a monitor counts at most, in ms; ``interval`` and ``timeout`` are
-    seconds.
+    """The longest time, in ms, that one result of a monitor counts; ``interval`` and ``timeout``
+    are seconds.
     """
     return (interval + timeout) * 1000 + OVERDUE_MS
 
@@ -38,9 +38,8 @@ def covered(
     """The time that ``checks`` (in order) cover; adjoining spans of a kind are merged.
 
     A check counts until the next one of its place, ``limit`` ms at most. If several places check,
-    the kind is that of all together (``_kind_of_all``), for which a failure of one place counts
-    once it has lasted through ``confirmations``. A check in a window of ``planned`` does not make
-    the time after the window maintenance.
+    ``_kind_of_all`` combines them; it counts a failure of one place after ``confirmations``. A
+    check in a window of ``planned`` does not make the time after the window maintenance.
 
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
@@ -79,8 +78,8 @@ def _kinds(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[int]:
 
 
 def _kinds_of_place(checks: Iterable[PastResult], limit: int, confirmations: int) -> Iterator[int]:
-    """The kind of each check of one place of several, leaving maintenance out. Failures in a row
-    are counted as for its vote; a gap ends them.
+    """The kind of each check of one place among several; ``_maintenance`` adds maintenance.
+    Failures in a row are counted as for the place's vote; a gap ends them.
     """
     failures = stop = 0
     for at_ms, verdict, maintenance, _, _, covers_ms, _ in checks:
@@ -93,9 +92,8 @@ def _kinds_of_place(checks: Iterable[PastResult], limit: int, confirmations: int
 
 
 def _cover_of_place(checks: Iterable[PastResult], kinds: Iterable[int], limit: int) -> list[Cover]:
-    """``covered`` where each check ends the time of the one before it. ``kinds``: of each check.
-
-    The first span is of no length; readers skip such spans.
+    """``covered`` for checks of one place, each of which ends the time of the previous one.
+    ``kinds``: of each check. The first span has no length; callers skip such spans.
     """
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0
@@ -109,8 +107,8 @@ def _cover_of_place(checks: Iterable[PastResult], kinds: Iterable[int], limit: i
 
 
 def _maintenance(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[Span]:
-    """The time that is maintenance by the newest check of any place, however long that one counts:
-    a check that counts for a second must not end the maintenance that all places saw.
+    """The spans in which the newest check, of any place, was in maintenance. A span lasts until the
+    next check that was not, even if its own check counts for a second.
     """
     spans: list[Span] = []
     since = None
@@ -124,8 +122,8 @@ def _maintenance(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[
     return spans if since is None else [*spans, (since, ALL_TIME[0][1])]
 
 
-def _is_within(spans: Sequence[Span], at: int) -> bool:
-    return bool(spans) and overlap(spans, at, at + 1) > 0
+def _is_within(spans: Sequence[Span], at_ms: int) -> bool:
+    return bool(spans) and overlap(spans, at_ms, at_ms + 1) > 0
 
 
 def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
@@ -152,9 +150,9 @@ def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
 def _kind_of_all(counts: Sequence[int]) -> int | None:
     """The kind of a moment from how many places see each; None if no check covers it (decision 14).
 
-    ``unknown`` is no vote. If one place is slow, the time is degraded, and so it is if a failure
-    lasts in one place while another is up. Any other failure is watched time: the monitor's rule
-    decides whether an incident opens, and then the time is down.
+    ``unknown`` is no vote. The time is degraded if one place is slow, or if a failure is confirmed
+    in one place while another is up. Any other failure is watched time: the monitor's rule decides
+    whether an incident opens, and the incident makes the time down.
     """
     if counts[DEGRADED] or (counts[_LASTING] and counts[WATCHED]):
         return DEGRADED
@@ -164,8 +162,8 @@ def _kind_of_all(counts: Sequence[int]) -> int | None:
 
 
 def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool, At, At]]:
-    """``begin`` to ``end`` in pieces: whether each is inside one of ``spans`` (in order), its begin
-    and its end.
+    """Split the time from ``begin`` to ``end`` at ``spans`` (in order). Each piece: whether it is
+    inside a span, its begin and its end.
     """
     if not spans:
         return [(False, begin, end)]

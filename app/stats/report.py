@@ -1,4 +1,4 @@
-"""The figures of an availability report: of each monitor between two times, and of all. Pure.
+"""The figures of an availability report: for each monitor between two times, and for all. Pure.
 
 ``app/stats`` defines up, down, maintenance and gap. An incident belongs to a report if it overlaps
 the time and is not classified as maintenance or a false alarm. ``longest`` counts only the part of
@@ -14,9 +14,10 @@ from app.records import Classification
 from app.stats.series import iso, mttr, totals_of
 from app.stats.tally import DAY_MS, Incident, Sums, percentile, seconds
 
-ALL = 0  # the key for all monitors together; no record has this id
+ALL = 0  # the key for all monitors; no record has this id
 
-# The figures beside ``uptime``: seconds and counts; and those that may be None.
+# The figures beside ``uptime``: seconds and counts (``COUNTS``), and ``MEASURES``, which may be
+# None.
 COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "incidents")
 STATES = ("up", "down", "unknown", "maintenance")  # of a day, in seconds
 MEASURES = ("mttr", "longest", "avg", "p95")
@@ -32,10 +33,9 @@ def figures(
     *,
     days: bool = False,
 ) -> dict[int, dict[str, Any]]:
-    """Figures by monitor id, and under ``ALL``. ``start``, ``end``, ``pieces`` are ms since 1970.
-
-    Durations in the answer are whole seconds, response times ms, ``uptime`` percent; ``COUNTS`` and
-    ``MEASURES`` are there too. With ``days``, each monitor has its UTC days, as ``_day`` has them.
+    """``uptime`` (percent), ``COUNTS`` and ``MEASURES`` by monitor id, and under ``ALL``.
+    ``start``, ``end`` and the times in ``pieces`` are ms since 1970; durations in the answer are
+    whole seconds, response times ms. ``days``: add the UTC days of each monitor (``_day``).
     """
     whole, everything = Sums(), []
     answer: dict[int, dict[str, Any]] = {}
@@ -44,8 +44,11 @@ def figures(
         for sums in by_day.values():
             total.add(sums)
         whole.add(total)
-        of_monitor = incidents.get(id, ())
-        counted = [incident for incident in of_monitor if incident[2] not in list(Classification)]
+        counted = [
+            incident
+            for incident in incidents.get(id, ())
+            if incident[2] not in list(Classification)
+        ]
         everything += counted
         answer[id] = _figures(total, counted, start, end, 1)
         if days:

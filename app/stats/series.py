@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from app.records import PHASES
 from app.rules import time
-from app.rules.figures import BRIEF
+from app.rules.figures import BRIEF_OUTAGE
 from app.stats import RANGES
 from app.stats.tally import DAY_MS, HOUR_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
 
@@ -24,9 +24,9 @@ BUCKETS: Mapping[str, int] = {
     "90d": DAY_MS,
     "365d": DAY_MS,
 }
-# The widths of buckets between two chosen times: the narrowest with which they are not too many.
+# Between two chosen times, buckets get the first of these widths that makes at most MAX_BUCKETS.
 WIDTHS = (MINUTE_MS, 3 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
-MAX_BUCKETS = 200  # wider than that, points of a chart could not be told apart
+MAX_BUCKETS = 200  # with more, the points of a chart would run into each other
 PERCENTILES = (50, 95, 99)
 
 
@@ -40,7 +40,7 @@ def start_of(range_: str, now_ms: int) -> int:
 
 
 class ChartSpan(NamedTuple):
-    """The time that statistics are of, and the width of its buckets, in ms."""
+    """The time that a chart shows, and the width of its buckets, in ms."""
 
     start: int
     end: int
@@ -51,19 +51,18 @@ def span_of_range(range_: str, now_ms: int) -> ChartSpan:
     return ChartSpan(start_of(range_, now_ms), now_ms, BUCKETS[range_])
 
 
-def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> ChartSpan:
-    """The buckets that hold the time from ``start`` to ``end``, none narrower than ``least``.
-
-    It begins and ends with whole buckets, but never in the future.
+def span_of(start: int, end: int, now_ms: int, *, min_width: int = MINUTE_MS) -> ChartSpan:
+    """The chart of the time from ``start`` to ``end``, with buckets of ``min_width`` or wider. It
+    begins and ends with whole buckets, but does not end in the future.
     """
     fitting = (width for width in WIDTHS if (end - start) <= width * MAX_BUCKETS)
-    width = max(least, next(fitting, DAY_MS))
+    width = max(min_width, next(fitting, DAY_MS))
     return ChartSpan(start - start % width, min(now_ms, end + -end % width), width)
 
 
 class ChartSums:
-    """The sums of a chart's buckets by their start (ms), of all of them together, and what an
-    answer says of each. It never changes, so that it can be cached.
+    """The sums of a chart's buckets by their start (ms), the total, and the figures of each bucket
+    in an answer. It never changes, so that it can be cached.
     """
 
     def __init__(self, pieces: Iterable[tuple[int, Sums]], width: int) -> None:
@@ -81,9 +80,8 @@ def between(
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
     ``range`` is None.
 
-    ``pieces``: start and sums of periods within this time, none wider than a bucket, besides those
-    that are ``summed`` already. ``incidents``: start, end and classification of those that overlap
-    it.
+    ``pieces``: start and sums of periods within the span, none wider than a bucket, that are not in
+    ``summed``. ``incidents``: those that overlap the span.
     """
     start, end, width = span
     summed = summed or ChartSums((), width)
@@ -91,8 +89,8 @@ def between(
     total = _total([summed.total, *added.values()])
     figures = dict(summed.figures)
     for begin, sums in added.items():
-        before = summed.buckets.get(begin)
-        figures[begin] = _figures(_total([before, sums]) if before else sums)
+        cached = summed.buckets.get(begin)
+        figures[begin] = _figures(_total([cached, sums]) if cached else sums)
     counted = [incident for incident in incidents if incident[2] not in NO_OUTAGE]
     return {
         "range": None,
@@ -112,7 +110,7 @@ def between(
 
 
 def totals_of(total: Sums) -> dict[str, Any]:
-    """What statistics and reports say of a whole time."""
+    """The figures that statistics and reports have for a whole time."""
     return {
         "uptime": total.uptime,
         "downtime": seconds(total.down),
@@ -153,7 +151,7 @@ def day_state(bucket: Mapping[str, Any]) -> str:
     """The state of a day in a bar: ``brief`` or ``down`` if any of it was down, else the first of
     the list that occurs.
     """
-    if 0 < bucket["down"] <= BRIEF:
+    if 0 < bucket["down"] <= BRIEF_OUTAGE:
         return "brief"
     for name in ("down", "up", "maintenance", "unknown"):
         if bucket[name]:
@@ -168,7 +166,7 @@ def iso(ms: int) -> str:
 
 
 def _figures(sums: Sums) -> Mapping[str, Any]:
-    """What an answer says of a bucket besides its time."""
+    """The figures of a bucket in an answer."""
     return {
         "checks": sums.checks,
         "uptime": sums.uptime,
@@ -187,7 +185,7 @@ def _figures(sums: Sums) -> Mapping[str, Any]:
 
 
 def _response(total: Sums) -> dict[str, int | None]:
-    # From the histogram, as in a report: exact ones would differ from those of the same time there.
+    # Percentiles from the histogram, so that they equal those of a report.
     answer = {"avg": _mean(total.response_sum, total.response_count)}
     for percent in PERCENTILES:
         answer[f"p{percent}"] = percentile(total, percent)
@@ -229,8 +227,8 @@ EMPTY_HOUR = StripHour(0, 0, 0, 0, 0, 0)
 
 
 class LastHours(NamedTuple):
-    """``entries``: one for each of ``STRIP_HOURS``, oldest first, in the form of ``day_state``.
-    ``newest``: the figures of the last hour that has any, which may still run, by its start (ms).
+    """``entries``: one for each of ``STRIP_HOURS``, oldest first, as ``day_state`` reads them.
+    ``newest``: the start (ms) and the figures of the last hour with data, which may not be over.
     """
 
     entries: Sequence[Mapping[str, Any]]
@@ -243,7 +241,7 @@ def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> di
     In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
     are seconds, ``response_time`` a mean in ms or None.
     """
-    # Once for all monitors: a list shows a hundred.
+    # Computed once for all monitors: a list shows a hundred.
     begins = [(at, iso(at)) for at in range(start, start + STRIP_HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: LastHours(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
+from operator import add
 
 from app.judge.verdict import PastResult
 from app.records import CHECK_EVERY_SECONDS, GOOD_VERDICTS, PHASES, TIMEOUT_SECONDS, Classification
@@ -29,13 +30,13 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-# Start, end (None: it is open), and classification; or ``BEHIND``, for a time in which the monitor
-# was unreachable because of another one.
+# Start, end (None: it is open), and classification. ``BEHIND`` as a classification: the monitor was
+# unreachable because of another one.
 Incident = tuple[int, int | None, str | None]
 BEHIND = "behind"
 NO_OUTAGE = (*Classification, BEHIND)
 
-# How far before a time to look for the result that covers it.
+# The result that covers a time is at most so much older.
 MAX_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
 
 
@@ -69,13 +70,11 @@ class Sums:
         self.response_sum += other.response_sum
         if other.response_max is not None:
             self.response_max = max(self.response_max or 0, other.response_max)
-        self.phases = [
-            before + more for before, more in zip(self.phases, other.phases, strict=True)
-        ]
+        self.phases = list(map(add, self.phases, other.phases))
         if not self.histogram:  # as for a bucket of one row: copied without a loop in Python
             self.histogram = dict(other.histogram)
             return
-        histogram = self.histogram  # named once: 90 days add 5,000 of these counts
+        histogram = self.histogram  # a local name: 90 days add 5,000 of these counts
         for bucket_number, number in other.histogram.items():
             histogram[bucket_number] = histogram.get(bucket_number, 0) + number
 
@@ -101,7 +100,7 @@ class Sums:
 
 
 def seconds(ms: int) -> int:
-    # Half up: rounding half to even would drop half a second of downtime.
+    # Rounded half up: half to even would drop half a second of downtime.
     return (ms + 500) // 1000
 
 
@@ -119,18 +118,18 @@ def percent(up: int, down: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class OutageTimes:
-    """When one monitor was down, or excused: merged spans (ms) in order."""
+    """The spans (ms, merged and in order) in which a monitor was down, excused or unreachable."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
     planned: tuple[Span, ...] = ()  # maintenance windows
-    behind: tuple[Span, ...] = ()  # unreachable because of a parent, outside of own incidents
+    behind: tuple[Span, ...] = ()  # unreachable because of a parent, outside of its own incidents
 
 
 def outage_times(
     incidents: Iterable[Incident], end: int, planned: Iterable[Span] = ()
 ) -> OutageTimes:
-    """``incidents``: those that are still open at ``end`` last until then. ``planned``: maintenance
+    """The spans of ``incidents``; an open one lasts until ``end``. ``planned``: maintenance
     windows.
     """
     down, excused, behind = [], [], []
@@ -176,17 +175,18 @@ def tally(
 ) -> dict[int, Sums]:
     """Sums by the start of each period of ``period`` ms from ``start`` to ``end``.
 
-    ``checks`` are in order of time and begin early enough: one before ``start`` may cover time
-    after it, and in several places, the ``confirmations`` of a failure may be still earlier.
-    ``limit``: how long a check counts at most, in ms. Periods are aligned to 1970; those without
-    data are left out.
+    ``checks`` are in order and begin early enough: a check before ``start`` may cover time after
+    it, and with several places, the ``confirmations`` of a failure may be even earlier. ``limit``:
+    the longest time that a check counts, in ms. Periods are aligned to 1970; those without data are
+    left out.
     """
     by_start: dict[int, Sums] = {}
     answers: list[tuple[Sums, list[int], list[tuple[int | None, ...]]]] = []
     times: list[int]
     spent: list[tuple[int | None, ...]]
     following = start  # the start of the period after the one of ``sums``
-    # Unpacked, here and below: a list reads thousands of checks, and each named access is a call.
+    # Tuples are unpacked here and below: reading a field of a named tuple is slow, and a list of
+    # monitors reads thousands of checks.
     for at, verdict, maintenance, response_time, phases, covers_ms, _ in checks:
         if not start <= at < end or covers_ms == 0:
             continue
@@ -200,7 +200,7 @@ def tally(
         if response_time is not None and verdict in GOOD_VERDICTS and not maintenance:
             times.append(response_time)
             spent.append(phases)
-    for sums, times, spent in answers:  # a period at once: adding up a day's one by one is slow
+    for sums, times, spent in answers:  # a period at once: adding a day's checks one by one is slow
         sums.add_responses(times, spent)
     for kind, since, until in covered(checks, limit, spans.planned, confirmations):
         begin, stop = max(since, start), min(until, end)
@@ -210,13 +210,13 @@ def tally(
             sums = by_start.setdefault(period_start, Sums())
             for inside, first, last in split(spans.planned, begin, cut):
                 for hidden, since_then, until_then in split(spans.behind, first, last):
-                    spent_as = MAINTENANCE if inside else UNKNOWN if hidden else kind
-                    _spend(sums, spent_as, spans, since_then, until_then)
+                    piece_kind = MAINTENANCE if inside else UNKNOWN if hidden else kind
+                    _add_time(sums, piece_kind, spans, since_then, until_then)
             begin = cut
     return by_start
 
 
-def _spend(sums: Sums, kind: int, spans: OutageTimes, begin: int, end: int) -> None:
+def _add_time(sums: Sums, kind: int, spans: OutageTimes, begin: int, end: int) -> None:
     length = end - begin
     if kind == MAINTENANCE:
         sums.maintenance += length
@@ -236,7 +236,7 @@ def _spend(sums: Sums, kind: int, spans: OutageTimes, begin: int, end: int) -> N
 
 
 def _overlap_of_both(spans: OutageTimes, begin: int, end: int) -> int:
-    """Time that is both excused and down; it counts as excused."""
+    """The time that is both excused and down; it counts as excused."""
     return sum(
         overlap(spans.excused, max(begin, start), min(end, stop))
         for start, stop in spans.down
@@ -268,8 +268,8 @@ def middle(bucket: int) -> float:
 
 
 def percentile(sums: Sums, percent: float) -> int | None:
-    """The response time in ms that ``percent`` of all do not exceed. If all are in one bucket,
-    their mean says more of them than the middle of the bucket, which may lie below all of them.
+    """The response time in ms that ``percent`` of all do not exceed. If all are in one bucket, it
+    is their mean, which is nearer to them than the middle of the bucket.
     """
     count = sum(sums.histogram.values())
     if not count:

@@ -93,9 +93,9 @@ class Listed(ABC, Generic[Record, Query]):
     @abstractmethod
     def list(self, query: Query) -> Page[Record]: ...
 
-    def every(self, query: Query, most_pages: int) -> Iterator[Record]:
-        """The records of the first ``most_pages`` pages: a remote server's total may be wrong."""
-        for number in range(1, most_pages + 1):
+    def every(self, query: Query, max_pages: int) -> Iterator[Record]:
+        """The records of the first ``max_pages`` pages: a remote server's total may be wrong."""
+        for number in range(1, max_pages + 1):
             page = self.list(replace(query, page=number))  # type: ignore[type-var]
             yield from page.items
             if number >= page.last_number or not page.items:

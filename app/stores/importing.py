@@ -122,7 +122,7 @@ class Importer:
         telegram_token_set: bool = False,
     ) -> None:
         self.store, self.shared = store, shared
-        self.own_fields = store.extent > Extent.BARE
+        self.added_fields = store.extent > Extent.BARE
         self.contacts = store.extent == Extent.WHOLE
         self._file_contacts = contacts or {}
         self.new_contacts: dict[str, Sequence[Pair]] = {}
@@ -132,7 +132,7 @@ class Importer:
             now=store.now(),
             telegram_token_set=telegram_token_set,
             contact_exists=self._contact_exists if self.contacts else None,
-            bare=not self.own_fields,
+            bare=not self.added_fields,
         )
 
     @cached_property
@@ -186,7 +186,7 @@ class Importer:
             self._with_stored_contacts(candidate),
             self.shared,
             self.context,
-            own_fields=self.own_fields,
+            added_fields=self.added_fields,
             contacts=self.contacts,
         )
 

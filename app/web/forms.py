@@ -58,7 +58,7 @@ def email_field(autocomplete: str, *, rule: Rule | None = addresses.check) -> An
     return Text(
         N_("Email"),
         required=True,
-        most=MAX_NAME,
+        limit=MAX_NAME,
         rule=rule,
         widget=widgets.EmailInput(),
         render_kw={"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"},
@@ -67,7 +67,7 @@ def email_field(autocomplete: str, *, rule: Rule | None = addresses.check) -> An
 
 def password_field(label: str, autocomplete: str, **more: Any) -> Any:
     return Password(
-        label, required=True, most=MAX_CREDENTIAL, render_kw={"autocomplete": autocomplete}, **more
+        label, required=True, limit=MAX_CREDENTIAL, render_kw={"autocomplete": autocomplete}, **more
     )
 
 
@@ -108,7 +108,7 @@ def own_zone_field() -> Any:
 def person_name_field() -> Any:
     return Text(
         N_("Name"),
-        most=MAX_PERSON_NAME,
+        limit=MAX_PERSON_NAME,
         description=_(
             "Others see it, such as beside an incident that you acknowledge. Leave empty to show"
             " your email address."
@@ -135,10 +135,11 @@ class NewPersonForm(BrowserForm):
 class PersonForm(BrowserForm):
     email = email_field("off")
     current_password = Password(
-        N_("Current password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "current-password"},
+        N_("Current password"), limit=MAX_CREDENTIAL,
+        render_kw={"autocomplete": "current-password"},
         description=N_("Needed to change your own email address."),
     )  # fmt: skip
-    name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
+    name = Text(N_("Name"), limit=MAX_PERSON_NAME, description=N_("As others see them."))
     role = WordChoice(N_("Role"), ROLES, required=True)
     disabled = Switch(
         N_("No access"), default=False,
@@ -181,12 +182,12 @@ class KeyEditForm(BrowserForm):
     """What of a key can be changed. Its tag cannot: whoever has the key would reach more."""
 
     name = Text(
-        N_("Name"), required=True, most=MAX_NAME,
+        N_("Name"), required=True, limit=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
     )  # fmt: skip
     expires_at = DateTime(N_("Expires"), description=N_("Leave empty for never."))
     networks = Text(
-        N_("Networks"), most=2000, default="",
+        N_("Networks"), limit=2000, default="",
         description=N_(
             "Addresses or networks such as 203.0.113.0/24, separated by commas, that it may be used"
             " from. Leave empty for all."
@@ -204,7 +205,7 @@ class KeyForm(KeyEditForm):
         ),
     )
     own_secret = Text(
-        N_("Key that jobs have already"), most=MAX_CREDENTIAL, render_kw=PLAIN,
+        N_("Key that jobs have already"), limit=MAX_CREDENTIAL, render_kw=PLAIN,
         description=N_(
             "For the scope Ping: jobs from healthchecks that call by slug keep their ping key. "
             "Leave empty for a new key."
@@ -223,20 +224,22 @@ class TryForm(BrowserForm):
     api_target = Text(
         N_("Path, with its parameters"),
         required=True,
-        most=2000,
+        limit=2000,
         rule=_from_slash,
         description=N_("Behind /api/v1, such as /monitors?per_page=25. Put your ids in."),
         render_kw=PLAIN,
     )
-    api_body = Text(N_("Body, in JSON"), lines=True, most=1_000_000, render_kw={"rows": 8, **PLAIN})
+    api_body = Text(
+        N_("Body, in JSON"), lines=True, limit=1_000_000, render_kw={"rows": 8, **PLAIN}
+    )
     api_secret = Password(
-        N_("API key"), required=True, most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"}
+        N_("API key"), required=True, limit=MAX_CREDENTIAL, render_kw={"autocomplete": "off"}
     )
 
 
 class WallLinkForm(BrowserForm):
     name = Text(
-        N_("Name"), required=True, most=MAX_NAME,
+        N_("Name"), required=True, limit=MAX_NAME,
         description=N_("Where the screen is, such as Lobby."),
     )  # fmt: skip
     tag = Tag(N_("Tag"), description=N_("Only the monitors with this tag. Leave empty for all."))
@@ -246,7 +249,7 @@ class WallLinkForm(BrowserForm):
 class NetworksForm(BrowserForm):
     allow_networks = Text(
         N_("Networks that checks and alerts may reach"),
-        most=2000,
+        limit=2000,
         default="",
         description=N_(
             "Besides public addresses. The words private and loopback, and networks such "
@@ -292,15 +295,15 @@ SMTP_PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
 
 class MailServerForm(BrowserForm):
     host = Text(
-        N_("Host"), required=True, most=MAX_NAME, rule=smtp.check_host, render_kw=PLAIN,
+        N_("Host"), required=True, limit=MAX_NAME, rule=smtp.check_host, render_kw=PLAIN,
         description=N_("Example: mail.example.com"),
     )  # fmt: skip
     tls = WordChoice(N_("Encryption"), TLS_LABELS, default=Tls.REQUIRED)
     port = Number(N_("Port"), (1, 65535))
-    user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=PLAIN)
-    password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
+    user = Text(N_("User name"), limit=MAX_CREDENTIAL, render_kw=PLAIN)
+    password = Password(N_("Password"), limit=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(
-        N_("Sender"), required=True, most=MAX_NAME, rule=smtp.check_sender, render_kw=PLAIN,
+        N_("Sender"), required=True, limit=MAX_NAME, rule=smtp.check_sender, render_kw=PLAIN,
         description=N_("Example: Wakeful <alerts@example.com>"),
     )  # fmt: skip
 

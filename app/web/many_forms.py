@@ -44,17 +44,17 @@ class BulkForm(BrowserForm):
 
     ids = IdList(N_("Monitors"))
     everything = Switch(N_("All that match"), default=False)
-    rest = Text(N_("What is left"), default="", most=1_000_000)
+    rest = Text(N_("What is left"), default="", limit=1_000_000)
     action = Options(N_("Action"), BULK_ACTIONS, required=True)
-    tag = Text(N_("Tag"), most=MAX_TAG)
-    note = Text(N_("Note"), most=MAX_NAME)
+    tag = Text(N_("Tag"), limit=MAX_TAG)
+    note = Text(N_("Note"), limit=MAX_NAME)
     interval = IntervalChoice(N_("Interval"), none=N_("Choose…"))
-    contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
+    contact = Text(N_("Contact"), limit=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # the choices: name and label
 
     parent_id = 0  # of the monitor that ``parent`` names
-    parent = Text(N_("Name of a monitor"), most=MAX_NAME)
-    place = Text(N_("Place"), most=MAX_LOCATION)
+    parent = Text(N_("Name of a monitor"), limit=MAX_NAME)
+    place = Text(N_("Place"), limit=MAX_LOCATION)
     places: Mapping[str, str]  # the choices: titles by name
     rule = WordChoice(N_("Rule"), RULE_LABELS, none=N_("Rule"))
 
@@ -85,7 +85,7 @@ class ImportForm(BrowserForm):
     urls = Text(
         N_("Lines"),
         default="",
-        most=1_000_000,
+        limit=1_000_000,
         lines=True,
         description=N_("One monitor a line: the URL alone, or name, URL, tags, contact."),
         render_kw={"rows": "8", "spellcheck": "false"},

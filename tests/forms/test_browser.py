@@ -12,7 +12,7 @@ from flask import Flask
 
 from app.errors import Invalid
 from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, browser
-from app.forms.monitor import OWN_FIELDS, MonitorForm
+from app.forms.monitor import ADDED_FIELDS, MonitorForm
 from app.forms.schema import bind
 from app.forms.window import WindowForm
 from app.records import INTERVALS, MaintenanceWindow, Monitor, Pair
@@ -212,9 +212,9 @@ def test_a_clone_has_every_field_and_leaves_the_password_to_the_store(pages):
 
 def test_fields_that_the_store_lacks_are_neither_shown_nor_changed(pages):
     """A checkbox that is not on the page must not turn certificate checks off."""
-    sent = shown(pages, without=OWN_FIELDS)
-    assert not set(OWN_FIELDS) & set(sent)
-    form, valid = post(pages, sent, without=OWN_FIELDS)
+    sent = shown(pages, without=ADDED_FIELDS)
+    assert not set(ADDED_FIELDS) & set(sent)
+    form, valid = post(pages, sent, without=ADDED_FIELDS)
     assert (valid, form.fields()) == (True, {})
 
 

@@ -10,7 +10,7 @@ from app.access.audited import TABLES
 from app.db import db, writing
 from app.db.tables import AuditRow, MonitorRow
 from app.db.types import Encrypted
-from app.records import Action, Actor, ActorKind, ObjectKind, Outcome, Pair, Result, Thing
+from app.records import Action, Actor, ActorKind, AuditedObject, ObjectKind, Outcome, Pair, Result
 
 ADA = Actor(ActorKind.PERSON, "ada@example.com", 7, "192.0.2.9")
 CANARY = "canary-d41d8cd98f"
@@ -111,7 +111,7 @@ def fail_after_a_change(monitor_id):
     with writing() as session:
         session.get(MonitorRow, monitor_id).interval = 300
         session.flush()
-        audit.note(session, Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG))
+        audit.note(session, Action.EXPORTED, AuditedObject(ObjectKind.AUDIT_LOG))
         raise ZeroDivisionError
 
 

@@ -17,10 +17,10 @@ from app.records import (
     KIND_OPTIONS,
     Actor,
     ActorKind,
+    AuditedObject,
     ComponentName,
     Group,
     ObjectKind,
-    Thing,
 )
 from app.rules.time import iso
 from app.stores import current_store
@@ -149,19 +149,19 @@ def test_one_request_does_not_act_in_the_name_of_the_one_before(app, admin, stra
 
 def test_every_field_of_the_log_has_the_name_that_a_form_gives_it(app):
     def bare(kind, names):
-        of = Thing(kind, 1)
+        of = AuditedObject(kind, 1)
         return [(kind, name) for name in names if field_name(of, name) == name]
 
     with app.test_request_context():
         for table in TABLES.values():
             assert bare(table.kind, {*table.columns.values()} - {"options"}) == []
         assert bare(ObjectKind.MONITOR, KIND_OPTIONS) == []  # what that column holds
-        assert field_name(Thing(ObjectKind.MONITOR, 1), "interval") == "Interval"
-        assert field_name(Thing(ObjectKind.MONITOR, 1), "gone_since") == "gone_since"
+        assert field_name(AuditedObject(ObjectKind.MONITOR, 1), "interval") == "Interval"
+        assert field_name(AuditedObject(ObjectKind.MONITOR, 1), "gone_since") == "gone_since"
         for name in (*SETTINGS, REQUIRED_ROLES):
             assert setting_name(name) != name
         for name in ("value", "host", "port", "tls", "user", "sender", "password", "roles"):
-            assert field_name(Thing(ObjectKind.SETTING, None, "smtp_url"), name) != name
+            assert field_name(AuditedObject(ObjectKind.SETTING, None, "smtp_url"), name) != name
 
 
 def test_the_page_says_fields_and_settings_in_the_words_of_the_forms(app, admin):

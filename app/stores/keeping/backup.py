@@ -25,7 +25,7 @@ from app.db.faults import is_damage
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
-from app.records import LAST_BACKUP, Action, ObjectKind, Thing
+from app.records import LAST_BACKUP, Action, AuditedObject, ObjectKind
 from app.rules.time import iso
 from app.stores.keeping import archive, postgres
 from app.version import __version__
@@ -109,7 +109,7 @@ def _note() -> None:
     now = datetime.now(UTC)
     with actors.acting_as(actors.actor() or actors.by_command()), writing() as session:
         settings_table.store_setting(LAST_BACKUP, iso(now), now)
-        audit.note(session, Action.BACKED_UP, Thing(ObjectKind.INSTALLATION))
+        audit.note(session, Action.BACKED_UP, AuditedObject(ObjectKind.INSTALLATION))
 
 
 @contextmanager

@@ -79,14 +79,14 @@ class Budgets:
         if not number:
             return
         budget = self._budget_of(place.id)
-        most: int = getattr(budget, kind)
+        limit: int = getattr(budget, kind)
         used = self._access.counters.count(
             f"{SHORT_WINDOWS}{place.id}:{kind}",
             WINDOW_SECONDS,
             number,
-            share=max(1, most // SHARES),
+            share=max(1, limit // SHARES),
         )
-        if used > most:
+        if used > limit:
             reset = self._access.counters.seconds_left(WINDOW_SECONDS)
             values = {"place": place.name, "window": WINDOW_SECONDS, "reset": reset}
             raise Throttled(_(TOO_MUCH, **asdict(budget), **values), reset)

@@ -162,10 +162,10 @@ class LocalAgents:
             )
 
 
-def _number(value: Any, least: int, most: int) -> int | None:
+def _number(value: Any, least: int, limit: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if least <= value <= most else None
+    return value if least <= value <= limit else None
 
 
 def _versions(ids: Sequence[int]) -> dict[int, int]:

@@ -29,7 +29,7 @@ from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.db.tags import tagged
 from app.errors import NotFound
-from app.records import Action, Delivery, DeliveryQuery, MonitorRef, ObjectKind, Pair, Thing
+from app.records import Action, AuditedObject, Delivery, DeliveryQuery, MonitorRef, ObjectKind, Pair
 from app.stores import base
 from app.stores.base import until_attempted
 from app.stores.local.part import LocalPart, Rows, require_monitor
@@ -83,7 +83,7 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
             raise NotFound("delivery", id)
         with writing() as session:
             act(id, self.now())
-            audit.note(session, action, Thing(ObjectKind.DELIVERY, id))
+            audit.note(session, action, AuditedObject(ObjectKind.DELIVERY, id))
         return self.get(id)
 
 

@@ -105,8 +105,14 @@ class MonitorRecords:
             figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
         confirm = timedelta(seconds=self._settings.confirm_seconds)
         watched = {} if brief else watched_from(list(own), now)
-        own_alerts = {} if brief else {id: monitor.alerts for id, monitor in own.items()}
-        alerts = contacts.alerts_with_contacts(own_alerts) if own_alerts else {}
+        alerts_without_contacts = (
+            {} if brief else {id: monitor.alerts for id, monitor in own.items()}
+        )
+        alerts = (
+            contacts.alerts_with_contacts(alerts_without_contacts)
+            if alerts_without_contacts
+            else {}
+        )
         texts = notes_of(db.session, ids) if notes else {}
         called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
         pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}

@@ -226,7 +226,7 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     errors: dict[str, list[str]] = {}
     names = ("state", "starts_at", "ends_at")
     merged = {name: fields.get(name, getattr(row, name, None)) for name in names}
-    family = rules.family_fault(None if row is None else row.state, merged["state"])
+    family = rules.state_change_fault(None if row is None else row.state, merged["state"])
     if family:
         errors["state"] = [family]
     else:
@@ -259,7 +259,7 @@ def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
     """Raises Invalid if an update of this post cannot have this state. ``last``: the post gets it
     too.
     """
-    fault = rules.family_fault(row.state, state)
+    fault = rules.state_change_fault(row.state, state)
     if not fault and last and rules.time_faults(state, row.starts_at, row.ends_at):
         fault = _(rules.NO_TIMES)
     if fault:

@@ -93,7 +93,7 @@ class LocalResults(LocalPart, base.Results):
         begin, stop = to_ms(start), to_ms(end)
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
-            span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
+            span = series.span_of(begin, stop, to_ms(now), min_width=HOUR_MS)
         return self._statistics(monitor, span, from_ms(span.end))
 
     def _statistics(

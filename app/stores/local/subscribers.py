@@ -24,12 +24,12 @@ from app.net.policy import Policy
 from app.records import (
     SUBSCRIBER_CHANNELS,
     Action,
+    AuditedObject,
     Channel,
     ObjectKind,
     StatusPage,
     Subscriber,
     SubscriberQuery,
-    Thing,
     Visibility,
 )
 from app.rules.channel_values import check_value
@@ -59,7 +59,7 @@ class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
             ids = session.scalars(of_page).all()
             for start in range(0, len(ids), AT_ONCE):
                 subscribers.delete_subscribers(session, ids[start : start + AT_ONCE])
-            of = Thing(ObjectKind.SUBSCRIBERS, page_id, page.name)
+            of = AuditedObject(ObjectKind.SUBSCRIBERS, page_id, page.name)
             audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
             return len(ids)
 

@@ -38,7 +38,7 @@ from app.stores.remote import envelope
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import parameters
 
-OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
+ADDED_FIELDS = frozenset(monitor.ADDED_FIELDS)
 NO_SUCH_FIELD = N_("This server cannot store it. Leave it as it was.")
 PASSWORD_NEEDED = N_("Enter the password again: the server does not return it.")
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
@@ -129,7 +129,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """The fields that this server can store."""
-        own = OWN_FIELDS & fields.keys()
+        own = ADDED_FIELDS & fields.keys()
         # Not asked without need: a write must not wait for another answer.
         unknown = own if own and self.me.extent == Extent.BARE else frozenset()
         refused = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
@@ -161,8 +161,9 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             refs = [names[id] for id in dict.fromkeys(ids[:limit]) if id in names]
             return _in_natural_order(refs)
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
-        sent, most = self.parameters(query), NAMES_PAGES - 1
-        window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most_pages=most)
+        window = self._window(
+            self.path, self.parameters(query), 0, limit, NAMES_PAGE, max_pages=NAMES_PAGES - 1
+        )
         refs = _in_natural_order(envelope.each(window.items, _ref_of))
         is_searched = search is not None and not self.me.is_wakeful
         return [ref for ref in refs if _matches(ref, search or "")] if is_searched else refs
@@ -173,7 +174,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=UNSENT_IF_BARE
         )
         count = pages * NAMES_PAGE
-        window = self._window(self.path, sent, 0, count, NAMES_PAGE, most_pages=2 * pages)
+        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_pages=2 * pages)
         cached = self._names if self._are_fresh else {}
         names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()

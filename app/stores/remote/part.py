@@ -128,7 +128,7 @@ class RemotePart:
         count: int,
         size: int,
         *,
-        most_pages: int = MAX_REQUESTS,
+        max_pages: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
         """``count`` records from ``begin`` on, if ``size`` are asked for at once."""
@@ -150,7 +150,7 @@ class RemotePart:
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
             listing.pagings.setdefault(size, Paging(size))
-        return listing.window(fetch, peek, sent, begin, begin + count, size, most_pages)
+        return listing.window(fetch, peek, sent, begin, begin + count, size, max_pages)
 
     def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         """All records of a server that sends them at once, whatever is asked for: those that were

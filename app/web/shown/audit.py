@@ -15,7 +15,7 @@ from app.codec.kinds import plain
 from app.forms.resources import FORMS
 from app.forms.schema import labels_of
 from app.i18n import N_, _
-from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
+from app.records import Action, Actor, ActorKind, AuditedObject, AuditLine, ObjectKind
 from app.records.resources import RESOURCES
 from app.rules.time import iso
 from app.web import forms
@@ -65,11 +65,11 @@ def action(line: AuditLine) -> str:
     return _(ACTIONS[Action(line.action)]) if is_named else line.action
 
 
-def kind_of_object(thing: Thing) -> str:
+def kind_of_object(thing: AuditedObject) -> str:
     return _(OBJECTS[thing.kind])
 
 
-def name_of(thing: Thing) -> str:
+def name_of(thing: AuditedObject) -> str:
     if thing.kind == ObjectKind.SETTING and thing.name:
         return setting_name(thing.name)
     if thing.name:
@@ -215,7 +215,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-def field_name(thing: Thing | None, field: str) -> str:
+def field_name(thing: AuditedObject | None, field: str) -> str:
     """The label of a field in the form of its object. A field that no form has any more is called
     as it is stored.
     """

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from app.i18n import N_, _
-from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
+from app.records import LIKELY_CAUSE_WITHIN, MAX_MARKERS_NAMED, Incident, Marker, MarkerQuery
 from app.rules.figures import about, in_one_unit, span
 from app.rules.text import shortened
 from app.stats import change
@@ -41,11 +41,11 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
 
 def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
     """The markers of the hour before an incident, the nearest first."""
-    since = incident.started_at - SUSPECTED
+    since = incident.started_at - LIKELY_CAUSE_WITHIN
     near = [marker for marker in markers if since <= marker.time <= incident.started_at]
     return [
         Deployed(marker, about((incident.started_at - marker.time).total_seconds()))
-        for marker in near[: -MARKERS_NAMED - 1 : -1]
+        for marker in near[: -MAX_MARKERS_NAMED - 1 : -1]
     ]
 
 
@@ -155,7 +155,7 @@ def changes_since(
     changes = [*change.changes(buckets, [marker.time for marker in markers])]
     return [
         _since([markers[index].name or "" for index in indexes], changed, phases)
-        for indexes, changed in changes[: -MARKERS_NAMED - 1 : -1]
+        for indexes, changed in changes[: -MAX_MARKERS_NAMED - 1 : -1]
     ]
 
 
@@ -179,6 +179,6 @@ def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, s
 
 def _some(names: Sequence[str]) -> str:
     """The first of these names, and how many more there are."""
-    more = len(names) - MARKERS_NAMED
-    listed = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MARKERS_NAMED])
+    more = len(names) - MAX_MARKERS_NAMED
+    listed = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MAX_MARKERS_NAMED])
     return _("%(names)s and %(count)s more", names=listed, count=more) if more > 0 else listed

@@ -86,24 +86,24 @@ def planned_of(window: MaintenanceWindow) -> Planned:
     return Planned(window, spans[0][0] <= now, *spans[0])
 
 
-def coming(windows: Iterable[MaintenanceWindow], most: int) -> list[Planned]:
+def coming(windows: Iterable[MaintenanceWindow], limit: int) -> list[Planned]:
     """What is on and what comes next, in this order."""
     planned = (planned_of(window) for window in windows)
-    return sorted((item for item in planned if item.start), key=lambda item: item.order)[:most]
+    return sorted((item for item in planned if item.start), key=lambda item: item.order)[:limit]
 
 
-def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
+def for_monitor(monitor: Monitor, limit: int = 2) -> list[Planned]:
     """The shared windows of a monitor, by its tags too, that are on or come next."""
     windows = _newest_if_any()
     applying = (
         window for window in windows if recurrence.applies_to(window, monitor.id, monitor.tags)
     )
-    return coming(applying, most)
+    return coming(applying, limit)
 
 
-def soon(most: int) -> list[Planned]:
+def soon(limit: int) -> list[Planned]:
     """What is on or comes next, of all windows."""
-    return coming(_newest_if_any(), most)
+    return coming(_newest_if_any(), limit)
 
 
 def _newest_if_any() -> list[MaintenanceWindow]:

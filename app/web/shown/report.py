@@ -151,20 +151,20 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.
     """The monitors of the report by name, and whether there are more than fit. Chosen
     ones must also have the tag.
     """
-    most = records.MAX_REPORT_MONITORS + 1
+    limit = records.MAX_REPORT_MONITORS + 1
     if tag is None:
-        refs = current_store().monitors.refs(ids=chosen or None, limit=most)
+        refs = current_store().monitors.refs(ids=chosen or None, limit=limit)
     else:
-        refs = [ref for ref in tagged(tag, most) if not chosen or ref.id in chosen]
+        refs = [ref for ref in tagged(tag, limit) if not chosen or ref.id in chosen]
     return refs[: records.MAX_REPORT_MONITORS], len(refs) > records.MAX_REPORT_MONITORS
 
 
-def tagged(tag: str, most: int) -> list[records.MonitorRef]:
+def tagged(tag: str, limit: int) -> list[records.MonitorRef]:
     query = records.MonitorQuery(
         tag=tag, sort_by=records.MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=()
     )
-    monitors = current_store().monitors.every(query, -(-most // PAGE))
+    monitors = current_store().monitors.every(query, -(-limit // PAGE))
     return [
         records.MonitorRef(monitor.id, monitor.name, monitor.url)
-        for monitor in islice(monitors, most)
+        for monitor in islice(monitors, limit)
     ]

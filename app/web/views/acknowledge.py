@@ -15,7 +15,7 @@ from app.errors import Denied, NotFound
 from app.forms.browser import BrowserForm
 from app.forms.fields import Text
 from app.i18n import N_, _
-from app.records import MAX_OWN_NAME, Actor, Incident
+from app.records import MAX_VISITOR_NAME, Actor, Incident
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.frame.session import Answer
@@ -31,7 +31,7 @@ NAME_SECONDS = 365 * 24 * 3600
 class AcknowledgeForm(BrowserForm):
     name = Text(
         N_("Your name (optional)"),
-        most=MAX_OWN_NAME,
+        limit=MAX_VISITOR_NAME,
         description=N_("Others see who acknowledged it. This device remembers the name."),
         render_kw={"autocomplete": "name"},
     )
@@ -48,7 +48,7 @@ def page(token: str) -> Answer:
     except (Denied, NotFound) as fault:
         gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
-    form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_OWN_NAME]})
+    form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_VISITOR_NAME]})
     together = _together(link)
     done = bool(_is_waiting(incident) or together) and form.validate_on_submit()
     if done:

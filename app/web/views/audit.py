@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.forms.browser import BrowserForm
 from app.forms.fields import RecordId, Text, WordChoice
 from app.i18n import N_, _
-from app.records import MAX_SEARCH, Action, AuditPage, AuditQuery, ObjectKind, Role, Thing
+from app.records import MAX_SEARCH, Action, AuditedObject, AuditPage, AuditQuery, ObjectKind, Role
 from app.stores import current_access
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
@@ -34,7 +34,7 @@ _CURSOR = re.compile(r"(\d{1,14})\.(\d{1,18})", re.ASCII)
 
 
 class AuditForm(BrowserForm):
-    search = Text(N_("Search"), most=MAX_SEARCH, description=N_("Names and addresses."))
+    search = Text(N_("Search"), limit=MAX_SEARCH, description=N_("Names and addresses."))
     actor_kind = WordChoice(N_("Who"), audit.ACTORS, none=N_("All"))
     actor_id = RecordId(N_("Number"))
     action = WordChoice(N_("Action"), audit.ACTIONS, none=N_("All"))
@@ -104,7 +104,7 @@ def export() -> Response:
     log = current_access().audit
     given = [name for name in EXPORTED_BY if request.args.get(name)]
     filters = {name: (None, request.args[name]) for name in given}
-    log.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), filters)
+    log.record(Action.EXPORTED, AuditedObject(ObjectKind.AUDIT_LOG), filters)
     lines = stream_with_context(map(audit.json_line, log.lines(query)))
     headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', **NO_STORE}
     return Response(lines, 200, headers, mimetype="application/jsonl")

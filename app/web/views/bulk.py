@@ -56,7 +56,7 @@ ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them
 CHOOSE = N_("Choose what to do.")
 VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # what actions need
 TICKS = "tick-all"  # the id of what stands above the boxes
-NAMED = 50  # on the page that asks first
+MAX_NAMED = 50  # on the page that asks first
 REASONS_SHOWN = 3  # of those that could not be changed
 
 
@@ -76,7 +76,7 @@ def act() -> Answer:
         return _plan_maintenance(form, back)
     action, ids = form.action.data, _chosen(form, back)
     if action in QUESTIONS and "sure" not in request.form:
-        named = current_store().monitors.refs(ids=ids[:NAMED])
+        named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _carry_out(action, id, form, refused))

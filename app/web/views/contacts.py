@@ -24,7 +24,7 @@ from app.records import (
     MonitorSortBy,
     Pair,
     SharedChannel,
-    own_alerts,
+    alerts_without_contacts,
 )
 from app.rules.channel_values import CHANNELS
 from app.stores import current_settings, current_store
@@ -142,7 +142,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     """After saving: say which of the channels that are new to the monitor others have too. It says
     nothing if the store does not answer: the monitor is saved.
     """
-    own = own_alerts(monitor.alerts)
+    own = alerts_without_contacts(monitor.alerts)
     if not set(own) - set(before):
         return
     try:

@@ -39,7 +39,7 @@ OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 CHANGES_ASKED = 25  # the next larger page size of the base API, which every server accepts
 DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
-NAMED = 2  # of the monitors on one card
+MAX_NAMED = 2  # of the monitors on one card
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # States that are not down and still need attention.
@@ -80,10 +80,10 @@ class OpenCard:
     def summary(self) -> str:
         """The names of the first, and how many more there are."""
         names = [looks.monitor_of(incident) for incident in self.incidents]
-        more = len(names) - NAMED
+        more = len(names) - MAX_NAMED
         if more <= 0:
             return listed(names)
-        first = ", ".join(names[:NAMED])
+        first = ", ".join(names[:MAX_NAMED])
         return _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=first)
 
 

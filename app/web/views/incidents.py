@@ -18,8 +18,8 @@ from app.forms.queries import IncidentQueryForm
 from app.forms.schema import overlay, why_unclear
 from app.i18n import N_, _, _n
 from app.records import (
+    LIKELY_CAUSE_WITHIN,
     MAX_COMMENT,
-    SUSPECTED,
     Classification,
     Delivery,
     DeliveryQuery,
@@ -67,7 +67,7 @@ class CommentForm(BrowserForm):
     unknown = ""
 
     text = Text(
-        N_("Add a comment"), required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
+        N_("Add a comment"), required=True, limit=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
     )
 
 
@@ -95,7 +95,7 @@ def show(id: int) -> Response:
 def _page(incident: Incident, form: CommentForm) -> Response:
     form.unknown = why_unclear(incident, "comment")
     end = incident.ended_at or times.now()
-    deploys = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
+    deploys = markers.between(incident.monitor_id, incident.started_at - LIKELY_CAUSE_WITHIN, end)
     places, good = places_of(incident.evidence), compared_with(incident.evidence)
     return fragments.page(
         "incidents/show.html",

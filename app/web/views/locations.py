@@ -41,7 +41,7 @@ QUEUE_COMMANDS = (
     "wakeful prober --location {name}",
 )
 
-NAMED = 20  # of the monitors that use a place, which then cannot be deleted
+MAX_NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 
 
 @blueprint.get("")
@@ -169,7 +169,7 @@ def delete(id: int) -> Answer:
         try:
             store.locations.delete(id)
         except Conflict as fault:
-            refused, users = str(fault), store.locations.users(id, NAMED)
+            refused, users = str(fault), store.locations.users(id, MAX_NAMED)
         else:
             flash(_("%(name)s deleted.", name=place.title), "success")
             return redirect(url_for(".index"))
@@ -184,5 +184,5 @@ def _in_use(place: Place) -> tuple[str, Sequence[MonitorRef]]:
     if place.name == DEFAULT_LOCATION:
         return _(base.DEFAULT_STAYS), ()
     if place.monitors:
-        return _(base.PLACE_IN_USE), current_store().locations.users(place.id, NAMED)
+        return _(base.PLACE_IN_USE), current_store().locations.users(place.id, MAX_NAMED)
     return "", ()

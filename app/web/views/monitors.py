@@ -15,7 +15,7 @@ from app.forms import queries
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.fields import with_scheme
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of
+from app.forms.monitor import ADDED_FIELDS, MonitorForm, name_of
 from app.forms.queries import MonitorQueryForm, PingQueryForm
 from app.forms.schema import labels_of
 from app.i18n import N_, _
@@ -222,7 +222,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if request.method == "GET" and self.record is None and url:
             form.url.data, form.name.data = url, name_of(url)
         if request.method == "GET" and self.record is not None and self.clone:
-            form.name.data = _("%(name)s (copy)", name=self.record.name)[: form.name.most]
+            form.name.data = _("%(name)s (copy)", name=self.record.name)[: form.name.limit]
             if "slug" in form:  # two with one slug are called by neither
                 form.slug.data = None
         return form
@@ -383,7 +383,7 @@ def _form_context() -> dict[str, Any]:
         "telegram_token_set": bool(current_settings().telegram_token),
         "without": _left_out(places),
         "places": places,
-        "bare": servers.servers() is not None and not _own_fields_shown(),
+        "bare": servers.servers() is not None and not _added_fields_shown(),
     }
 
 
@@ -409,17 +409,17 @@ def _left_out(places: Collection[str]) -> Sequence[str]:
     else:
         shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
     without = tuple(name for name, is_shown in shown.items() if not is_shown)
-    return without if _own_fields_shown() else (*OWN_FIELDS, *without)
+    return without if _added_fields_shown() else (*ADDED_FIELDS, *without)
 
 
-def _own_fields_shown() -> bool:
+def _added_fields_shown() -> bool:
     """Whether the form has the fields that are not the base API's. A sent form says so itself:
     the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
     must not be read as unticked.
     """
     if request.method in SAFE_METHODS:
         return not servers.is_bare()
-    return any(name in request.form for name in OWN_FIELDS)
+    return any(name in request.form for name in ADDED_FIELDS)
 
 
 @blueprint.post("/<int:id>/pause")

@@ -36,14 +36,14 @@ def code_field(description: str = "") -> Any:
     return Text(
         N_("Code"),
         required=True,
-        most=20,
+        limit=20,
         description=description,
         render_kw={"inputmode": "numeric", "autocomplete": "one-time-code", "spellcheck": "false"},
     )
 
 
-def _hidden(most: int) -> Any:
-    return Text("", default="", most=most, widget=widgets.HiddenInput())
+def _hidden(limit: int) -> Any:
+    return Text("", default="", limit=limit, widget=widgets.HiddenInput())
 
 
 def _present_password() -> Any:
@@ -58,7 +58,7 @@ class RecoveryCodeForm(BrowserForm):
     recovery_code = Text(
         N_("Recovery code"),
         required=True,
-        most=100,
+        limit=100,
         description=N_("Each works once."),
         render_kw={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
     )
@@ -87,7 +87,7 @@ class PasskeyForm(BrowserForm):
     name = Text(
         N_("Name"),
         required=True,
-        most=MAX_PASSKEY_NAME,
+        limit=MAX_PASSKEY_NAME,
         description=N_("To tell it from others, such as Laptop or Blue key."),
     )
     current_password = _present_password()
